@@ -157,9 +157,7 @@ def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     kind = FIELDS.get(kind, kind if kind in own else "object")
     if kind == FIELDS["Floats"]:
         word = "cdef"
-    lines[at] = re.sub(
-        r"\w+: [\w\[\]]+", f"{word} {kind} {name}", lines[at], count=1
-    )
+    lines[at] = re.sub(r"\w+: [\w\[\]]+", f"{word} {kind} {name}", lines[at], count=1)
 
 
 def _declare_numbers(lines: list[str], node: ast.Assign) -> None:

@@ -1,5 +1,5 @@
-"""What each mechanism of the live profile brings: one switched off at a time, and one switched on
-at a time in the paper's.
+"""Measure what each mechanism of the live profile brings: one switched off at a time, and one
+switched on at a time in the paper's.
 
 uv run python -m benchmarks.ablation [--quick]
 """

@@ -84,8 +84,8 @@ class Listener(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Trace:
-    """What a policy did: model (column), reward, cost in dollars, λ_t and reason per request;
-    alerts and at which request.
+    """The record of what a policy did: model (column), reward, cost in dollars, λ_t and reason per
+    request; alerts and at which request.
     """
 
     chosen: npt.NDArray[np.int64]

@@ -105,7 +105,7 @@ class Theirs:
         return cls(router, feed)
 
     def play(self, n: int) -> tuple[float, float]:
-        """As `Ours.play`."""
+        """Play as `Ours.play` does."""
         router, feed, deciding, learning = self.router, self.feed, 0.0, 0.0
         for number in range(self.done, self.done + n):
             i = number % len(feed.contexts)

@@ -31,7 +31,7 @@ WITHIN = 0.03  # of the budget
 
 
 class Service:
-    """What a worker does with the demo's events, one after the other."""
+    """A worker's handling of the demo's events, one after the other."""
 
     def __init__(self) -> None:
         self.engine: Engine | None = None

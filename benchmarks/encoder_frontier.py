@@ -5,7 +5,9 @@ uv run python -m benchmarks.encoder_frontier [--quick]
 
 learned: the paper's prompts; projection and priors are fitted on the warm-up prompts on both sides,
 which are then routed unmeasured, as in `frontier`. A third side has MiniLM's projection of the
-`paretobandit` wheel, fitted on 8,373 prompts. cold: the paper's and, where their file is, the
+`paretobandit` wheel, fitted on 8,373 prompts.
+
+cold: the paper's and, where their file is, the
 prompts of eleven models as in `elsewhere`: nothing known before, each encoder with the general
 projection that it comes with.
 """
@@ -42,7 +44,7 @@ Outcome = tuple[float, ...]
 
 
 class Side(NamedTuple):
-    """Who makes the contexts, and whether the projection is fitted on the warm-up prompts."""
+    """The encoder of the contexts, and whether the projection is fitted on the warm-up prompts."""
 
     encoder: Backend
     fitted: bool

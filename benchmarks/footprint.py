@@ -1,5 +1,5 @@
-"""What a worker costs and holds: CPU per event from one router to many, memory with and without the
-encoder.
+"""Measure what a worker costs and holds: CPU per event from one router to many, memory with and
+without the encoder.
 
     uv run python -m benchmarks.footprint [--quick]
 

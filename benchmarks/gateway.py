@@ -1,4 +1,4 @@
-"""How much later a decision comes over HTTP than over Kafka: `python -m benchmarks.gateway
+"""Measure how much later a decision comes over HTTP than over Kafka: `python -m benchmarks.gateway
 [--clients 1000] [--rate 200]`.
 
 One broker, one worker, one gateway; contexts are given. Both ways are asked in turn, a slice of a

@@ -25,7 +25,7 @@ Events = Sequence[tuple[bytes, bytes]]
 
 
 class Nowhere:
-    """What aiokafka's producer is to a worker: every batch is stored at once, and forgotten.
+    """A producer in place of aiokafka's: every batch is stored at once, and forgotten.
 
     Attributes:
         records: how many were sent, by topic.

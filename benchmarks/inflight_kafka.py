@@ -47,8 +47,8 @@ COMPARED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feed:
-    """What both sides get: n contexts (n, d), each model's rewards and costs (n, K), and what is
-    declared before which request.
+    """The input of both sides: n contexts (n, d), each model's rewards and costs (n, K), and what
+    is declared before which request.
     """
 
     models: Sequence[str]

@@ -1,5 +1,5 @@
-"""Who decides in `benchmarks.inflight_kafka`: the engine in this process, or a worker through its
-topics.
+"""The sides that decide in `benchmarks.inflight_kafka`: the engine in this process, or a worker
+through its topics.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""How far the estimates of `pbstream replay` can be trusted: errors against intervals, in histories
-whose truth is known.
+"""Measure how far the estimates of `pbstream replay` can be trusted: errors against intervals, in
+histories whose truth is known.
 
 uv run python -m benchmarks.off_policy [--quick]
 

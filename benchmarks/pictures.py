@@ -29,7 +29,7 @@ TALLER = 2000  # CSS pixels, than any page is
 SHARP = 2  # device pixels to a CSS pixel
 PATIENCE = 300.0  # seconds
 PAGES = (("dashboard", "price-rise", ".news"), ("demo", "none", ".charts"))
-"""What is taken, which demo is played for it, and with what the picture ends."""
+"""One picture: what is taken, which demo is played for it, and with what the picture ends."""
 
 
 def main() -> None:

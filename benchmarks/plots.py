@@ -219,4 +219,4 @@ def shocks(rows: Sequence[Row]) -> None:
 
 
 DRAWN = {one.__name__: one for one in (drift, frontier, inflight, onboarding, shocks, sparse)}
-"""What draws the picture of a benchmark, by its name."""
+"""Function that draws the picture of a benchmark, by its name."""

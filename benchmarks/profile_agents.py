@@ -1,4 +1,4 @@
-"""Where a worker's microseconds go: one worker in memory, its stages timed apart.
+"""Measure where a worker's microseconds go: one worker in memory, its stages timed apart.
 
     uv run python -m benchmarks.profile_agents [--routers 64] [--rounds 20] [--apart]
     uvx py-spy record --format flamegraph --output flame.svg -- \\
@@ -35,7 +35,7 @@ from streams.service.collecting import little_by_little
 from streams.service.metrics import Metrics
 from streams.settings import load_settings
 
-#: What is timed, by stage; what one of them calls of another counts there only.
+#: Functions that are timed, by stage; what one of them calls of another counts there only.
 STAGES: tuple[tuple[str, Any, str], ...] = (
     ("decode", agents.route_requests, "take_in"),
     ("decode", agents.feedback, "take_in"),
@@ -55,7 +55,7 @@ WARM = 3
 
 
 class Stopwatch:
-    """Times the stages, each without those that it calls.
+    """Clock of the stages, each without those that it calls.
 
     Attributes:
         seconds: taken by each stage.

@@ -1,5 +1,5 @@
-"""How many prompts a worker encodes and decides per second, beside the same worker on contexts; and
-what it weighs.
+"""Measure how many prompts a worker encodes and decides per second, beside the same worker on
+contexts; and what it weighs.
 
 uv run python -m benchmarks.prompts [--quick]
 

@@ -1,5 +1,5 @@
-"""In-process replay: requests per second of verification and of scenarios, beside the bare engine
-on the same events.
+"""Measure replay in one process: requests per second of verification and of scenarios, beside the
+bare engine on the same events.
 """
 
 from __future__ import annotations

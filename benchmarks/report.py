@@ -1,4 +1,4 @@
-"""What every benchmark prints: a table for people, and one last line of JSON for programs."""
+"""Print what every benchmark prints: a table for people, and one last line of JSON for programs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How many seeds are played, and which policies; all without one."""
+    """The number of seeds that are played, and which policies; all without one."""
 
     seeds: int | None = None
     policies: tuple[str, ...] = ()

@@ -12,13 +12,13 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from benchmarks.arena import Trace
 
 Row = dict[str, Any]
 Job = dict[str, Any]
 Result = Mapping[str, tuple[float, ...]]
-T_975 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 10: 2.26, 20: 2.093}
 
 
 def half_width(samples: Sequence[float]) -> float:
@@ -26,8 +26,7 @@ def half_width(samples: Sequence[float]) -> float:
     n = len(samples)
     if n < 2:
         return 0.0
-    quantile = T_975[max(size for size in T_975 if size <= n)]
-    return float(quantile * np.std(samples, ddof=1) / math.sqrt(n))
+    return float(stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n))
 
 
 def row(samples: Sequence[tuple[float, ...]], extra: Sequence[str] = (), **names: Any) -> Row:
@@ -69,7 +68,7 @@ def gather_alike(
     differ: Sequence[str],
     extra: Sequence[str] = (),
 ) -> list[Row]:
-    """As `gather`, for jobs that begin alike but for what is named in `differ`.
+    """Do as `gather`, for jobs that begin alike but for what is named in `differ`.
 
     Args:
         each: takes such jobs together and returns their results.

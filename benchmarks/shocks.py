@@ -1,5 +1,5 @@
-"""What nobody announced: prices ×10, tokens that double, bills that never come or come twice,
-bursts, another budget.
+"""Shocks that nobody announced: prices ×10, tokens that double, bills that never come or come
+twice, bursts, another budget.
 
 uv run python -m benchmarks.shocks [--quick]
 """

@@ -1,13 +1,13 @@
-"""How many events a worker takes per second, state durable, beside what only copies them; what an
-event costs, how long a decision takes, and what many routers weigh.
+"""Measure how many events a worker takes per second, state durable, beside what only copies them;
+what an event costs, how long a decision takes, and what many routers weigh.
 
     uv run python -m benchmarks.stream [--quick]
 
 It takes one minute with `--quick`, else some five, on an idle machine, and says what it is at.
 
-All sides drain a backlog from the same broker, one after the other, in turns; a rate counts from
-the first answer to the last, as the broker has stamped them (a worker's bills and rewards: until
-`pb.lambda` has them all). Contexts are given, 26 numbers; three models, a budget. CPU is the
+All sides drain a backlog from the same broker, one after the other, in turns. A rate counts from
+the first answer to the last, as the broker has stamped them; a worker's bills and rewards count
+until `pb.lambda` has them all. Contexts are given, 26 numbers; three models, a budget. CPU is the
 process's own from when every router has made its first decision. A latency is from the request's
 record, as its sender has stamped it, to when the broker has the decision.
 """
@@ -56,7 +56,7 @@ FLOORS = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of everything."""
+    """The amount of everything."""
 
     backlog: int
     rounds: int

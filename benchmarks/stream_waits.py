@@ -1,5 +1,5 @@
-"""What a request waits for at 200 requests, 200 bills and 200 rewards a second: the lock, the core,
-the changelog, the answer.
+"""Measure what a request waits for at 200 requests, 200 bills and 200 rewards a second: the lock,
+the core, the changelog, the answer.
 
     uv run python -m benchmarks.stream_waits [--quick]
 
@@ -33,7 +33,7 @@ from streams.state.tables import States
 
 STEPS = ("before the batch", "before the lock", "lock", "apply", "changelog", "answer")
 OF_IT_CPU = "of it CPU"
-"""Of the core's step, which waits for nothing: the rest is what the machine gave to others."""
+"""Time of the core's step, which waits for nothing: the rest is what the machine gave to others."""
 KINDS = ("requests", "costs", "rewards")
 PER_SECOND = 200.0
 OUT = "PB_BENCH_WAITS"
@@ -41,11 +41,11 @@ OUT = "PB_BENCH_WAITS"
 
 
 Batch = tuple[float, str, int, dict[str, float]]
-"""When it was done, its topic, its events, and the seconds of each step."""
+"""A batch: when it was done, its topic, its events, and the seconds of each step."""
 
 
 class Notes:
-    """When each agent's batch passed from step to step; an agent is a task."""
+    """Moments at which each agent's batch passed from step to step; an agent is a task."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,6 @@
-"""What benchmarks on a broker share: events to send, processes to run, and when records came."""
+"""The parts that benchmarks on a broker share: events to send, processes to run, and when records
+came.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What can be computed instead of played: the best fixed mix of models, and the line that hindsight
-draws.
+"""Yardsticks that are computed instead of played: the best fixed mix of models, and the line that
+hindsight draws.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ def usd(amount: float | None) -> str:
     """Write dollars: four digits that count, plain from a cent on."""
     if amount is None:
         return "–"
-    return f"${amount:,.2f}" if abs(amount) >= 100 else f"${amount:.4g}"
+    size = abs(amount)
+    return f"{'−' * (amount < 0)}${f'{size:,.2f}' if size >= 100 else f'{size:.4g}'}"
 
 
 def dual(lambda_t: float | None, digits: int = 4) -> str:

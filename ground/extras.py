@@ -1,6 +1,33 @@
 """Tell how to install an extra of this distribution, for errors that miss one."""
 
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class MissingExtra(Exception):
+    """A library is not installed; the message says which extra brings it."""
+
+    reason = "missing_extra"
+    retriable = False
+
 
 def command(extra: str) -> str:
     """Return the command that installs an extra, to be run in a checkout."""
     return f"uv pip install ./client '.[{extra}]'"
+
+
+def sklearn(module: str) -> ModuleType:
+    """Import a module of scikit-learn, such as `decomposition`; only where something is fitted, as
+    it takes a second.
+
+    Raises:
+        MissingExtra: the extra `fit` is not installed.
+    """
+    try:
+        return importlib.import_module(f"sklearn.{module}")
+    except ImportError as absent:
+        raise MissingExtra(
+            f"fitting needs scikit-learn ({absent.name} is missing): {command('fit')}"
+        ) from absent

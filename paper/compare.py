@@ -34,7 +34,7 @@ class Row:
 
     @property
     def ours(self) -> Interval | None:
-        """What is held against the paper: its policy, or a number without a policy."""
+        """One thing that is held against the paper: its policy, or a number without a policy."""
         return self.found.get("paper") or self.found.get("here")
 
     def agrees(self, policy: str | None = None) -> bool | None:

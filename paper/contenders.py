@@ -1,5 +1,5 @@
-"""Who is compared: the reference library, the paper profile and the live profile, under the same
-protocol.
+"""The policies that are compared: the reference library, the paper profile and the live profile,
+under the same protocol.
 """
 
 from __future__ import annotations

@@ -57,7 +57,10 @@ def estimate(
 @click.command()
 @click.option("--requests", type=click.IntRange(500), default=7296, show_default=True)
 @click.option(
-    "--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True
+    "--encoder",
+    type=click.Choice(["sentence-transformers", "onnx"]),
+    default="sentence-transformers",
+    show_default=True,
 )
 def main(requests: int, encoder: Backend) -> None:
     """Print estimates of mean rewards beside the truth, for histories with and without

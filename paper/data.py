@@ -1,5 +1,5 @@
-"""What the experiments run on: the wheel's prompts and priors, and what more a folder named by
-`PB_DATA` holds.
+"""The data that the experiments run on: the wheel's prompts and priors, and what more a folder
+named by `PB_DATA` holds.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ class Data:
 
     @cached_property
     def judges(self) -> dict[str, tuple[Benchmark, Benchmark]] | None:
-        """Of each judge the same 672 prompts to learn from and 1,328 to measure on, or None."""
+        """Return for each judge the same 672 prompts to learn from and 1,328 to measure on, or
+        None.
+        """
         if not has("E"):
             return None
         found: dict[str, tuple[Benchmark, Benchmark]] = {}

@@ -157,7 +157,7 @@ def _measure(sheet: Sheet, row: str, column: str, cycle: Cycle, d: int, *, fewer
 
 
 def _end_to_end(sheet: Sheet, data: Data) -> None:
-    """From a prompt to a decision, one at a time."""
+    """Measure the time from a prompt to a decision, one at a time."""
     from benchmarks.data import wheel_projection
     from streams.encoder.load import load_sentences
 

@@ -42,7 +42,9 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Who is there first, in the columns' order of `test`, and who joins: the last column."""
+    """The models that are there first, in the columns' order of `test`, and the one that joins: the
+    last column.
+    """
 
     val: Benchmark
     first: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a stretch of requests brought, and the sheet that an experiment fills with numbers and
+"""The outcome of a stretch of requests, and the sheet that an experiment fills with numbers and
 curves.
 """
 

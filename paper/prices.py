@@ -23,8 +23,8 @@ SHORT = {
 
 
 def price_order(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
-    """How often real costs keep the order of the list prices, how far they scatter, and what they
-    go with.
+    """Measure how often real costs keep the order of the list prices, how far they scatter, and
+    what they go with.
     """
     sheet, four = Sheet(), data.four
     if four is not None:

@@ -1,4 +1,4 @@
-"""What has to be said beside the numbers: notes, reasons of disagreement, and what cannot
+"""The words beside the numbers: notes, reasons of disagreement, and what cannot
 be run.
 """
 

@@ -1,5 +1,5 @@
-"""What only all seeds together tell: spreads, differences by seed, and in how many seeds something
-happened.
+"""Summaries that take all seeds together: spreads, differences by seed, and in how many seeds
+something happened.
 """
 
 from __future__ import annotations

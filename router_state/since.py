@@ -32,8 +32,6 @@ MOST_LETTERS = 4_000
 MOST_TOLD = 16
 """Decisions whose steps are kept: after a crash the last answers are given again. Those that had no
 steps, as nearly all of one batch, need no place."""
-SHORT = 32
-"""Letters of a step that names no single requests; `MOST_STEPS` of them need not be counted."""
 UNKNOWN = "?"
 """Stands for steps that were not kept."""
 
@@ -152,7 +150,7 @@ class Since:
             return
         steps.append(step)
         # Bounded: a router that is asked nothing may be billed and judged for days.
-        if len(steps) > MOST_STEPS or (len(step) > SHORT and sum(map(len, steps)) > MOST_LETTERS):
+        if len(steps) > MOST_STEPS or sum(map(len, steps)) > MOST_LETTERS:
             self.steps = [UNKNOWN]
 
 

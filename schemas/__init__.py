@@ -1,5 +1,7 @@
 """Events on the wire: one module per topic, frozen and strict; everything is importable
 from here.
+
+`agents` and everything above may import it. It imports `ground`, and never `router_state`.
 """
 
 from typing import Final

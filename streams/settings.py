@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(None, examples=["redis://127.0.0.1:6379/0"])
 
     # Encoder
-    encoder_backend: Literal["static", "onnx", "reference", "none"] | None = Field(
+    encoder_backend: Literal["static", "onnx", "sentence-transformers", "none"] | None = Field(
         None, examples=["static"]
     )
     encoder_path: Path | None = Field(None, examples=["/var/lib/paretobandit/encoder"])
@@ -191,6 +191,11 @@ class Settings(BaseSettings):
                     f"{address.strip()!r} is not host:port; separate brokers by commas"
                 )
         return ",".join(address.strip() for address in value.split(","))
+
+    @field_validator("encoder_backend", mode="before")
+    @classmethod
+    def _former_name(cls, value: object) -> object:
+        return "sentence-transformers" if value == "reference" else value
 
     @field_validator("source_ranks", mode="before")
     @classmethod

@@ -17,7 +17,7 @@ PREFIX = "PB_"
 """Prefix of every variable of this service."""
 OTHERS = ("PB_ROUTER", "PB_BROKER")
 """Variables that others read: the command line's router, the broker that tests take."""
-#: What Kubernetes puts into every container for a service whose name begins with `pb-`.
+#: Variables that Kubernetes puts into every container for a service whose name begins with `pb-`.
 LINK = re.compile(
     r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )

@@ -142,7 +142,9 @@ async def busy_world(settings: Settings, *, requests: int = 300, seed: int = 1) 
     await world.start()
     homes = [f"home-{number}" for number in range(4)]
     for number, home in enumerate(homes):
-        await world.send("routers", router(home, profile=("paper", "live")[number % 2]))
+        by_hour = {"budget": {"usd": 0.02, "per": "hour"}} if number == 1 else {}
+        profile = ("paper", "live")[number % 2]
+        await world.send("routers", router(home, profile=profile, **by_hour))
     for number in range(requests):
         home, request_id = homes[number % len(homes)], f"r-{number}"
         context = [*rng.normal(size=DIMENSIONS - 1).round(3).tolist(), 1.0]

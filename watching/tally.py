@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from drawing.changes import Prices
 from drawing.pareto import Pareto, Point
 from schemas import LambdaUpdated, RouteDecided
-from studies.simulate.estimators import ENOUGH, OUT_OF_BALANCE, ROUNDING, Z95
+from studies.simulate.limits import ENOUGH, OUT_OF_BALANCE, ROUNDING, Z95
 from watching.joined import Request
 
 RECENT = 1.0 / 200.0

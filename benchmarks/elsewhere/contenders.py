@@ -1,5 +1,5 @@
-"""Who plays the worlds: the shipped profile, the paper's, and what one would otherwise do with the
-same dual, or without.
+"""The policies that play the worlds: the shipped profile, the paper's, and what one would otherwise
+do with the same dual, or without.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ TRIES = 200
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a world is drawn with; `shifts` says how something changes, `what` says what."""
+    """The traits of a drawn world; `shifts` says how something changes, `what` says what."""
 
     K: int
     d: int

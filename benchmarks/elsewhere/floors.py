@@ -1,4 +1,4 @@
-"""What the shipped profile must reach in each kind of world, and what it reached."""
+"""The floors that the shipped profile must reach in each kind of world, and what it reached."""
 
 from __future__ import annotations
 

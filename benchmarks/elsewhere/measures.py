@@ -1,4 +1,4 @@
-"""What is measured of a policy in a world."""
+"""The measures of a policy in a world."""
 
 from __future__ import annotations
 

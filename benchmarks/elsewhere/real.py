@@ -90,9 +90,11 @@ def _contexts(texts: tuple[str, ...], encoder: Backend | None) -> Array:
 
 
 def home(budget: float, seed: int, *, priors: bool, encoder: Backend | None = None) -> World:
-    """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400)
-    with what the demo has, of rewards and of costs: those of the wheel, in the coordinates of the
-    paper's projection, and what `pbstream fit` makes of the bills of the validation prompts.
+    """Return the paper's held-out prompts, cold: nothing was learned before.
+
+    With priors these are the first 400, and the priors what the demo has: those of rewards from the
+    wheel, in the coordinates of the paper's projection, and those of costs from the bills of the
+    validation prompts.
 
     Args:
         encoder: what makes the contexts where there are no priors, see `cold_prompts`.

@@ -1,5 +1,5 @@
-"""How well a task can be learned in as few answers as the eleven models' tasks have: Thompson
-sampling over levels alone, by who is told when the task begins.
+"""Measure how well a task can be learned in as few answers as the eleven models' tasks have:
+Thompson sampling over levels alone, by who is told when the task begins.
 
 uv run python -m benchmarks.elsewhere.short_task
 """
@@ -17,7 +17,7 @@ from benchmarks.elsewhere.world import REWARDS_LATE
 from benchmarks.report import print_figures, print_table
 
 EXPECTED, DEVIATION = 0.5, 0.15
-"""Of a model's level before the first reward: about what those of the eleven are."""
+"""Prior of a model's level before the first reward: about what those of the eleven are."""
 SHARES = (0.3, 0.6, 1.0)
 """Deviations that a draw takes; the best of them is shown."""
 

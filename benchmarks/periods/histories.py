@@ -22,7 +22,7 @@ FRIDAYS = ((2026, 5), (2027, 1))
 LATE = (0.0, 30.0, 100.0, 300.0)
 LEVELS = (3.0e-4, 6.62e-4, 1.87e-3)
 REQUESTS = 8000
-"""Of a month of usual traffic."""
+"""Requests of a month of usual traffic."""
 WEEK = 7.0 * 24.0
 NOISE = 0.15
 """Deviation of the logarithm of a day's traffic."""
@@ -81,7 +81,7 @@ def _arrivals(
 
 
 class Made(NamedTuple):
-    """What requests would earn and cost; the first `warm` are only learned from."""
+    """The outcomes of requests, rewards and costs; the first `warm` are only learned from."""
 
     warm: int
     contexts: Array

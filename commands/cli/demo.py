@@ -57,6 +57,13 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
     help="Seed of the prompts' order and of the delays.",
 )
 @click.option(
+    "--encoder",
+    default="static",
+    show_default=True,
+    metavar="KIND[:NAME]",
+    help="Encoder of the prompts, as of `pbstream fit`.",
+)
+@click.option(
     "--keep", is_flag=True, help="Leave broker and worker running afterwards, until Ctrl-C."
 )
 @click.option(
@@ -72,6 +79,7 @@ def demo(
     budget: float,
     profile: str,
     seed: int,
+    encoder: str,
     keep: bool,
     folder: Path | None,
     as_json: bool,
@@ -103,6 +111,7 @@ def demo(
         seed=seed,
         profile=profile,
         budget_usd=budget,
+        encoder=encoder,
         keep=keep,
         folder=folder,
     )

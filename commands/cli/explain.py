@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
-from doors.console.bus import open_bus
+from doors.console.bus import Bus, open_bus
 from doors.console.decision import explain_decision
 from doors.console.declarations import Declared, declared_at, read_router
 from doors.console.failures import Failure, NotReadable
@@ -15,7 +15,16 @@ from doors.console.found import TOPICS, Found, find
 from doors.console.output import console, print_json
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from drawing.numbers import usd
-from schemas import CostReported, DeadLetter, RewardObserved, RouteDecided
+from drawing.periods import standing_lines
+from schemas import (
+    CostReported,
+    DeadLetter,
+    LambdaUpdated,
+    MalformedEvent,
+    RewardObserved,
+    RouteDecided,
+    decode,
+)
 
 
 @click.command()
@@ -32,7 +41,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
       pbstream explain 4f1c22a90b13
       pbstream explain 4f1c22a90b13 --json
     """
-    found, declared, then = run(_found(session, router_id, request_id))
+    found, declared, then, state = run(_found(session, router_id, request_id))
     decision, letters = found.decision, found.letters
     # A request that was refused has no decision, and its dead letter explains as much.
     if decision is None and not letters:
@@ -67,6 +76,8 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     out = console()
     if decision is not None:
         out.print(explain_decision(decision))
+        for line in () if state is None else standing_lines(state):
+            out.print(f"Now: {line}.", soft_wrap=True)
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)
     for bill, late in zip(found.costs, _superseded(found.costs), strict=True):
@@ -143,9 +154,9 @@ def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
 
 async def _found(
     session: Session, router_id: str, request_id: str
-) -> tuple[Found, Declared | None, Declared | None]:
-    """Return what the topics say of a request, its router's declaration, and that of the
-    decision.
+) -> tuple[Found, Declared | None, Declared | None, LambdaUpdated | None]:
+    """Return what the topics say of a request, its router's declaration, that of the decision, and
+    the router's present state.
     """
     async with open_bus(session.settings, *TOPICS, "routers", "lambda") as bus:
         found, then = await find(bus, router_id, request_id), None
@@ -153,10 +164,23 @@ async def _found(
             # A bill in tokens has the prices of its decision, whatever is in force today.
             then = await declared_at(bus, router_id, found.decision.config_offset)
         if then is not None:
-            return found, then, then
+            return found, then, then, await _state(bus, router_id)
         try:
             # For the projection alone, which a router keeps for its life; its prices may have
             # changed since.
-            return found, await read_router(bus, router_id, seconds=0.0), None
+            declared = await read_router(bus, router_id, seconds=0.0)
         except NotReadable:
-            return found, None, None
+            return found, None, None, None
+        return found, declared, None, await _state(bus, router_id)
+
+
+async def _state(bus: Bus, router_id: str) -> LambdaUpdated | None:
+    """Return what the worker last said of a router, None where it says nothing that can be
+    read."""
+    record = await bus.latest("lambda", router_id)
+    if record is None or record.value is None:
+        return None
+    try:
+        return decode(LambdaUpdated, record.value)
+    except MalformedEvent:
+        return None

@@ -20,8 +20,10 @@ from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option
 
 if TYPE_CHECKING:
+    from streams.settings import Settings
     from studies.warm_start.fit import FitSummary
     from studies.warm_start.judgements import Reading
+    from studies.warm_start.projecting import Chosen
 
 
 @click.command()
@@ -39,11 +41,17 @@ if TYPE_CHECKING:
 )
 @router_option
 @click.option(
+    "--encoder",
+    metavar="KIND[:NAME]",
+    help="Encoder of the prompts: static, onnx, or sentence-transformers:NAME with a folder, an "
+    "installed package or a name on the hub; default: that of the settings.",
+)
+@click.option(
     "--components",
     type=click.IntRange(1),
     default=25,
     show_default=True,
-    help="Number k of components; contexts have k + 1 numbers.",
+    help="Most directions of a context, which has one number more.",
 )
 @click.option(
     "--ridge",
@@ -72,6 +80,7 @@ def fit(
     from_history: bool,
     export: Path | None,
     router_id: str,
+    encoder: str | None,
     components: int,
     ridge: float,
     explain: bool,
@@ -83,8 +92,7 @@ def fit(
     """Fit warm-up priors of rewards and costs, and write them into FOLDER as arrays and JSON.
 
     JUDGEMENTS has a row per answer, as CSV or JSON Lines: the prompt, the model, what the answer
-    was worth, from 0 to 1, and what it cost in dollars; one of the two is enough. A PCA is fitted
-    beside the priors:
+    was worth, from 0 to 1, and what it cost in dollars; one of the two is enough:
 
     \b
       prompt,model,cost,score
@@ -95,6 +103,14 @@ def fit(
       pbstream fit rows.csv priors/chat --column score=rating --score-range 1:5
       PB_PRIORS_PATH=priors pbstream worker
       pbstream models add small --input-price 0.1 --output-price 0.4 --prior priors/chat
+
+    A projection of the prompts' embeddings is fitted beside the priors: principal components, or
+    partial least squares where cross-validation says that it predicts better. Workers need the
+    same encoder:
+
+    \b
+      pbstream fit rows.csv priors/chat --encoder sentence-transformers:my-model
+      export PB_ENCODER_BACKEND=sentence-transformers PB_ENCODER_WEIGHTS=my-model
 
     With --from-history a router's own decisions, bills and rewards are learned from, for one with
     the same contexts:
@@ -116,40 +132,46 @@ def fit(
         raise click.UsageError("--from says which history: give --from-history as well.")
     if compare_encoders and from_history:
         raise click.UsageError("--compare-encoders needs JUDGEMENTS with the prompts.")
-    if from_history and (columns or score_range):
-        raise click.UsageError("--column and --score-range are for JUDGEMENTS.")
+    if from_history and (columns or score_range or encoder):
+        raise click.UsageError("--column, --score-range and --encoder are for JUDGEMENTS.")
+    settings = session.settings
+    if encoder is not None:
+        from streams.encoder.choice import choose_encoder
+
+        settings = choose_encoder(settings, encoder)
     folder, reading = paths[-1], reading_of(columns, score_range)
     # Now, and not when all is fitted.
     if not next(path for path in (folder, *folder.absolute().parents) if path.exists()).is_dir():
         raise click.BadParameter(f"{folder} is a file, or in one", param_hint="FOLDER")
     # Before anything is written: the comparison may be why somebody stops here.
     compared = (
-        compare(paths[0], reading, components=components, quiet=as_json)
+        compare(paths[0], reading, settings, encoder, components=components, quiet=as_json)
         if compare_encoders
         else None
     )
     if from_history:
         summary = _fit_history(session, export, router_id, folder, ridge)
     else:
-        summary = _fit_file(session, paths[0], reading, folder, components, ridge)
+        summary = _fit_file(settings, paths[0], reading, folder, components, ridge)
     worth = worth_of(summary.observed) if explain else None
     if as_json:
         more = {} if worth is None else {"worth": worth_as_json(worth)}
         print_json(
             {
                 **_figures(summary, folder),
+                **_projection(summary, settings),
                 **more,
                 **({} if compared is None else {"encoders": compared}),
             }
         )
     else:
-        _show(summary, folder, from_history=from_history)
+        _show(summary, folder, settings, from_history=from_history)
     if worth is not None:
         explain_fit(worth, folder / "worth.html", quiet=as_json)
 
 
 def _fit_file(
-    session: Session,
+    settings: Settings,
     judgements: Path,
     reading: Reading,
     folder: Path,
@@ -160,7 +182,7 @@ def _fit_file(
     from studies.warm_start.fit import fit as fit_priors
 
     # By the workers' settings: priors are about the contexts that their encoder makes.
-    sentences = sentences_of(session.settings)
+    sentences = sentences_of(settings)
     return fit_priors(
         judgements,
         folder,
@@ -178,9 +200,10 @@ def _fit_history(
     from studies.history.account import Account
     from studies.simulate.cases import Cases
     from studies.simulate.observed import NothingObserved, observe
+    from studies.simulate.traffic import TrafficSeen
     from studies.warm_start.fit import fit_observed
 
-    account = Account()
+    account, traffic = Account(), TrafficSeen()
     with ExitStack() as stack:
         history = history_of(session, export, stack)
         cases = Cases(
@@ -189,7 +212,7 @@ def _fit_history(
             account=account,
         )
         try:
-            observed = observe(cases)
+            observed = observe(traffic.through(cases))
         except NothingObserved as nothing:
             raise (
                 # Nothing to learn from is one thing, and a wrong name of the router another.
@@ -197,6 +220,12 @@ def _fit_history(
             ) from None
     for line in account.lines():
         click.echo(f"Left out: {line}", err=True)
+    if (written := traffic.write(folder)) is not None:
+        click.echo(
+            f"{written} says what traffic a usual week has: the field `traffic` of a router with a "
+            "budget of a period.",
+            err=True,
+        )
     named = cases.projection
     if named is None:
         return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
@@ -210,7 +239,6 @@ def _figures(summary: FitSummary, folder: Path) -> dict[str, object]:
         "folder": str(folder.absolute()),
         "prompts": summary.prompts,
         "dimensions": summary.dimensions,
-        "kept_variance": summary.kept_variance,
         "rewards": dict(summary.rewards),
         "mean_reward": dict(summary.mean_reward),
         "costs": dict(summary.costs),
@@ -218,7 +246,23 @@ def _figures(summary: FitSummary, folder: Path) -> dict[str, object]:
     }
 
 
-def _show(summary: FitSummary, folder: Path, *, from_history: bool) -> None:
+def _projection(summary: FitSummary, settings: Settings) -> dict[str, object]:
+    from streams.encoder.choice import variables_of
+
+    chosen = summary.chosen
+    if chosen is None:
+        return {}
+    return {
+        "projection": chosen.kind,
+        "kept_variance": chosen.kept,
+        "held_out_errors": {str(count): error for count, error in chosen.errors.items()},
+        "settings": variables_of(settings),
+    }
+
+
+def _show(summary: FitSummary, folder: Path, settings: Settings, *, from_history: bool) -> None:
+    from streams.encoder.choice import variables_of
+
     columns = ("model", "judged prompts", "mean reward", "bills", "mean cost, $")
     shown = table(*columns, title=f"{summary.prompts:,} prompts, {summary.dimensions} dimensions")
     for model in dict.fromkeys((*summary.rewards, *summary.costs)):
@@ -231,11 +275,14 @@ def _show(summary: FitSummary, folder: Path, *, from_history: bool) -> None:
         )
         shown.add_row(model, *rewards, *costs)
     console().print(shown)
-    if summary.kept_variance is not None:
-        click.echo(f"The projection keeps {summary.kept_variance:.0%} of the variance. Next:")
+    if summary.chosen is not None:
+        click.echo(_told(summary.chosen))
+        click.echo("Next:")
+        variables = {**variables_of(settings), "PB_PRIORS_PATH": str(folder.resolve().parent)}
+        told = " ".join(f"{name}={value}" for name, value in variables.items())
         click.echo(
-            f"  export PB_PRIORS_PATH={folder.resolve().parent}   # where workers run: routers "
-            f"name {folder.resolve().name} in it as their projection"
+            f"  export {told}   # where workers run: routers name {folder.resolve().name} in it as "
+            "their projection"
         )
         click.echo("  pbstream worker")
     elif from_history:
@@ -243,4 +290,17 @@ def _show(summary: FitSummary, folder: Path, *, from_history: bool) -> None:
     click.echo(
         f"  pbstream models add NAME --input-price USD --output-price USD --prior {folder} "
         "--router NEW"
+    )
+
+
+def _told(chosen: Chosen) -> str:
+    """Say which projection was fitted, and why."""
+    kept = f"keeps {chosen.kept:.0%} of the variance of prompts"
+    if chosen.kind == "pca":
+        return f"The projection is principal components and {kept}."
+    mine, *_ = chosen.errors.values()
+    return (
+        f"The projection is partial least squares and {kept}: of the variance of held-out rewards "
+        f"and costs {min(chosen.errors.values()):.0%} is left unexplained, {mine:.0%} with "
+        "principal components."
     )

@@ -10,28 +10,41 @@ import click
 from doors.console.output import console, table
 
 if TYPE_CHECKING:
+    from streams.settings import Settings
     from studies.warm_start.judgements import Reading
 
 
 def compare(
-    judgements: Path, reading: Reading, *, components: int, quiet: bool
+    judgements: Path,
+    reading: Reading,
+    settings: Settings,
+    encoder: str | None,
+    *,
+    components: int,
+    quiet: bool,
 ) -> list[dict[str, object]]:
-    """Compare the encoders on a file of judged prompts; print a table, unless `quiet`, and return
-    it for programs.
+    """Compare the encoders, and the one that is named, on a file of judged prompts; print a table,
+    unless `quiet`, and return it for programs.
     """
-    from streams.encoder.load import load_sentences
-    from studies.warm_start.compare import compare_encoders, within_chance
+    from streams.encoder.choice import choose_encoder
+    from streams.encoder.load import sentences_of
+    from studies.warm_start.compare import ENCODERS, compare_encoders, within_chance
     from studies.warm_start.judgements import read_judgements
 
     judged = read_judgements(judgements, reading)
+    # By their own files: what is set is for one of them, and is named where it is to be compared.
+    named = dict.fromkeys([*ENCODERS, *([] if encoder is None else [encoder])])
     worths = list(
         compare_encoders(
-            judged, lambda backend: load_sentences(backend=backend), components=components
+            judged,
+            lambda name: sentences_of(choose_encoder(settings, name)),
+            encoders=list(named),
+            components=components,
         )
     )
     if not quiet:
         columns = (
-            "PB_ENCODER_BACKEND",
+            "encoder",
             "ms a prompt",
             "reward error",
             "cost error, factor",

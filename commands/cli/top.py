@@ -79,6 +79,11 @@ class Top:
     def _row(self, state: LambdaUpdated, now: float) -> Document:
         budget = state.budget_usd_per_request
         mean = state.spend_usd / state.settled if state.settled else None
+        ratio = None if mean is None or not budget else mean / budget
+        if state.budgets or state.floor:
+            # What a request may cost moves with the period: its end is what counts.
+            ends = [one.forecast_usd / one.usd for one in state.budgets or () if one.usd]
+            ratio = max(ends, default=None)
         return {
             "router_id": state.router_id,
             "requests_per_second": round(self.rate(state.router_id, now=now), 3),
@@ -86,7 +91,7 @@ class Top:
             "in_flight": state.in_flight,
             "spend_usd": state.spend_usd,
             "budget_usd_per_request": budget,
-            "spend_per_budget": None if mean is None or not budget else mean / budget,
+            "spend_per_budget": ratio,
             "lambda_t": state.lambda_t,
             "rewards_applied": state.rewards_applied,
         }
@@ -108,6 +113,8 @@ class Top:
 @pass_session
 def top(session: Session, sort: str, rows: int, once: bool, as_json: bool) -> None:
     """Watch all routers: requests/s, spend against budget, λ_t, in flight. Ctrl-C ends it.
+
+    Of a router with budgets of a period, spend ÷ budget is the forecast of the period's end.
 
     \b
       pbstream top

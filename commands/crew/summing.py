@@ -11,11 +11,11 @@ from prometheus_client.samples import Sample
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
-#: Of these the crew has what one member has.
+#: Metrics that a crew shows as one member has them, instead of a sum.
 LARGEST = {"pb_topic_partitions", "pb_recovery_seconds", "pb_build_info", "python_info"}
 LEAST = {"pb_ready", "process_start_time_seconds"}
 """Metrics of which a crew shows its members' smallest: ready when all are, as old as the oldest."""
-#: What a member that has ended has counted stays counted.
+#: Kinds of metrics whose counts stay when a member ends.
 COUNTED = {"counter", "histogram"}
 
 

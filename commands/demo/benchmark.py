@@ -21,11 +21,12 @@ from ground.files.atomic_file import replacing
 from ground.files.cache_folder import cache_folder
 from ground.json_values import Document
 from router_state.config import Price
+from streams.encoder.choice import choose_encoder
 from streams.encoder.distill import COMPONENTS
-from streams.encoder.load import load_sentences
+from streams.encoder.load import sentences_of
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Backend
 from streams.priors.priors import Priors
+from streams.settings import Settings
 
 Split = Literal["test", "val"]
 
@@ -69,7 +70,7 @@ class Benchmark:
 def load_benchmark(
     split: Split,
     *,
-    encoder: Backend = "onnx",
+    encoder: str = "onnx",
     projection: Projection | None = None,
     folder: Path | None = None,
     limit: int | None = None,
@@ -78,7 +79,7 @@ def load_benchmark(
 
     Args:
         split: "test" (1,824 prompts) or "val" (1,785).
-        encoder: what encodes the prompts.
+        encoder: what encodes the prompts, `KIND` or `KIND:NAME`.
         projection: of its embeddings; None: that of `projection_for`.
         folder: with the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
             three of the wheel.
@@ -150,19 +151,22 @@ def wheel_projection() -> Projection:
     `Projection`.
     """
     pca = _load_joblib("data/artifacts/pca_25.joblib")
-    arrays = (pca.mean_, pca.components_, pca.explained_variance_)
-    return Projection(*(np.asarray(array, dtype=np.float64) for array in arrays))
+    found = (pca.mean_, pca.components_, pca.explained_variance_)
+    mean, components, variances = (np.asarray(array, dtype=np.float64) for array in found)
+    return Projection(mean, components, variances)
 
 
-def projection_for(encoder: Backend) -> Projection:
-    """Return the wheel's projection for MiniLM; for "static" one that is fitted on the validation
-    prompts.
+def projection_for(encoder: str) -> Projection:
+    """Return the wheel's projection for MiniLM; for other encoders one that is fitted on the
+    validation prompts.
     """
     # The wheel's PCA is of MiniLM's embeddings; other vectors need directions of their own.
-    return fitted_projection(encoder) if encoder == "static" else wheel_projection()
+    if encoder in {"onnx", "sentence-transformers"}:
+        return wheel_projection()
+    return fitted_projection(encoder)
 
 
-def fitted_projection(encoder: Backend) -> Projection:
+def fitted_projection(encoder: str) -> Projection:
     """Return a projection of an encoder's embeddings that is fitted on the validation prompts."""
     embeddings = embed_cached(load_rows("val").prompts, encoder=encoder)
     return Projection.fit(embeddings, COMPONENTS)[0]
@@ -181,11 +185,11 @@ def wheel_priors() -> Priors:
     return Priors(models, A, b, wheel_projection().checksum)
 
 
-def embed_cached(prompts: Sequence[str], *, encoder: Backend = "onnx") -> Array:
+def embed_cached(prompts: Sequence[str], *, encoder: str = "onnx") -> Array:
     """Embed prompts, shape (n, e), once per encoder: what a network makes is kept in the cache
     folder.
     """
-    sentences = load_sentences(backend=encoder)
+    sentences = sentences_of(choose_encoder(Settings(), encoder))
     if encoder == "static":
         return sentences.embed(prompts)
     # By encoder and prompts: another release of either must not find these.

@@ -11,13 +11,12 @@ from commands.demo.benchmark import load_benchmark, load_rows, projection_for
 from commands.demo.scenario import Scenario
 from schemas import RouterDeclared, decode
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Backend
 from streams.priors.priors import Priors, fields_for_wire
 from studies.warm_start.fit import fit_priors
 from studies.warm_start.observations import Observations
 
 
-def known_before(encoder: Backend = "static", projection: Projection | None = None) -> Priors:
+def known_before(encoder: str = "static", projection: Projection | None = None) -> Priors:
     """Return priors of rewards and costs, fitted on the validation prompts of the `paretobandit`
     wheel.
 

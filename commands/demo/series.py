@@ -19,7 +19,7 @@ WINDOW = 100
 """Requests that a point of a curve is the mean of."""
 POINTS = 90
 """Most points of a drawn line; more of them look like a band."""
-TAIL_POINTS = 24
+TAIL_POINTS = 8
 """Points of the router's path in the picture."""
 SO_FAR, RECENT = "all so far", f"the last {WINDOW}"
 """Names of the two lines of spend."""

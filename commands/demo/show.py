@@ -33,6 +33,7 @@ from commands.demo.shocks import SHOCKS
 from commands.demo.stage import beside, delete_topics, running_dashboard, running_worker
 from commands.demo.traffic import Traffic
 from drawing.alerts import sentence
+from streams.encoder.choice import choose_encoder, variables_of
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 from watching import screen
@@ -56,6 +57,7 @@ class Options:
     seed: int = 0
     profile: str = "live"
     budget_usd: float = 3e-4
+    encoder: str = "static"
     keep: bool = False
     folder: Path | None = None
 
@@ -83,9 +85,9 @@ def show(options: Options, *, out: Console) -> Report:
         # A broker of somebody else goes on after the demo; its own brokers end with their topics.
         if broker.kind == "env":
             stack.callback(lambda: asyncio.run(delete_topics(settings)))
-        projection_for("static").save(folder / "projection")
+        projection_for(options.encoder).save(folder / "projection")
         log, started = folder / "worker.log", time.monotonic()
-        environment = _environment(folder)
+        environment = _environment(folder, options.encoder)
         # A process of its own, started as an operator would: what the demo shows is the product.
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
@@ -121,7 +123,10 @@ def _has_screen() -> bool:
 def compose(options: Options) -> Scenario:
     """Return the scenario that the options describe."""
     declared = paper_router(
-        known_before(), router_id=ROUTER_ID, budget_usd=options.budget_usd, profile=options.profile
+        known_before(options.encoder),
+        router_id=ROUTER_ID,
+        budget_usd=options.budget_usd,
+        profile=options.profile,
     )
     prompts = held_out_prompts(declared)
     sampled = prompts.sampled(
@@ -130,12 +135,10 @@ def compose(options: Options) -> Scenario:
     return SHOCKS[options.shock](sampled)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder: Path, encoder: str) -> dict[str, str]:
     """Return what whoever reads the demo's prompts needs: its worker, its dashboard, a replay."""
-    return {
-        "PB_ENCODER_BACKEND": "static",
-        "PB_PROJECTION_PATH": str((folder / "projection").absolute()),
-    }
+    chosen = choose_encoder(load_settings(), encoder)
+    return {**variables_of(chosen), "PB_PROJECTION_PATH": str((folder / "projection").absolute())}
 
 
 def _own_settings(broker: Broker) -> Settings:

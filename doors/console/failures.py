@@ -153,6 +153,7 @@ KNOWN = {
     "ForeignState",
     "KafkaUnavailable",
     "MissingData",
+    "MissingExtra",
     "MissingRights",
     "StateLost",
     "UnreadableBatch",

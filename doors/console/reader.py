@@ -53,8 +53,8 @@ class TopicReader:
     are left out.
 
     Args:
-        topics: their names, without the prefix.
-        later: those of them that are read once the past of all others has been.
+        phases: their names, without the prefix. The past of a phase is read before that of the
+            next one.
 
     Attributes:
         trouble: what is wrong, a sentence; None while all is well.
@@ -62,13 +62,10 @@ class TopicReader:
         complete: whether the past has been read.
     """
 
-    def __init__(
-        self, settings: Settings, topics: Sequence[str], take: Take, *, later: Collection[str] = ()
-    ) -> None:
+    def __init__(self, settings: Settings, phases: Sequence[Collection[str]], take: Take) -> None:
         self._settings = settings
-        self._topics = topics
+        self._phases = phases
         self._take_one = take
-        self._later = later
         self._task: asyncio.Task[None] | None = None
         self._read_to: dict[TopicPartition, int] = {}
         self.trouble: str | None = "connecting to Kafka"
@@ -117,15 +114,15 @@ class TopicReader:
         names = await self._places()
         ends = await consumer.end_offsets(list(names))
         await self._seek(consumer, names, ends)
-        later = [place for place, name in names.items() if name in self._later]
-        # A page is useful once routers and decisions are there; what is only searched may come
-        # after.
-        consumer.pause(*later)
+        waiting = set(names)
+        consumer.pause(*waiting)
         watch = asyncio.create_task(self._watch(consumer, next(iter(names))))
         try:
-            await self._read_past(consumer, names, ends, watch, without=later)
-            consumer.resume(*later)
-            await self._read_past(consumer, names, ends, watch)
+            for phase in self._phases:
+                due = {place for place in waiting if names[place] in phase}
+                waiting -= due
+                consumer.resume(*due)
+                await self._read_past(consumer, names, ends, watch, without=waiting)
             self.complete = not watch.done()
             while not watch.done():
                 self._take(names, await self._records(consumer))
@@ -140,7 +137,7 @@ class TopicReader:
         ends: dict[TopicPartition, int],
         watch: asyncio.Task[None],
         *,
-        without: Sequence[TopicPartition] = (),
+        without: Collection[TopicPartition],
     ) -> None:
         """Read up to where the topics ended when reading began."""
         waited_for = [place for place in names if place not in without]
@@ -174,7 +171,9 @@ class TopicReader:
             self._take_one(name, record, now=now)
 
     async def _places(self) -> dict[TopicPartition, str]:
-        counts = await partitions_of_topics(self._settings, self._topics)
+        counts = await partitions_of_topics(
+            self._settings, [name for phase in self._phases for name in phase]
+        )
         return {
             TopicPartition(self._settings.topic(name), number): name
             for name, partitions in counts.items()

@@ -11,7 +11,7 @@ class Books:
     """A copy of the compacted topic, kept up to date; it is small: one record a router."""
 
     def __init__(self, settings: Settings) -> None:
-        self.reader = TopicReader(settings, ("lambda",), self._take)
+        self.reader = TopicReader(settings, [("lambda",)], self._take)
         self._last: dict[bytes, bytes] = {}
 
     def __getitem__(self, router_id: str) -> bytes | None:

@@ -38,7 +38,11 @@ class Key:
     routers: tuple[str, ...]
 
     def allows(self, router_id: str) -> bool:
-        """Tell whether the caller may use a router."""
+        """Tell whether the caller may use a router.
+
+        >>> Key("chat", digest("…"), ("acme.*",)).allows("acme.chat")
+        True
+        """
         return any(fnmatchcase(router_id, pattern) for pattern in self.routers)
 
 

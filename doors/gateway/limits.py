@@ -17,6 +17,10 @@ class Allowance:
 
     A call takes as many as it has events; one of more than `burst` waits until the bucket is full,
     and leaves a debt.
+
+    >>> allowance = Allowance(rate=2.0, burst=10.0, clock=lambda: 0.0)
+    >>> allowance.take("caller", 10), allowance.take("caller", 1)
+    (0.0, 0.5)
     """
 
     def __init__(

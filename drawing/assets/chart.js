@@ -57,7 +57,8 @@ export function chart(title, { line = null, low: least = null, high = null, show
     place.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${HIGH}`, width, height: HIGH, role: "img", "aria-label": spoken },
       ...ticks(low, top, 4).flatMap((tick) => [draw("path", { d: `M${LEFT} ${y(tick)}H${right}`, class: "grid" }), draw("text", { x: LEFT - 8, y: y(tick) + 4, class: "tick end" }, digits(tick, 6))]),
       ...across.filter((one) => x(one.at) > LEFT + 12 && x(one.at) < right - 8).map((one) => draw("text", { x: x(one.at), y: HIGH - 6, class: "tick middle" }, one.text)),
-      ...marks.filter((one) => x(one.at) >= LEFT && x(one.at) <= right + 1).flatMap((one) => [draw("path", { d: `M${x(one.at)} ${TOP - 4}V${bottom}`, class: "event" }), draw("text", { x: x(one.at), y: 10, class: "tick middle" }, String(one.number))]),
+      ...numbered(marks.map((one) => ({ ...one, x: x(one.at) })).filter((one) => one.x >= LEFT && one.x <= right + 1)).flatMap((one) => [
+        draw("path", { d: `M${one.x} ${TOP - 4}V${bottom}`, class: "event" }), one.text && draw("text", { x: one.x, y: 10, class: "tick middle" }, one.text)]),
       line !== null && draw("path", { d: `M${LEFT} ${y(line)}H${right}`, class: "level" }),
       ...alarms.map((one) => draw("path", { d: `M${x(one.at)} ${bottom}v-9`, class: `alarm ${ink(one.of, 0)}` })),
       ...names.map((one) => draw("path", { d: joined(columns[one.name], x, y), class: `series ${one.kind}` })),
@@ -72,6 +73,16 @@ export function chart(title, { line = null, low: least = null, high = null, show
     box, end: () => { end(); group.delete(point); },
     set: (at, found, newMarks = marks, newAlarms = alarms) => { [times, columns, marks, alarms] = [at, found, newMarks, newAlarms]; if (!times.includes(pointed)) pointed = null; render(); },
   };
+}
+
+/** Events with their numbers, those of neighbours together: "2–4". */
+function numbered(events) {
+  let first = null;
+  for (const one of events) {
+    if (first && one.x - first.x < LINE) first.text = `${first.number}–${one.number}`;
+    else (first = one).text = String(one.number);
+  }
+  return events;
 }
 
 /** The highest of sorted values that is no outlier. */

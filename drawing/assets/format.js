@@ -6,8 +6,8 @@ export const known = (value) => value !== null && value !== undefined;
 /** Dollars: so many digits that count, plain from a hundred on and down to a millionth. */
 export function usd(value, many = 4) {
   if (!known(value)) return NONE;
-  if (Math.abs(value) >= 100) return `$${value.toLocaleString("en", { maximumFractionDigits: 2 })}`;
-  return `$${Number(value.toPrecision(many))}`.replace("e-", "e−");
+  const size = Math.abs(value), text = size >= 100 ? size.toLocaleString("en", { maximumFractionDigits: 2 }) : String(Number(size.toPrecision(many)));
+  return `${value < 0 ? "−" : ""}$${text.replace("e-", "e−")}`;
 }
 
 /** A number's text with a minus as wide as a plus; what is rounded to nothing has no sign. */

@@ -27,8 +27,8 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
   const height = Math.round(Math.min(high, Math.max(280, 0.62 * width))), right = width - RIGHT, bottom = height - FLOOR;
   const costs = [...points.map((one) => one.cost_usd), ...tail.map(([cost]) => cost)].filter((cost) => cost > 0);
   const log = Math.max(...costs) >= LOG_FROM * Math.min(...costs), scale = log ? Math.log10 : (cost) => cost;
-  const [first, last] = log ? widened([...costs, budget_usd].filter((one) => one > 0).map(scale), 0.07) : [0, 1.08 * Math.max(...costs)];
-  const [low, top] = widened([...points.flatMap((one) => [one.quality - (one.off ?? 0), one.quality + (one.off ?? 0)]), ...tail.map(([, quality]) => quality)], 0.09);
+  const [first, last] = log ? widened([...costs, budget_usd].filter((one) => one > 0).map(scale), 0.07, 0.2) : [0, 1.08 * Math.max(...costs)];
+  const [low, top] = widened([...points.flatMap((one) => [one.quality - (one.off ?? 0), one.quality + (one.off ?? 0)]), ...tail.map(([, quality]) => quality)], 0.09, 0.02);
   const x = (cost) => LEFT + (right - LEFT) * Math.min(1, Math.max(0, ((cost > 0 || !log ? scale(cost) : first) - first) / (last - first)));
   const y = (quality) => bottom - (bottom - ROOF) * (quality - low) / (top - low);
   const at = (one) => [x(one.cost_usd), y(one.quality)];
@@ -43,7 +43,7 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
   const word = (text, one, kind = "", gap = 8) => draw("text", { ...place(text, ...at(one), gap), class: `word ${kind}` }, text);
   const rows = ticks(low, top, 7), columns = log ? decades(first, last, width) : ticks(first, last, width < 500 ? 3 : 5);
   return draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": sentence || "Quality against dollars a request" },
-    ...rows.flatMap((row) => [draw("path", { d: `M${LEFT} ${y(row)}H${right}`, class: "grid" }), draw("text", { x: LEFT - 8, y: y(row) + 4, class: "tick end" }, digits(row))]),
+    ...rows.flatMap((row) => [draw("path", { d: `M${LEFT} ${y(row)}H${right}`, class: "grid" }), draw("text", { x: LEFT - 8, y: y(row) + 4, class: "tick end" }, digits(row, 6))]),
     ...columns.map((cost) => draw("text", { x: x(cost), y: bottom + 18, class: "tick middle" }, usd(cost))),
     draw("text", { x: 0, y: 12, class: "tick" }, "quality"), draw("text", { x: right, y: height - 6, class: "tick end" }, "dollars a request"),
     models.some((one) => one.measured === false) && draw("text", { x: LEFT, y: height - 6, class: "tick" }, "◌ hardly called: as expected"),
@@ -52,8 +52,8 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
     ...tail.slice(1).map((one, number) => draw("path", { d: path([tail[number], one].map(([cost, quality]) => [x(cost), y(quality)])), class: "tail", opacity: (0.15 + 0.75 * (number + 1) / tail.length).toFixed(2) })),
     line.length > 1 && draw("path", { d: path(line.map(at)), class: "joined" }),
     ...line.flatMap((one) => [draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 4, class: "joint" }), one.name && word(one.name, one)]),
-    ...models.flatMap((one, number) => model(one, inkOf(one.ink ?? number), at(one), x, y)),
-    ...dots.map((one) => draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 5, class: `dot ${inkOf(one.ink)}` })),
+    ...models.flatMap((one, number) => model(one, inkOf(number), at(one), x, y)),
+    ...dots.map((one) => draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 5, class: `dot ${one.ink}` })),
     router && draw("path", { d: star(...at(router)), class: "star" }, draw("title", {}, `this router: ${told(router)}`)),
     router && word("this router", router, "bold", STAR + 4),
     ...[...models, ...dots].map((one) => word(one.name.split("/").at(-1).slice(-24), one)),
@@ -122,7 +122,7 @@ function decades(first, last, width) {
   return found.length > 2 || width < 500 && found.length > 1 ? found : some([1, 2, 5]).filter((_, at, all) => all.length < 6 || at % 2 === 0);
 }
 
-function widened(values, by) {
-  const low = Math.min(...values), top = Math.max(...values), more = by * (top - low || Math.abs(top) || 1);
+function widened(values, by, least) {
+  const low = Math.min(...values), top = Math.max(...values), more = Math.max(by * (top - low), least / 2);
   return [low - more, top + more];
 }

@@ -56,7 +56,7 @@ if TYPE_CHECKING or not COMPILED:
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import RIDGE_FLOOR, TAILS, WIDE, Regression
-    from router_state.kernel.sample import FEATURES, SAMPLE_PIECE, PosteriorSample, levels_of
+    from router_state.kernel.sample import FEATURES, LEVEL, SAMPLE_PIECE, PosteriorSample, levels_of
     from router_state.kernel.shared_prior import SharedPrior
 else:
     globals().update(_compiled.public())
@@ -67,6 +67,7 @@ __all__ = [
     "FEATURES",
     "LEAST_PART",
     "LEAST_PROPENSITY",
+    "LEVEL",
     "LIMIT",
     "MOST_TAUGHT",
     "RIDGE_FLOOR",

@@ -18,8 +18,11 @@ SHAPE = "\x1fhours"
 """The piece of the state that holds the hours of the week; an hour writes it once."""
 MONDAY = 72.0
 """Hours by which the epoch, a Thursday, comes after a Monday at midnight."""
-LEVEL_HOURS = 24.0
-"""Mean hours over which the level forgets: a launch is believed within two days."""
+DAY_HOURS, WEEK_HOURS = 24.0, float(HOURS)
+"""Mean hours over which the two levels forget."""
+NEAR = 48.0
+"""Hours ahead that the level of the last day is right for. Beyond them a fall is believed when the
+level of the last week has followed: money that was saved can still be spent."""
 FIRST = 1e-3
 """Share of a period that the traffic counts as watched before the first request: however fast the
 first ones come, they are paced for at least so long."""
@@ -74,7 +77,8 @@ class Traffic:
 
     Attributes:
         zone: time zone of the hours.
-        requests, hours: decayed count of requests, and the shares of the hours in which they came.
+        requests, hours: count of requests, and the shares of the hours in which they came, decayed
+            over a day; week_requests, week_hours: over a week.
         last: time of the last request, seconds since the epoch; −1: none has come.
         hour, count: the hour that goes on, counted from Monday 0:00 of week 0, and its requests.
         mean, seen: decayed sum of the counts of hours, and their number.
@@ -100,26 +104,51 @@ class Traffic:
         "requests",
         "seen",
         "sums",
+        "week_hours",
+        "week_requests",
         "weights",
         "zone",
     )
     NUMBERS = (
-        *("requests", "hours", "last", "hour", "count", "mean", "seen", "day", "day_level"),
+        *(
+            "requests",
+            "hours",
+            "week_requests",
+            "week_hours",
+            "last",
+            "hour",
+            "count",
+            "mean",
+            "seen",
+            "day",
+            "day_level",
+        ),
         "drift",
     )
 
     def __init__(self, declared: ExpectedTraffic, zone: str, journal: Journal) -> None:
         self._journal = journal
-        self.requests = self.hours = self.mean = self.seen = 0.0
+        self.requests = self.hours = self.week_requests = self.week_hours = 0.0
+        self.mean = self.seen = 0.0
         self.last = -1.0
         self.hour = self.count = 0
         self.day, self.day_level, self.drift = 0.0, 0.0, FIRST_DRIFT
         self.sums: Vector = np.zeros(HOURS)
         self.weights: Vector = np.zeros(HOURS)
+        self.declared = ExpectedTraffic()
         self.declare(declared, zone)
+
+    @property
+    def shape(self) -> Shape:
+        """The week's shape as it is expected."""
+        return self._shape
 
     def declare(self, declared: ExpectedTraffic, zone: str) -> None:
         """Take what is known beforehand; what was learned stays."""
+        per_week = declared.per_week
+        if per_week is not None and per_week != self.declared.per_week:
+            self.requests, self.hours = per_week / 7.0, DAY_HOURS
+            self.week_requests, self.week_hours = per_week, WEEK_HOURS
         self.declared, self.zone = declared, zone
         self._offset_hour, self._offset = -1, 0.0
         self._shape = self._shaped()
@@ -151,24 +180,20 @@ class Traffic:
         """
         here = self._place(at)
         # The wall clock may change until then: by the present one it is an hour off at most.
-        shares = self._shape.until(here + (until - at) / HOUR) - self._shape.until(here)
-        return self._level(here, first / HOUR) * max(shares, 0.0)
-
-    def _level(self, here: float, first: float) -> float:
-        """Return the requests of a mean hour."""
-        requests, hours = self.requests, self.hours + first
-        if (per_week := self.declared.per_week) is not None:
-            requests, hours = requests + per_week / 7.0, hours + LEVEL_HOURS
-        if self.last >= 0.0:
-            hours += self._since(here)
-        return max(requests, 1.0) / hours
+        ahead = max(until - at, 0.0) / HOUR
+        begin, end = self._shape.until(here), self._shape.until(here + ahead)
+        middle = end if ahead <= NEAR else self._shape.until(here + NEAR)
+        pause = first / HOUR + (self._since(here) if self.last >= 0.0 else 0.0)
+        day = max(self.requests, 1.0) / (self.hours + pause)
+        week = max(self.week_requests, 1.0) / (self.week_hours + pause)
+        return max(day * (middle - begin) + max(day, week) * (end - middle), 0.0)
 
     def _since(self, here: float) -> float:
         """Return the shares of the time since the last request, of a pause no more than a few
         requests' worth."""
         last = (bounded(self.last) + self._offset) / HOUR + MONDAY
         since = self._shape.until(here) - self._shape.until(last)
-        return min(max(since, 0.0), max(GAP * self.hours / self.requests, SHORT))
+        return min(max(since, 0.0), max(GAP * self.hours / max(self.requests, 1.0), SHORT))
 
     def note(self, at: float) -> None:
         """Count a request.
@@ -181,11 +206,15 @@ class Traffic:
             self.last, self.hour, self.count, self.day = at, int(here), 0, here
         if self.last >= 0.0:
             since = self._since(here)
-            kept = math.exp(-since / LEVEL_HOURS)
-            self.hours = self.hours * kept + since
-            self.requests = self.requests * kept + 1.0
+            kept = math.exp(-since / DAY_HOURS)
+            self.hours, self.requests = self.hours * kept + since, self.requests * kept
+            kept = math.exp(-since / WEEK_HOURS)
+            self.week_hours = self.week_hours * kept + since
+            self.week_requests *= kept
         else:
-            self.requests, self.hour, self.day = 1.0, int(here), here
+            self.hour, self.day = int(here), here
+        self.requests += 1.0
+        self.week_requests += 1.0
         self._end_hours(int(here))
         self.count += 1
         self.last = max(self.last, at)
@@ -210,7 +239,7 @@ class Traffic:
         self._journal.pieces.add(SHAPE)
 
     def _end_day(self, here: float) -> None:
-        level = self._level(here, 0.0) if self.hours > 0.0 else 0.0
+        level = self.requests / self.hours if self.hours > 0.0 else 0.0
         if level > 0.0 and self.day_level > 0.0:
             days = max((here - self.day) / 24.0, 1.0)
             step = min(math.log(level / self.day_level) ** 2 / days, MOST_DRIFT)

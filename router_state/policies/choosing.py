@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from router_state.arms import Arms
-from router_state.kernel import Chance
+from router_state.kernel import LEVEL, Chance
 from router_state.record import Candidates
 
 LOSS = 0.02
@@ -78,24 +78,25 @@ def options(
     return found
 
 
-def cheaper(costs: list[float], eligible: list[int], k: int, budget_usd: float) -> list[Option]:
-    """Return the arms beside arm k that may be cheaper by now than what is cheapest; gaps are in
-    budgets."""
-    lowest = min(costs[j] for j in eligible)
-    return [Option(j, (costs[j] - lowest) / budget_usd) for j in eligible if j != k]
+def cheaper(costs: list[float], eligible: list[int], budget_usd: float) -> list[Option]:
+    """Return the arms that may be cheaper by now than the one that is expected to be cheapest; gaps
+    are in budgets. They do not depend on a draw, so that propensities are exact."""
+    cheapest = min(eligible, key=costs.__getitem__)
+    lowest = costs[cheapest]
+    return [Option(j, (costs[j] - lowest) / budget_usd) for j in eligible if j != cheapest]
 
 
 def log_costs(
     arms: Arms, costs: list[float], eligible: list[int]
 ) -> dict[int, tuple[float, float]]:
-    """Return what is known of the logarithm of each eligible arm's mean cost: its expectation and
-    variance."""
+    """Return the logarithm of each eligible arm's mean cost: its expectation, and the variance of a
+    draw, which takes as many deviations of a level as one of rewards does."""
     found = {}
     for k in eligible:
         known = arms.costs[k].predictive(costs[k])
         # What is free is cheapest, but its cost has no logarithm.
         log = math.log(max(costs[k], sys.float_info.min))
-        found[k] = log, known.level + known.calibration
+        found[k] = log, LEVEL**2 * (known.level + known.calibration)
     return found
 
 

@@ -241,5 +241,5 @@ def _options(
         return choosing.options(arms, candidates, eligible, k, pacer.allowance_usd)
     if short:
         costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
-        return choosing.cheaper(costs, eligible, k, budget_usd)
+        return choosing.cheaper(costs, eligible, budget_usd)
     return []

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ground import extras
 from ground.files.array_folder import Array
 from streams.encoder.errors import EncoderError
-from streams.encoder.principal import principal_components
 from streams.encoder.projection import Projection
 from streams.encoder.table_file import write_table
 from streams.encoder.weights import DEFAULT_WEIGHTS, find_weights, hash_weights
@@ -70,8 +69,13 @@ def general_projection(values: NDArray[np.int8], scale: Array, frequencies: Arra
     texts = np.split(tokens, starts[1:])
     means = np.stack([values[text].sum(axis=0, dtype=np.int64) for text in texts]) * scale
     embeddings = means / np.linalg.norm(means, axis=1, keepdims=True)
-    mean, directions, variances, _ = principal_components(embeddings, min(COMPONENTS, len(scale)))
-    return Projection(*(array.round(_DECIMALS) for array in (mean, directions, variances)))
+    fitted, _ = Projection.fit(embeddings, min(COMPONENTS, len(scale)))
+    assert fitted.components is not None
+    return Projection(
+        fitted.mean.round(_DECIMALS),
+        fitted.components.round(_DECIMALS),
+        fitted.explained_variance.round(_DECIMALS),
+    )
 
 
 def _read_vectors(folder: Path) -> Array:
@@ -93,9 +97,12 @@ def _reduce(vectors: Array, frequencies: Array) -> tuple[NDArray[np.int8], Array
     """Return the vectors about their mean on the first components, eight bits a value, and the size
     of one step of each.
     """
-    mean, directions, _, _ = principal_components(
-        vectors, min(WIDTH, vectors.shape[1]), weights=frequencies
-    )
-    reduced = (vectors - mean) @ directions.T
+    # Weighted, which no library's principal components are. The largest entry of each is positive:
+    # the same weights give the same signs everywhere.
+    _, directions = np.linalg.eigh(np.cov(vectors.T, aweights=frequencies, ddof=0))
+    directions = directions[:, ::-1][:, : min(WIDTH, vectors.shape[1])]
+    largest = np.abs(directions).argmax(axis=0)
+    directions = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
+    reduced = (vectors - frequencies @ vectors) @ directions
     scale = (np.abs(reduced).max(axis=0) / _LARGEST).round(_DECIMALS)
     return np.rint(reduced / scale).astype(np.int8), scale

@@ -19,7 +19,7 @@ class Encoder:
         """Compose the two; without a projection the embedding and a 1.0 are the context.
 
         Raises:
-            EncoderError: the projection takes embeddings of another width.
+            EncoderError: the projection takes embeddings of another width, or of another encoder.
         """
         self._sentences = sentences
         self._projection = (
@@ -29,6 +29,12 @@ class Encoder:
             raise EncoderError(
                 f"the projection takes embeddings of width {self._projection.embedding_width}, "
                 f"the encoder makes {sentences.width}; fit the projection with this encoder"
+            )
+        if self._projection.source not in {None, sentences.source}:
+            raise EncoderError(
+                f"the projection was fitted with another encoder ({self._projection.source}, here "
+                f"{sentences.source}): set PB_ENCODER_BACKEND, PB_ENCODER_PATH and "
+                "PB_ENCODER_WEIGHTS as `pbstream fit` said"
             )
 
     def projected(self, projection: Projection) -> Encoder:

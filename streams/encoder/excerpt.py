@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from streams.encoder.sentences import Reading
 
-# Enough text for 256 tokens of nearly every prompt; more is read only if it was not.
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
 _CHARACTERS = 2048
-_SPECIAL = 2  # [CLS] and [SEP]
-# The share of the window that the beginning has.
+"""Characters that are read first: enough for 256 tokens of nearly every prompt."""
 HEAD = 0.5
+"""Share of the window that the beginning of a prompt has."""
 
 
 class Excerpts:
@@ -19,23 +20,26 @@ class Excerpts:
     none.
     """
 
-    def __init__(self, tokenizer_file: Path, *, max_tokens: int) -> None:
-        """Read a `tokenizer.json`; `max_tokens` is the network's window, special tokens
-        included.
-        """
-        from tokenizers import Tokenizer
+    def __init__(self, tokenizer: Tokenizer, *, max_tokens: int, before: str = "") -> None:
+        """Take a tokenizer of the library `tokenizers`, which nobody else may use.
 
-        self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
+        Args:
+            max_tokens: the network's window, special tokens included.
+            before: what the network's own prompt puts before each text.
+        """
+        self._tokenizer = tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._max_tokens = max_tokens - _SPECIAL
+        taken = tokenizer.num_special_tokens_to_add(False) + len(self._encode(before).ids)
+        self._max_tokens = max(1, max_tokens - taken)
         self._head = int(HEAD * self._max_tokens)
 
     def of(self, prompt: str) -> str:
         """Return the prompt, or of a long one the first and the last words that fit into the
         window.
         """
-        if len(prompt) <= self._max_tokens:  # a token has at least one character
+        # A token has at least one byte.
+        if len(prompt.encode("utf-8", "replace")) <= self._max_tokens:
             return prompt
         first = self._first(prompt)
         if len(first.ids) <= self._max_tokens:
@@ -46,7 +50,7 @@ class Excerpts:
         """Count the tokens of a prompt, and those that are read."""
         return Reading(len(self._encode(self.of(prompt)).ids), len(self._encode(prompt).ids))
 
-    def _first(self, prompt: str) -> Any:
+    def _first(self, prompt: str) -> Encoding:
         """Return the tokens of the whole prompt, or of so much that a word after the window has
         begun.
         """
@@ -54,7 +58,7 @@ class Excerpts:
         while True:
             encoding = self._encode(prompt[:characters])
             # A cut changes only the last word: those before it are final.
-            words = encoding.word_ids
+            words = _words(encoding)
             if characters >= len(prompt) or (
                 len(words) > self._max_tokens and words[self._max_tokens] < words[-1]
             ):
@@ -66,28 +70,37 @@ class Excerpts:
         while True:
             piece = prompt[-characters:]
             encoding = self._encode(piece)
-            words = encoding.word_ids
+            words = _words(encoding)
             if characters >= len(prompt) or (len(words) > tokens and words[-tokens - 1] > words[0]):
                 return piece[_start_of(encoding, tokens) :]
             characters *= 4
 
-    def _encode(self, text: str) -> Any:
+    def _encode(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
 
-def _end_of(encoding: Any, tokens: int) -> int:
-    """Return where the last word ends that is whole within the first `tokens` tokens."""
-    words = encoding.word_ids
-    token = words.index(words[tokens])
+def _words(encoding: Encoding) -> list[int]:
+    """Return the word of each token; without special tokens each has one."""
+    return cast("list[int]", encoding.word_ids)
+
+
+def _end_of(encoding: Encoding, tokens: int) -> int:
+    """Return where the last word ends that is whole within the first `tokens` tokens; where a
+    single word fills them, it is cut.
+    """
+    words = _words(encoding)
+    token = words.index(words[tokens]) or tokens
     return int(encoding.offsets[token - 1][1]) if token else 0
 
 
-def _start_of(encoding: Any, tokens: int) -> int:
-    """Return where the first word begins that is whole within the last `tokens` tokens."""
-    words = encoding.word_ids
+def _start_of(encoding: Encoding, tokens: int) -> int:
+    """Return where the first word begins that is whole within the last `tokens` tokens; where a
+    single word fills them, it is cut.
+    """
+    words = _words(encoding)
     if len(words) <= tokens:
         return 0
     token, cut = len(words) - tokens, words[len(words) - tokens - 1]
     while token < len(words) and words[token] == cut:
         token += 1
-    return int(encoding.offsets[token][0]) if token < len(words) else int(encoding.offsets[-1][1])
+    return int(encoding.offsets[token if token < len(words) else len(words) - tokens][0])

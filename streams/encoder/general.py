@@ -9,13 +9,19 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from streams.encoder.principal import principal_components
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Progress, SentenceEncoder
 from streams.encoder.static import SHIPPED
 from streams.encoder.table_file import VOCABULARY_FILE
 from streams.encoder.to_onnx import MANIFEST_FILE
-from streams.encoder.weights import DEFAULT_WEIGHTS, find_weights, hash_weights
+from streams.encoder.weights import (
+    DEFAULT_WEIGHTS,
+    find_weights,
+    hash_weights,
+    is_mean_of_tokens,
+    local_model,
+    on_hub,
+)
 from streams.encoder.zipf import draw_texts, token_frequencies
 
 GENERAL = Path(__file__).with_name("minilm_network")
@@ -48,8 +54,8 @@ def fit_general(
     """
     texts = drawn_texts()
     embeddings = sentences.embed(texts, progress=progress)
-    mean, directions, variances, _ = principal_components(embeddings, COMPONENTS)
-    checksum = Projection(mean, directions, variances).save(folder, precision="<f2")
+    fitted, _ = Projection.fit(embeddings, COMPONENTS)
+    checksum = fitted.save(folder, precision="<f2")
     told = {**source, "texts": len(texts), "texts_sha256": hash_texts(texts), "checksum": checksum}
     (folder / SOURCE_FILE).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return Projection.load(folder)
@@ -95,14 +101,16 @@ def general_projection(*, weights: str | None, exported: Path | None) -> Project
             `weights` counts.
     """
     fitted_with = json.loads((GENERAL / SOURCE_FILE).read_text(encoding="utf-8"))["weights_sha256"]
+    folder = local_model(weights)
     try:
         # Weights by their name need not be here: whoever loads them looks for them.
-        if weights in {None, DEFAULT_WEIGHTS} and exported is None:
+        if exported is None and on_hub(weights) == DEFAULT_WEIGHTS:
             fits = True
-        elif exported is None and not Path(weights or "").is_dir():
-            fits = False
-        else:
+        elif exported is not None:
             fits = _hash(weights, exported) == fitted_with
+        else:
+            fits = folder is not None and is_mean_of_tokens(folder)
+            fits = fits and _hash(weights, None) == fitted_with
     except (OSError, ValueError, KeyError, TypeError):
         # Whoever loads the network says what is wrong with it; a folder that comes later is most
         # likely of the default weights.

@@ -14,7 +14,11 @@ from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend, SentenceEncoder
 from streams.encoder.static import SHIPPED, StaticEncoder
 from streams.encoder.table_file import HEADER_FILE
+from streams.encoder.weights import local_model, width_of
 from streams.settings import Settings
+
+NETWORK_WIDTH = 384
+"""Length of the embeddings of all-MiniLM-L6-v2, and of a model that is not here to tell its own."""
 
 
 def encoder_of(settings: Settings) -> Encoder:
@@ -105,12 +109,12 @@ def load_encoder(
     """Load an encoder and its projection.
 
     Args:
-        backend: "static", a table of token vectors; "onnx", int8 on ONNX Runtime; "reference",
-            sentence-transformers.
+        backend: "static", a table of token vectors; "onnx", int8 on ONNX Runtime;
+            "sentence-transformers", any model of that library.
         path: a folder that `distill` (static) or `export_encoder` (onnx) wrote; None: the table
             that is shipped, or the cached export, made if it is missing.
-        weights: a hub name or a local folder of a sentence-transformers model; None:
-            all-MiniLM-L6-v2. Not for "static".
+        weights: a model of sentence-transformers: a folder, an installed package or a name on the
+            hub; None: all-MiniLM-L6-v2. Not for "static".
         projection: a folder with a saved `Projection`; None: the general one of the table or of
             all-MiniLM-L6-v2, for other networks the identity.
         threads: CPU threads; None: all. "static" takes one.
@@ -137,10 +141,10 @@ def load_sentences(
     if backend == "static":
         return StaticEncoder(path or SHIPPED)
     threads = threads or os.cpu_count() or 1
-    if backend == "reference":
-        from streams.encoder.reference import ReferenceEncoder
+    if backend == "sentence-transformers":
+        from streams.encoder.transformer import TransformerEncoder
 
-        return ReferenceEncoder(weights, threads=threads)
+        return TransformerEncoder(weights, threads=threads)
     from streams.encoder.cache import exported_folder
     from streams.encoder.onnx import OnnxEncoder
 
@@ -155,5 +159,8 @@ def _projections(
     if backend == "static":
         return (Projection.load(path or SHIPPED),)
     general = general_projection(weights=weights, exported=path if backend == "onnx" else None)
-    whole = Projection.identity()
+    folder = None if weights is None else local_model(weights)
+    whole = Projection.identity(
+        NETWORK_WIDTH if folder is None else width_of(folder) or NETWORK_WIDTH
+    )
     return (whole,) if general is None else (general, whole)

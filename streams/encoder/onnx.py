@@ -19,6 +19,7 @@ from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
 from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
+from streams.encoder.weights import source_of_weights
 
 
 class OnnxEncoder:
@@ -39,9 +40,12 @@ class OnnxEncoder:
         manifest = _read_manifest(folder)
         self.width = int(manifest["width"])
         self.identity = f"int8-{manifest['model_sha256'][:16]}-ends"
+        self.source = source_of_weights(manifest["weights_sha256"])
         max_tokens = int(manifest["max_tokens"])
-        self._tokenizer = _load_tokenizer(folder, max_tokens)
-        self._excerpts = Excerpts(folder / TOKENIZER_FILE, max_tokens=max_tokens)
+        self._tokenizer = _load_tokenizer(folder)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens)
+        self._excerpts = Excerpts(_load_tokenizer(folder), max_tokens=max_tokens)
         self._session = _load_session(folder, threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="encoder")
 
@@ -91,13 +95,10 @@ def _read_manifest(folder: Path) -> Document:
     return manifest
 
 
-def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
+def _load_tokenizer(folder: Path) -> Any:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens)
-    return tokenizer
+    return Tokenizer.from_file(str(folder / TOKENIZER_FILE))
 
 
 def _load_session(folder: Path, threads: int) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ground.extras import sklearn
 from ground.files.array_folder import (
     Array,
     Precision,
@@ -15,7 +16,6 @@ from ground.files.array_folder import (
     read_arrays,
     write_arrays,
 )
-from streams.encoder.principal import principal_components
 
 _NAME = "projection"
 """Name of the files in its folder."""
@@ -29,15 +29,21 @@ class Projection:
 
     Without components (`identity`) the embedding itself is the context, and the 1.0 follows it.
 
+    >>> projection = Projection(np.array([1.0, 1.0]), np.array([[1.0, 0.0]]), np.array([4.0]))
+    >>> projection.project(np.array([[3.0, 7.0]])).tolist()
+    [[1.0, 1.0]]
+
     Args:
         mean: shape (e,), the embeddings' mean; zeros for the identity.
-        components: shape (k, e), orthonormal rows, or None for the identity.
+        components: shape (k, e), or None for the identity.
         explained_variance: shape (k,), variance along each component; empty for the identity.
+        source: whose embeddings it was fitted to, see `SentenceEncoder.source`; None: not known.
     """
 
     mean: Array
     components: Array | None
     explained_variance: Array
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if self.components is None:
@@ -56,11 +62,21 @@ class Projection:
 
     @classmethod
     def fit(cls, embeddings: Array, components: int) -> tuple[Projection, float]:
-        """Fit a projection to embeddings (n, e), n > 1; return it and the share of the variance
-        that it keeps.
+        """Fit the principal components of embeddings (n, e), n > 1; return the projection and the
+        share of the variance that it keeps.
+
+        Raises:
+            MissingExtra: scikit-learn is not installed.
         """
-        mean, directions, variances, kept = principal_components(embeddings, components)
-        return cls(mean, directions, variances), kept
+        pca = sklearn("decomposition").PCA(components, svd_solver="covariance_eigh")
+        # Of embeddings that are all alike nothing is kept, which is all that there is.
+        with np.errstate(invalid="ignore"):
+            pca.fit(np.asarray(embeddings, dtype=np.float64))
+        kept = float(pca.explained_variance_ratio_.sum())
+        return (
+            cls(pca.mean_, pca.components_, pca.explained_variance_),
+            kept if np.isfinite(kept) else 1.0,
+        )
 
     @property
     def embedding_width(self) -> int:
@@ -75,7 +91,7 @@ class Projection:
     @property
     def checksum(self) -> str:
         """The SHA-256 that names this projection in priors and caches."""
-        return checksum_arrays(self._arrays(), {})
+        return checksum_arrays(self._arrays(), self._details())
 
     def project(self, embeddings: Array) -> Array:
         """Turn embeddings (n, e) into contexts (n, d), last entry 1.0; a row's context does not
@@ -103,7 +119,7 @@ class Projection:
 
     def save(self, folder: Path, *, precision: Precision = "<f8") -> str:
         """Write `projection.npz` and `projection.json` into `folder`; return the checksum."""
-        return write_arrays(folder, _NAME, self._arrays(), {}, precision=precision)
+        return write_arrays(folder, _NAME, self._arrays(), self._details(), precision=precision)
 
     @classmethod
     def load(cls, folder: Path) -> Projection:
@@ -112,11 +128,17 @@ class Projection:
         Raises:
             UnusableArrays: missing, another version, damaged, or arrays that do not fit together.
         """
-        arrays = read_arrays(folder, _NAME).arrays
+        stored = read_arrays(folder, _NAME)
+        arrays, source = stored.arrays, stored.details.get("source")
         try:
-            return cls(arrays["mean"], arrays.get("components"), arrays["explained_variance"])
+            return cls(
+                arrays["mean"], arrays.get("components"), arrays["explained_variance"], source
+            )
         except KeyError as absent:
             raise UnusableArrays(f"{folder}/{_NAME} has no array {absent}") from absent
+
+    def _details(self) -> dict[str, str]:
+        return {} if self.source is None else {"source": self.source}
 
     def _arrays(self) -> dict[str, Array]:
         arrays = {"mean": self.mean, "explained_variance": self.explained_variance}

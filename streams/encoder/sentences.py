@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from ground.files.array_folder import Array
 
 Progress = Callable[[int], None]
-Backend = Literal["static", "onnx", "reference"]
+Backend = Literal["static", "onnx", "sentence-transformers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,10 @@ class SentenceEncoder(Protocol):
     @property
     def identity(self) -> str:
         """A name that changes whenever the embeddings may."""
+
+    @property
+    def source(self) -> str:
+        """A name of the weights, the same whatever computes with them."""
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         """Embed prompts, shape (n, e); `progress` is told how many more are done."""

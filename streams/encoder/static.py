@@ -36,7 +36,7 @@ class StaticEncoder:
         self._values, self._scale = table.values, table.scale
         self._words = Words(folder / VOCABULARY_FILE)
         self.width = len(table.scale)
-        self.identity = f"static-{table.checksum[:16]}"
+        self.identity = self.source = f"static-{table.checksum[:16]}"
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         """Embed prompts, shape (n, e), rows of length 1; zeros where a prompt has no token at

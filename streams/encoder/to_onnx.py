@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ground import extras
 from streams.encoder.errors import EncoderError
-from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
+from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights, is_mean_of_tokens
 
 # Raised whenever the exported network computes something else: old exports are then made again.
 EXPORT_VERSION = 1
@@ -72,12 +72,11 @@ def _read_network(folder: Path) -> dict[str, object]:
     differently.
     """
     network: dict[str, object] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    pooling = _read_optional(folder / "1_Pooling" / "config.json")
-    mean = pooling.get("pooling_mode_mean_tokens", pooling.get("pooling_mode", "mean") == "mean")
-    if network.get("model_type") != "bert" or network.get("hidden_act") != "gelu" or not mean:
+    bert = network.get("model_type") == "bert" and network.get("hidden_act") == "gelu"
+    if not bert or not is_mean_of_tokens(folder):
         raise EncoderError(
             f"{folder} is not a BERT with mean pooling, which is all that can be exported; use "
-            "PB_ENCODER_BACKEND=reference"
+            "PB_ENCODER_BACKEND=sentence-transformers"
         )
     network["max_tokens"] = _read_optional(folder / "sentence_bert_config.json").get(
         "max_seq_length", MAX_TOKENS

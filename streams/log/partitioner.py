@@ -23,5 +23,9 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 
 def partition_of(router_id: str, partitions: int) -> int:
-    """Return the partition of a router on a topic with this many partitions."""
+    """Return the partition of a router on a topic with this many partitions.
+
+    >>> partition_of("acme.chat", 8)
+    1
+    """
     return partition_of_key(router_id.encode(), partitions)

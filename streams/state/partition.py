@@ -14,8 +14,8 @@ FENCE = b"\x00"
 #: Header of each record: the epoch of the owner that wrote it, in decimal digits.
 EPOCH = "epoch"
 
-#: What a record takes in memory beside its key and value: two objects, its place in the table, and
-#: its share of an index.
+#: Bytes that a record takes in memory beside its key and value: two objects, its place in the
+#: table, and its share of an index.
 RECORD_BYTES = 200
 
 #: Bytes of a value from which, and up to which, equal ones are kept once: the arms of 26 dimensions
@@ -64,7 +64,7 @@ class Partition:
     size: int = 0
     #: First bytes of keys that are on the log only: another store holds them.
     log_only: bytes = b""
-    #: What the records were before the batch being written, None of those that were not there.
+    #: Records before the batch that is being written; None: it was not there.
     _before: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def get(self, key: bytes) -> bytes | None:

@@ -42,9 +42,9 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
         default=math.inf,
     )
     # Those two are drawn by a count or by chance, whatever the scores; and where no price of a
-    # dollar meets the budget, who is cheapest is drawn.
+    # dollar meets the budget, whoever may be cheapest is.
     drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
-    drawn = drawn or route.lambda_t >= UNREACHABLE
+    drawn |= route.lambda_t >= UNREACHABLE
     if not drawn and chosen.score < best - TOLERANCE:
         unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")
     same = (

@@ -18,6 +18,7 @@ from schemas.rewards import RewardObserved
 from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Answers, Ends, Ref, name_of
+from studies.audit.periods import check_periods
 from studies.audit.topic_reading import Progress
 from studies.history.records import Record
 
@@ -299,6 +300,7 @@ class FeedbackCheck:
             r.expected_cost_usd for r in engine.records.values() if r.bill is None and not r.expired
         ]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
+        check_periods(router_id, engine, self._findings)
         labels = sum(ref in self._booked.labels for ref in decided)
         for name, found, expected in (
             ("settled", state.settled, len(usd)),

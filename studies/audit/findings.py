@@ -34,6 +34,7 @@ class Kind(StrEnum):
     SPEND = "spend_differs"
     COMMITTED = "committed_differs"
     UNMATCHED = "unmatched_differs"
+    PERIOD = "period_differs"
     REWARD = "reward_differs"
     COUNTER = "counter_differs"
     DECLARATION = "declaration_differs"

@@ -22,17 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
+from studies.simulate.limits import ENOUGH, OUT_OF_BALANCE, ROUNDING, SUPPORTED, Z95
 
 RIDGE = 1.0
 """Ridge of the regression of rewards, equal to one observation of zero."""
-Z95 = 1.959964
-"""Half the width of a two-sided 95 % interval, in standard deviations."""
-SUPPORTED, ENOUGH = 0.99, 50
-"""Least share of cases in which history could have chosen as the policy does, and least effective
-sample size. Below either, weighted estimates are not shown."""
-OUT_OF_BALANCE = 1.5  # half-widths of the weights' mean: once in 300 by chance
-ROUNDING = 1e-9
-"""Half-width below which an interval counts as none, as where all weights are 1."""
 
 
 class Ridge:

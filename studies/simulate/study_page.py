@@ -7,6 +7,7 @@ from drawing.page import Report, Table, page
 from studies.simulate.answer import answer
 from studies.simulate.describe import short
 from studies.simulate.figures import models_of, phase_labels
+from studies.simulate.simulation import PolicyRun
 from studies.simulate.study import MOST_CHANGES, Study
 from studies.simulate.study_charts import charts_of, marks_of, told_apart
 from studies.simulate.track import Bucket
@@ -27,6 +28,7 @@ def render(study: Study) -> str:
             answer=result,
             others=others,
             notes=[over, *_notes(study)],
+            pareto=_picture(runs),
             names=list(runs),
             marks=marks_of(study),
             charts=list(charts_of(study, runs)),
@@ -34,6 +36,22 @@ def render(study: Study) -> str:
             lists={"Left out": _left_out(study) or ["Nothing of the history was left out."]},
         )
     )
+
+
+def _picture(runs: dict[str, PolicyRun]) -> dict[str, object] | None:
+    """Return the policies as the Pareto picture takes them, in the colours of their lines."""
+    totals = {name: run.track.total for name, run in runs.items()}
+    dots = [
+        {
+            "name": name,
+            "cost_usd": total.mean_cost_usd,
+            "quality": total.mean_reward,
+            "ink": f"c{at % 8}",
+        }
+        for at, (name, total) in enumerate(totals.items())
+        if total.mean_cost_usd is not None and total.mean_reward is not None
+    ]
+    return {"dots": dots} if dots else None
 
 
 def _notes(study: Study) -> list[str]:

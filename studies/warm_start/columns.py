@@ -51,6 +51,9 @@ def columns_of(names: Iterable[str], said: Mapping[str, str]) -> Columns:
     Raises:
         UnknownColumns: prompt or model is missing, or both of score and cost; or one name is not
             clear.
+
+    >>> columns_of(["Question", "llm", "stars"], {"score": "stars"})
+    Columns(prompt='Question', model='llm', score='stars', cost=None)
     """
     there = list(names)
     found = {what: _named(what, there, said.get(what)) for what in SYNONYMS}

@@ -19,8 +19,8 @@ from studies.warm_start.fit import observe
 from studies.warm_start.judgements import JudgedPrompt
 from studies.warm_start.worth import worth_of
 
-ENCODERS: tuple[Backend, ...] = get_args(Backend)
-"""Every backend of PB_ENCODER_BACKEND."""
+ENCODERS: tuple[str, ...] = get_args(Backend)
+"""Every kind of encoder, with the model that it has without a name."""
 _TIMED = 64  # prompts
 
 
@@ -39,7 +39,7 @@ class EncoderWorth:
         problem: why the encoder could not be asked; all else is None then.
     """
 
-    encoder: Backend
+    encoder: str
     ms_per_prompt: float | None = None
     reward_error: float | None = None
     cost_error: float | None = None
@@ -54,17 +54,21 @@ class EncoderWorth:
 
 def compare_encoders(
     judged: Sequence[JudgedPrompt],
-    load: Callable[[Backend], SentenceEncoder],
+    load: Callable[[str], SentenceEncoder],
     *,
+    encoders: Sequence[str] = ENCODERS,
     components: int = 25,
     console: Console | None = None,
 ) -> Iterator[EncoderWorth]:
     """Yield what each encoder is worth; one that cannot be loaded here says why.
 
+    Args:
+        load: makes an encoder by its name, `KIND` or `KIND:NAME`.
+
     Raises:
         UnusableJudgements: there are fewer prompts than `components` + 1.
     """
-    for encoder in ENCODERS:
+    for encoder in encoders:
         try:
             sentences = load(encoder)
         except EncoderError as error:

@@ -5,7 +5,7 @@ before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ground.files.array_folder import Array
-from streams.encoder.projection import Projection
 from streams.encoder.sentences import SentenceEncoder
 from streams.priors.priors import CostPriors, Priors
 from studies.warm_start.judgements import (
@@ -23,19 +22,15 @@ from studies.warm_start.judgements import (
     read_judgements,
 )
 from studies.warm_start.observations import Observations
-
-LEAST_SPREAD = 1e-6
-"""Share of the largest variance that the smallest component has at least. Along a direction in
-which no prompt differs whitening divides by rounding: the next prompt that does would be refused.
-"""
+from studies.warm_start.projecting import Chosen, choose_projection
 
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
-    """The result of a fit: how many prompts, per model rewards and bills with their means, the
-    variance that the projection keeps.
+    """The result of a fit: how many prompts, per model rewards and bills with their means, and
+    the projection.
 
-    `kept_variance` is None where no projection was fitted.
+    `chosen` is None where no projection was fitted.
     """
 
     prompts: int
@@ -44,8 +39,8 @@ class FitSummary:
     costs: Mapping[str, int]
     mean_cost_usd: Mapping[str, float]
     dimensions: int
-    kept_variance: float | None
     observed: Observations = field(repr=False)
+    chosen: Chosen | None = field(default=None, repr=False)
 
 
 def fit(
@@ -73,15 +68,14 @@ def fit(
     Raises:
         UnusableJudgements: bad lines, or fewer prompts than `components` + 1.
     """
-    observed, projection, kept = observe(
+    observed, chosen = observe(
         read_judgements(judgements, reading), sentences, components=components, console=console
     )
-    summary = fit_observed(
-        observed, out_dir, projection=projection.checksum, ridge=ridge, kept=kept
-    )
+    projection = chosen.projection
+    summary = fit_observed(observed, out_dir, projection=projection.checksum, ridge=ridge)
     # Last: a folder with a projection is one whose priors are whole.
     projection.save(out_dir)
-    return summary
+    return replace(summary, chosen=chosen)
 
 
 def observe(
@@ -90,9 +84,9 @@ def observe(
     *,
     components: int,
     console: Console | None = None,
-) -> tuple[Observations, Projection, float]:
-    """Encode prompts and fit a projection to them; return what is known in its coordinates, it, and
-    the variance that it keeps.
+) -> tuple[Observations, Chosen]:
+    """Encode prompts and fit a projection to them; return what is known in its coordinates, and
+    it.
 
     Raises:
         UnusableJudgements: there are fewer prompts than `components` + 1, or they differ in fewer
@@ -111,25 +105,15 @@ def observe(
             f"prompts{_or_fewer(len(judged))}"
         )
     embeddings = _embed([row.prompt for row in judged], sentences, console or Console(stderr=True))
-    projection, kept = Projection.fit(embeddings, components)
-    _require_spread(projection.explained_variance, prompts=len(judged))
-    return _observations(judged, projection.project(embeddings)), projection, kept
-
-
-def _require_spread(variances: Array, *, prompts: int) -> None:
-    """Check that prompts differ along every component, whose variances are given, largest first.
-
-    Raises:
-        UnusableJudgements: they do not.
-    """
-    spread = int(np.count_nonzero(variances > LEAST_SPREAD * variances[0]))
-    if spread < len(variances):
-        fewer = f", or --components {spread}" if spread else ""
-        raise UnusableJudgements(
-            f"the {prompts} prompts differ in {spread} directions, and {len(variances)} components "
-            f"need {len(variances)}: many are made of the same words. Give prompts of more "
-            f"kinds{fewer}"
-        )
+    observed = _observations(judged, embeddings)
+    outcomes = np.column_stack([observed.rewards, observed.log_costs])
+    chosen = choose_projection(embeddings, outcomes, components)
+    contexts = chosen.projection.project(embeddings)
+    named = replace(chosen.projection, source=sentences.source)
+    return (
+        replace(observed, contexts=contexts, unseen=chosen.unseen),
+        replace(chosen, projection=named),
+    )
 
 
 def _or_fewer(prompts: int) -> str:
@@ -142,14 +126,12 @@ def fit_observed(
     *,
     projection: str,
     ridge: float = 1.0,
-    kept: float | None = None,
 ) -> FitSummary:
     """Write priors for every model that was observed into `out_dir`.
 
     Args:
         projection: what made the contexts, as priors name it.
         ridge: λ_0 > 0 on the design matrices' diagonal.
-        kept: the share of the variance that a projection keeps which was fitted on the way.
 
     Raises:
         UnusableJudgements: there is neither a reward nor a bill.
@@ -169,7 +151,6 @@ def fit_observed(
             model: float(values.mean()) for model, values in costs.items() if len(values)
         },
         dimensions=priors.dimensions,
-        kept_variance=kept,
         observed=observed,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from drawing.numbers import number
 from ground.files.array_folder import Array
 from studies.warm_start.gains import corrected, half_widths
-from studies.warm_start.lines import best_fixed_shares, held_out, within_budget
+from studies.warm_start.lines import best_fixed_shares, within_budget
 from studies.warm_start.observations import Observations
 
 POINTS = 15
@@ -75,7 +75,7 @@ def _frontier(observed: Observations, scores: Array) -> tuple[list[Bought], list
     scale = np.maximum(np.nanmean(observed.costs, axis=0), 1e-12)
     # In units of each model's mean, so that one ridge suits models of any price; never near 0,
     # where a line may go below it.
-    expected = np.maximum(held_out(observed.contexts, observed.costs / scale), LEAST_SHARE) * scale
+    expected = np.maximum(observed.held_out(observed.costs / scale), LEAST_SHARE) * scale
     rewards = corrected(observed.rewards, scores)
     costs = corrected(observed.costs, expected)
     means = costs.mean(0)

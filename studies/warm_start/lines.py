@@ -4,32 +4,56 @@ fixed mix.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
+from ground.extras import sklearn
 from ground.files.array_folder import Array
 from router_state.kernel import Options
 
+Rows = npt.NDArray[np.intp]
 FOLDS = 5
-"""Parts of the cross-validation that chooses a ridge."""
+"""Parts of a cross-validation."""
 RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
-"""Ridges, added to the eigenvalues of XᵀX, of which cross-validation takes the best for each
-outcome."""
-FEW = 2 * FOLDS  # outcomes of which nothing but their mean is learned
+"""Ridges of which leave-one-out validation takes the best for each outcome; contexts have variance
+1, so that a ridge counts as so many prompts."""
+FEW = 2 * FOLDS
+"""Outcomes of which nothing but their mean is learned."""
 
 
-def held_out(contexts: Array, outcomes: Array) -> Array:
-    """Return linear predictions, shape (n, m), each from the four fifths of what is known that it
-    is not in.
-
-    The ridge is, for each outcome, the one with the least held-out error. Where an outcome is not
-    known, it is predicted from all.
+def held_out(contexts: Array | list[Array], outcomes: Array) -> Array:
+    """Return linear predictions, shape (n, m), each from the four fifths of the prompts that it is
+    not in.
 
     Args:
-        contexts: shape (n, d), last entry 1.0; it is not penalised.
+        contexts: shape (n, d), last entry 1.0; it is not penalised. A list has one such array for
+            each fold.
         outcomes: shape (n, m); NaN: not known.
     """
+    by_fold = contexts if isinstance(contexts, list) else [contexts] * FOLDS
+    if len(outcomes) <= FEW:
+        return predict(by_fold[0], outcomes, by_fold[0])
     found = np.empty_like(outcomes)
+    for X, (learned, asked) in zip(by_fold, folds(len(outcomes)), strict=True):
+        found[asked] = predict(X[learned], outcomes[learned], X[asked])
+    return found
+
+
+def folds(count: int) -> Iterator[tuple[Rows, Rows]]:
+    """Yield which of so many prompts are learned from and which are predicted, fold by fold; the
+    same ones at every call.
+    """
+    kept = sklearn("model_selection").KFold(FOLDS, shuffle=True, random_state=0)
+    yield from kept.split(np.empty(count))
+
+
+def predict(contexts: Array, outcomes: Array, asked: Array) -> Array:
+    """Return predictions, shape (len(asked), m), by ridge regressions on contexts with their
+    outcomes; NaN: not known. Each outcome has a ridge of its own.
+    """
+    found = np.empty((len(asked), outcomes.shape[1]))
     known = np.isfinite(outcomes)
     # Outcomes that are known of the same prompts are regressed together.
     alike: dict[bytes, list[int]] = {}
@@ -37,51 +61,14 @@ def held_out(contexts: Array, outcomes: Array) -> Array:
         alike.setdefault(known[:, k].tobytes(), []).append(k)
     for columns in map(np.array, alike.values()):
         rows = known[:, columns[0]]
-        if rows.sum() <= FEW:
-            found[:, columns] = (
-                np.nanmean(outcomes[rows][:, columns], axis=0) if rows.any() else 0.0
-            )
-            continue
         inside = outcomes[np.ix_(rows, columns)]
-        cross, ridges = _cross_fitted(contexts[rows], inside)
-        found[np.ix_(rows, columns)] = cross
-        if not rows.all():
-            found[np.ix_(~rows, columns)] = _best(
-                _regress(contexts[rows], inside, contexts[~rows]), ridges
-            )
+        if len(inside) <= FEW:
+            found[:, columns] = inside.mean(axis=0) if len(inside) else 0.0
+            continue
+        model = sklearn("linear_model").RidgeCV(alphas=RIDGES, alpha_per_target=True)
+        model.fit(contexts[rows, :-1], inside)
+        found[:, columns] = model.predict(asked[:, :-1]).reshape(len(asked), -1)
     return found
-
-
-def _cross_fitted(contexts: Array, outcomes: Array) -> tuple[Array, npt.NDArray[np.intp]]:
-    """Return held-out predictions (n, m) and which ridge predicts each outcome best, shape (m,)."""
-    n, m = outcomes.shape
-    # A fixed seed: the same file gives the same figures.
-    fold = np.random.default_rng(0).permutation(n) % FOLDS
-    found = np.empty((len(RIDGES), n, m))
-    for held in range(FOLDS):
-        asked = fold == held
-        found[:, asked] = _regress(contexts[~asked], outcomes[~asked], contexts[asked])
-    ridges = ((found - outcomes) ** 2).mean(1).argmin(0)
-    return _best(found, ridges), ridges
-
-
-def _best(found: Array, ridges: npt.NDArray[np.intp]) -> Array:
-    chosen: Array = np.stack([found[j, :, k] for k, j in enumerate(ridges)], axis=1)
-    return chosen
-
-
-def _regress(contexts: Array, outcomes: Array, asked: Array) -> Array:
-    """Return what every ridge, shape (R, len(asked), m), predicts for contexts, from others with
-    their outcomes.
-    """
-    centre, mean = contexts[:, :-1].mean(0), outcomes.mean(0)
-    X, Y = contexts[:, :-1] - centre, outcomes - mean
-    # One decomposition for all ridges: XᵀX + λI has the same eigenvectors.
-    values, vectors = np.linalg.eigh(X.T @ X)
-    target, Z = vectors.T @ (X.T @ Y), (asked[:, :-1] - centre) @ vectors
-    return np.stack(
-        [mean + Z @ (target / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in RIDGES]
-    )
 
 
 def within_budget(
@@ -127,6 +114,9 @@ def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, 
 def best_fixed_shares(rewards: Array, costs: Array, budget: float) -> Array:
     """Return each model's share in the best mixture within the budget, shape (K,); the cheapest
     alone where none is within it. See `best_fixed_mix`.
+
+    >>> best_fixed_shares(np.array([[0.6, 0.9]]), np.array([[0.001, 0.009]]), 0.003).tolist()
+    [0.75, 0.25]
     """
     cost, reward = costs.mean(0).tolist(), rewards.mean(0).tolist()
     within = [k for k, usd in enumerate(cost) if usd <= budget]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ground.files.array_folder import Array
+from studies.warm_start.lines import held_out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,6 +21,8 @@ class Observations:
         rewards: shape (n, K), in [0, 1].
         costs: shape (n, K), US dollars.
         names: n texts by which people know the prompts.
+        unseen: contexts to predict held-out prompts with, where the projection was fitted to the
+            outcomes: one array a fold, see `Chosen.unseen`; None: `contexts`.
     """
 
     models: tuple[str, ...]
@@ -27,6 +30,19 @@ class Observations:
     rewards: Array
     costs: Array
     names: Sequence[str]
+    unseen: list[Array] | None = None
+
+    def held_out(self, outcomes: Array) -> Array:
+        """Predict outcomes, shape (n, m), each from prompts that it is not one of."""
+        return held_out(self.contexts if self.unseen is None else self.unseen, outcomes)
+
+    @property
+    def log_costs(self) -> Array:
+        """The logarithms of bills above zero: an error of one is a factor, alike for cheap and dear
+        models.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.costs > 0.0, np.log(self.costs), np.nan)
 
     def __len__(self) -> int:
         return len(self.contexts)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ground.files.array_folder import Array
 from studies.warm_start.frontier import Bought, gains_of, told_gain
-from studies.warm_start.lines import held_out
 from studies.warm_start.observations import Observations
 
 if TYPE_CHECKING:
@@ -95,12 +94,8 @@ class Worth:
 
 def worth_of(observed: Observations) -> Worth:
     """Predict every prompt from others, and say what that is worth."""
-    scores = held_out(observed.contexts, observed.rewards)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Bills are about lognormal: an error of logarithms is a factor, alike for cheap and dear
-        # models.
-        logs = np.where(observed.costs > 0.0, np.log(observed.costs), np.nan)
-    models = _models(observed, scores, logs, held_out(observed.contexts, logs))
+    scores, logs = observed.held_out(observed.rewards), observed.log_costs
+    models = _models(observed, scores, logs, observed.held_out(logs))
     rewarded = [k for k in range(len(observed.models)) if np.isfinite(observed.rewards[:, k]).any()]
     pairs = sorted(
         (_pair(observed, scores, i, j) for i, j in combinations(rewarded, 2)),

@@ -45,6 +45,7 @@ NOT_RUN = {
     r"export PB_PRIORS_PATH": "the fixture's worker has it",
     r"kafka-consumer-groups\.sh": "Kafka's own tool, and it makes a service forget",
     r"kubectl |helm ": "needs a cluster; tests/unit/test_chart.py renders the chart",
+    r"pbstream encoder distill": "needs the weights: tests/reference/test_weights.py",
     r".*python -m (benchmarks|paper)\b": "minutes to hours",
     r"location /routers/": "nginx's configuration",
     r"partitioner=": "librdkafka's configuration",

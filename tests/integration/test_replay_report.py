@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.support.ui import WebDriverWait
 
 from benchmarks.history import ROUTER, write_history
@@ -132,6 +132,8 @@ def test_a_browser_draws_every_line_and_asks_for_nothing_else(
         assert names == ["live", "paper", "middle"] and found["width"] > 300
         assert browser.execute_script(DRAWN, chart, ".event", "--soft") == 2
         assert all(browser.execute_script(DRAWN, chart, ".series", f"--c{at}") for at in range(3))
+    dots = browser.find_elements("css selector", ".pareto .dot")
+    assert [dot.get_attribute("class") for dot in dots] == ["dot c0", "dot c1", "dot c2"]
     assert len(rows_under(browser, "Phases")) == 9
     assert rows_under(browser, "Alerts")
     assert browser.get_log("browser") == []
@@ -167,11 +169,24 @@ def test_charts_say_the_numbers_of_their_data(report: Path, browser: Chrome) -> 
             assert float(told) == pytest.approx(value, rel=6e-3)
 
 
+def test_pointing_at_a_chart_reads_all_of_them_at_that_place(report: Path, browser: Chrome) -> None:
+    charts = opened(browser, report)
+    plot = browser.find_element("css selector", "figure.chart .plot")
+    ActionChains(browser).move_to_element(plot).perform()
+    read = browser.execute_script(SHOWN)
+    assert len(browser.find_elements("css selector", ".pointed")) == len(charts) == len(read)
+    (place,) = {re.search(r", at request ([\d,]+):", one["told"])[1] for one in read}  # type: ignore[index]
+    assert 0 < int(place.replace(",", "")) < 1500
+    assert read[0]["names"] != charts[0]["names"]
+    ActionChains(browser).move_to_element(browser.find_element("css selector", "h1")).perform()
+    assert browser.execute_script(SHOWN) == charts
+
+
 def test_the_answer_comes_first_and_events_are_numbered(report: Path, browser: Chrome) -> None:
     opened(browser, report)
     answer = browser.find_element("css selector", "h1 + .answer").text
     assert re.match(r"(live|middle|paper) earned 0\.\d{3} per request, at \$", answer)
-    others = [item.text for item in browser.find_elements("css selector", ".answer + ul li")]
+    others = [item.text for item in browser.find_elements("css selector", "ul.others li")]
     assert len(others) == 2 and all("±" in other for other in others)
     page = browser.find_element("css selector", "body").text
     assert "Over 1,500 requests" in page and "pbstream" in page

@@ -28,10 +28,14 @@ core.
 """
 BANDIT = "paretobandit_client.litellm_proxy.bandit"
 PRICES = {"small": (0.1, 0.4), "large": (1.25, 10.0)}
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(not PROXY.exists(), reason="`tools/setup test` installs LiteLLM's proxy"),
-]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    """Fail with what to type where the proxy is missing."""
+    if not PROXY.exists():
+        pytest.fail("LiteLLM's proxy is missing: tools/setup test", pytrace=False)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -418,3 +418,18 @@ def test_damage_is_found(world: World, topic: str, spoil: Spoil, kinds: set[Kind
     found = {Kind(kind) for kind in findings.violations}
     assert found
     assert kinds <= found, findings.examples
+
+
+@pytest.mark.parametrize("at", [5, 4])
+def test_a_period_that_was_charged_otherwise_is_found(world: World, at: int) -> None:
+    """Dollars that are charged, and requests that wait."""
+    place = ("changelog", world.partition_of("home-1"))
+    log = list(world.records[place])
+    last = max(k for k, r in enumerate(log) if r.key and b"home-1" in r.key and b"periods" in r.key)
+    assert log[last].value is not None
+    found = loads(log[last].value or b"")
+    account = found["budgets"][0][1][-1]
+    account[at - 1] += 1
+    log[last] = replace(log[last], value=frame(json.dumps(found).encode()))
+    seen = audit(MemoryTopics({**world.records, place: log}), SETTINGS)
+    assert Kind.PERIOD.value in seen.violations

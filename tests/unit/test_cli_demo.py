@@ -445,6 +445,8 @@ def test_a_demo_that_stays_says_what_its_prompts_are_read_with_and_ends_with_its
         subprocess.Popen(["false"]) as worker,
         pytest.raises(Failure, match=r"(?s)the worker ended with code 1.*no broker answers"),
     ):
-        show._stay(load_settings(), show._environment(Path("runs/a demo")), worker, log, out)
+        show._stay(
+            load_settings(), show._environment(Path("runs/a demo"), "static"), worker, log, out
+        )
     projection = tmp_path / "runs/a demo/projection"
     assert f"PB_PROJECTION_PATH='{projection}'\n" in out.export_text()

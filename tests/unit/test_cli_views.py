@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
 from drawing import numbers
 from drawing.alerts import sentence
 from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words
+from drawing.periods import standing_lines
 from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas import (
     AlertRaised,
@@ -27,6 +29,7 @@ from schemas import (
     encode,
 )
 from schemas.alerts import AlertKind
+from schemas.lambdas import FloorStanding, PeriodStanding
 from watching import screen
 from watching.board import Board
 
@@ -402,3 +405,69 @@ def test_a_board_fits_a_narrow_terminal() -> None:
 def test_every_kind_of_alert_has_a_sentence() -> None:
     for kind in AlertKind:
         assert len(sentence(alert(kind.value, evidence={"needed_usd": 0.5}))) > 10
+
+
+def test_budgets_of_a_period_are_said_in_words() -> None:
+    standing = PeriodStanding(
+        period="month",
+        begins=NOON,
+        ends=NOON + timedelta(days=9),
+        usd=24.0,
+        charged_usd=18.0,
+        left_usd=6.0,
+        reserved_usd=0.02,
+        requests_left=2990.0,
+        requests_low=2500.0,
+        requests_high=3500.0,
+        per_request_usd=0.002,
+        forecast_usd=23.98,
+        forecast_low_usd=23.0,
+        forecast_high_usd=25.0,
+        binds=True,
+    )
+    floor = FloorStanding(
+        expected_reward=0.93, best_reward=0.94, needed_usd_per_request=0.0015, binds=False
+    )
+    board = Board("default")
+    board.observe(state(budgets=(standing,), floor=floor), at=0.0)
+    assert board.spend_per_budget is None
+    lines = standing_lines(board.state or state())
+    assert "$6 left until 2026-11-30 12:00 UTC for some 2,990 requests" in lines[0]
+    assert lines[0].endswith("and it binds")
+    assert "the floor takes $0.0015 a request" in lines[1]
+    assert "left of the month $6" in screen.line(board, now=0.0)
+    top = Top()
+    top.observe(b"default", encode(state(budgets=(standing,))), at=0.0)
+    assert top.rows(sort="ratio", now=0.0)[0]["spend_per_budget"] == pytest.approx(0.999, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "evidence", "words"),
+    [
+        ("budget_spent", {"usd": 5.0, "period": "day", "when_spent": "refuse"}, "are refused"),
+        ("goals_contradict", {"needed_budget_usd_per_request": None}, "no budget would meet it"),
+        (
+            "goals_contradict",
+            {
+                "needed_budget_usd_per_request": 0.01,
+                "needed_budget_usd": 30.0,
+                "period": "month",
+            },
+            r"\$30 per month would meet it",
+        ),
+        ("goals_contradict", {"needed_budget_usd_per_request": 0.01}, r"\$0.01 a request would"),
+    ],
+)
+def test_alerts_of_periods_say_what_follows(
+    kind: str, evidence: dict[str, Any], words: str
+) -> None:
+    raised = AlertRaised(
+        router_id="default",
+        kind=AlertKind(kind),
+        direction="up",
+        size=0.1,
+        since=NOON,
+        evidence=evidence,
+        observed_at=NOON,
+    )
+    assert re.search(words, sentence(raised))

@@ -31,6 +31,7 @@ from watching.dashboard.decisions import lost
 from watching.dashboard.declared import Declarations
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.kinds import Words, clusters, kinds
+from watching.dashboard.router import RouterView
 from watching.dashboard.serve import sessions_of
 from watching.dashboard.sessions import Sessions
 from watching.dashboard.stream import Single, Table
@@ -249,6 +250,20 @@ def test_charts_begin_at_the_first_decision_however_long_before_it_was_declared(
     series = router.series()
     assert later <= series["at"][0] <= later + 1.0
     assert series["lambda"][-1] == 0.5
+
+
+def test_the_path_is_that_of_the_last_week_and_the_newest_comes_last() -> None:
+    router = RouterView("chat")
+    assert router.path() == []
+    for hour in range(14 * 24):
+        at = NOW + 3600.0 * hour
+        for name, value in (("spend_usd", hour), ("settled", 10), ("reward", 5), ("rewarded", 10)):
+            router.bins.add(at, name, float(value))
+    costs = [cost for cost, quality in router.path() if quality == 0.5]
+    assert len(costs) == len(router.path()) <= 48
+    # Dollars rise by the hour: a tenth of the hour's number is the mean bill of that hour.
+    assert costs == sorted(costs) and costs[0] > 0.6 * 33.6 * 0.5
+    assert 28.0 < costs[-1] < 33.6
 
 
 def test_of_the_charts_a_page_gets_the_last_bins_and_the_others_stay() -> None:

@@ -31,9 +31,9 @@ from router_state.kernel import (
     cost_model,
     detector,
     regression,
+    sample,
     shared_prior,
 )
-from router_state.kernel import cost_model, detector, regression, sample, shared_prior
 from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer

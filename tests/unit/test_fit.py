@@ -14,7 +14,7 @@ from ground.files.array_folder import Array
 from schemas import ReferencedPrior, RouterDeclared, decode
 from streams.encoder.errors import EncoderError
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Backend, Progress, Reading, SentenceEncoder
+from streams.encoder.sentences import Progress, Reading, SentenceEncoder
 from streams.priors.priors import cost_prior_for_wire, fields_for_wire, load_priors
 from streams.priors.references import prior_reader
 from studies.warm_start.compare import compare_encoders, within_chance
@@ -26,7 +26,7 @@ class HashedSentences:
     """Embeds every prompt at a point of its own, decided by its hash."""
 
     width = 12
-    identity = "hashed"
+    identity = source = "hashed"
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         rows = [
@@ -84,7 +84,7 @@ def test_priors_are_the_sums_over_the_prompts_each_model_answered(
     assert (summary.prompts, summary.dimensions) == (20, 6)
     assert summary.rewards == {"large": 15, "small": 20}
     assert summary.mean_reward["small"] == pytest.approx(0.475)
-    assert summary.kept_variance is not None and 0.0 < summary.kept_variance < 1.0
+    assert summary.chosen is not None and 0.0 < summary.chosen.kept < 1.0
 
 
 def test_fitted_contexts_are_centred_and_white(tmp_path: Path, console: Console) -> None:
@@ -291,8 +291,8 @@ class TellingSentences(HashedSentences):
 
 
 def test_the_encoder_that_tells_prompts_apart_is_worth_more(console: Console) -> None:
-    def load(backend: Backend) -> SentenceEncoder:
-        if backend == "reference":
+    def load(backend: str) -> SentenceEncoder:
+        if backend == "sentence-transformers":
             raise EncoderError("not installed")
         return TellingSentences() if backend == "static" else HashedSentences()
 
@@ -302,7 +302,11 @@ def test_the_encoder_that_tells_prompts_apart_is_worth_more(console: Console) ->
         for n in range(120)
     ]
     telling, hashed, missing = compare_encoders(rows, load, components=4, console=console)
-    assert (telling.encoder, hashed.encoder, missing.encoder) == ("static", "onnx", "reference")
+    assert (telling.encoder, hashed.encoder, missing.encoder) == (
+        "static",
+        "onnx",
+        "sentence-transformers",
+    )
     assert telling.routed is not None and hashed.routed is not None and hashed.mix is not None
     assert telling.routed > hashed.routed + 0.1
     assert (telling.reward_error or 1.0) < 0.1

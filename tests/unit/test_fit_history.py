@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ from click.testing import CliRunner
 
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
+from schemas.budgets import PeriodBudget, TrafficExpected
+from schemas.routers import RouterDeclared
 from streams.priors.priors import load_priors
+from studies.history.happened import Declared
 from studies.simulate.cases import Case
 from studies.simulate.observed import NothingObserved, observe
+from studies.simulate.traffic import TrafficSeen
 
 N, D = 300, 4
 MODELS = ("small", "large")
@@ -113,3 +119,28 @@ def test_cases_without_feedback_are_nothing() -> None:
     other = Case(0, "q", np.ones(5), 0.0, None, None, {}, "small", 1.0, cost_usd=9.0)
     found = observe([other, Case(0, "r", x, 0.0, None, None, {}, "small", 1.0, cost_usd=1e-3)])
     assert len(found) == 1 and found.costs[0, 0] == 1e-3 and np.isnan(found.rewards[0, 0])
+
+
+def test_the_traffic_of_a_history_is_what_a_declaration_takes(tmp_path: Path) -> None:
+    seen = TrafficSeen()
+    begin = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+    declared = RouterDeclared(
+        router_id="a", models={}, budget=PeriodBudget(usd=1.0, per="day", timezone="Asia/Tokyo")
+    )
+    # From nine to noon by Tokyo's clock.
+    hours = [begin + day * 86_400.0 + hour * 3600.0 for day in range(21) for hour in (0, 1, 2)]
+    cases: list[Any] = [Declared("a", 0, begin, declared)]
+    cases += [
+        Case(i, str(i), np.ones(1), at + k, None, None, {}, "m", 1.0)
+        for i, (at, k) in enumerate(product(hours, range(0, 3600, 60)))
+    ]
+    assert list(seen.through(cases)) == cases
+    path = seen.write(tmp_path)
+    assert path is not None
+    traffic = TrafficExpected.model_validate_json(path.read_text())
+    assert traffic.hours is not None and traffic.per_week is not None
+    assert traffic.per_week == pytest.approx(7 * 180, rel=0.06)
+    assert sum(traffic.hours[k] for k in range(168) if k % 24 in (9, 10, 11)) > 0.9 * 168
+    short = TrafficSeen()
+    assert len(list(short.through(cases[:100]))) == 100
+    assert short.write(tmp_path / "no") is None

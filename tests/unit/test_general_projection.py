@@ -20,7 +20,7 @@ class Made:
     """A network that makes of every text some direction of its own."""
 
     width = 40
-    identity = "made"
+    identity = source = "made"
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         """Return rows of length 1."""

@@ -92,3 +92,17 @@ def test_no_comment_stands_behind_a_bracket_that_closes() -> None:
         for path in _modules(folder).values()
     }
     assert not {name: lines for name, lines in found.items() if lines}
+
+
+def test_no_room_holds_more_than_a_quarter_of_the_code() -> None:
+    lines = {
+        folder: sum(path.read_text("utf-8").count("\n") for path in _modules(folder).values())
+        for folder in FOLDERS
+    }
+    assert max(lines.values()) < 0.25 * sum(lines.values()), lines
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_who_may_enter(room: str) -> None:
+    said = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text("utf-8"))) or ""
+    assert re.search(r"(may import it|imports it)\b", said), said

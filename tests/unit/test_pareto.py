@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drawing.pareto import Pareto, Point
 from drawing.plot import EXPECTED, MIX, MODEL, STAR, plot
-from studies.simulate.estimators import ENOUGH
+from studies.simulate.limits import ENOUGH
 from watching.tally import Always
 
 MODELS = (
@@ -65,6 +65,8 @@ def test_the_sentence_compares_with_the_best_model_and_the_next_one_with_mixes()
     dear = Pareto(MODELS, Point("r", 8e-4, 0.75, 0.2))
     assert "as good costs 50% less" in dear.beside_mixes()
     assert dear.beside_mixes().endswith("more, which chance may make.")
+    beyond = Pareto(MODELS, Point("r", 2e-2, 0.95)).facts(10)[0]
+    assert beyond == ("Saved against c", "−$0.1", "−100% of $0.1")
     assert Pareto(MODELS, Point("r", 3e-4, 0.95)).beside_mixes().startswith("No fixed mix")
     assert Pareto(MODELS[:1], ROUTER).beside_mixes() == ""
 

@@ -25,7 +25,7 @@ D = 26
 class Picky:
     """Encodes a prompt as its length; bears no poison, and makes a NaN of "nan"."""
 
-    identity = "picky"
+    identity = source = "picky"
 
     def encode(self, prompts: list[str]) -> Any:
         if "poison" in prompts:

@@ -10,6 +10,7 @@ import pytest
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.kernel import Projection
+from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.policies import propensity
 from router_state.policies.policy import POLICIES
 from router_state.policies.scoring import project
@@ -53,6 +54,38 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
             assert inverse[k] / DRAWS == pytest.approx(1.0, abs=off + 0.03)
     if epsilon > 0.0:
         assert drawn.all()
+
+
+def test_a_propensity_is_the_share_of_draws_of_costs_where_no_price_meets_the_budget() -> None:
+    models = {
+        name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 9), strict=True)
+    }
+    engine = Engine.start(RouterConfig(models, 1e-5, 3, "live", knobs_for("live")))
+    state, seen = engine.state, project(engine.state.arms, X)
+    policy, drawn, logged = POLICIES["live"], np.zeros(3), np.zeros(3)
+    costs, open_ = policy.costs(state, seen, None), state.arms.open or []
+    for _ in range(DRAWS):
+        weights = UNREACHABLE, 0.0, UNREACHABLE / 1e-5
+        _, choice = policy.choose(state, X, seen, costs, excluded=open_, weights=weights)
+        drawn[choice.k] += 1
+        logged[choice.k] = choice.propensity
+    assert drawn.min() > 100
+    assert drawn / DRAWS == pytest.approx(logged, abs=5.0 * np.sqrt(0.25 / DRAWS))
+    assert logged.sum() == pytest.approx(1.0, abs=0.005)
+
+
+@pytest.mark.parametrize("rivals", [1, 2, 5])
+def test_the_probability_of_a_best_score_is_the_share_of_a_million_draws(rivals: int) -> None:
+    rng = np.random.default_rng(rivals)
+    means, deviations = rng.normal(size=rivals + 1), rng.uniform(0.2, 2.0, rivals + 1)
+    won = np.zeros(rivals + 1)
+    for _ in range(10):
+        scores = means + deviations * rng.standard_normal((100_000, rivals + 1))
+        won += np.bincount(scores.argmax(1), minlength=rivals + 1)
+    for k in range(rivals + 1):
+        others = [(means[k] - means[j], deviations[j] ** 2) for j in range(rivals + 1) if j != k]
+        found = propensity.probability(deviations[k] ** 2, others)
+        assert found == pytest.approx(won[k] / 1e6, abs=0.004)
 
 
 def test_inverse_propensities_average_one_where_doubt_and_epsilon_draw() -> None:

@@ -19,7 +19,7 @@ NOT_YET = re.compile(
     r"|docs/explanation/(algorithm|guarantees|replay)\.md"
 )
 """Pages that are generated, belong to the laboratory, or have not been gone through."""
-FOLDERS = ("client/src", "paretobandit_streams", *ROOMS)
+FOLDERS = ("client/src", "paretobandit_streams", "benchmarks", "paper", *ROOMS)
 EXEMPT = ("agents", "router_state", "streams/faust", "streams/service")
 """Folders whose docstrings have not been gone through."""
 MODULES = [
@@ -31,8 +31,8 @@ MODULES = [
 ]
 NO_BEGINNING = re.compile(
     r"(after|as|at|before|behind|below|beneath|beside|between|beyond|by|for|from|how|in|not|of|on"
-    r"|over|since|than|that|times|to|under|until|what|when|where|whether|which|while|who|whom|whose"
-    r"|with|within|without)\b",
+    r"|over|since|than|that|times|to|under|until|up to|what|when|where|whether|which|while|who|whom"
+    r"|whose|with|within|without)\b",
     re.IGNORECASE,
 )
 """Words with which no docstring says what a thing is or does."""

@@ -43,7 +43,7 @@ async def test_an_outage_is_one_line_however_much_the_kafka_client_says(
     monkeypatch.setattr(reader, "log_consumer", lambda *_, **__: Unconnected(starts))
     monkeypatch.setattr(reader, "refusal", refused)
     monkeypatch.setattr(reader, "AGAIN_AFTER", 0.0)
-    topics = reader.TopicReader(Settings(bootstrap="nowhere:9092"), ["routes"], nothing)
+    topics = reader.TopicReader(Settings(bootstrap="nowhere:9092"), [["routes"]], nothing)
     topics.start()
     for _ in range(5):
         await starts.acquire()

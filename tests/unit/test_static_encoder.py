@@ -237,7 +237,7 @@ def test_a_table_of_ones_own_is_used(tmp_path: Path) -> None:
     assert encoder_of(Settings(encoder_path=tmp_path)).identity == load_encoder().identity
 
 
-@pytest.mark.parametrize("named", ["onnx", "reference"])
+@pytest.mark.parametrize("named", ["onnx", "sentence-transformers"])
 def test_a_named_network_makes_26_numbers_and_385_for_routers_of_that_size(named: str) -> None:
     settings = Settings.model_validate({"encoder_backend": named})
     assert backend_of(settings) == named

@@ -25,7 +25,7 @@ from streams.settings import Settings
 from watching.dashboard.assets import Assets
 from watching.dashboard.changing import Changing
 from watching.dashboard.decisions import Decisions
-from watching.dashboard.fleet import LATER, SORTS, TOPICS, Asked, Fleet
+from watching.dashboard.fleet import SORTS, TOPICS, Asked, Fleet
 from watching.dashboard.guard import Guard
 from watching.dashboard.sessions import COOKIE, LASTS_SECONDS, Sessions, from_page
 from watching.dashboard.stream import MOST_STREAMS, Single, Table, updates
@@ -49,7 +49,7 @@ class Dashboard:
         self.settings = settings
         self.sessions = sessions
         self.fleet = Fleet(settings.source_rank)
-        self.reader = TopicReader(settings, TOPICS, self.fleet.observe, later=LATER)
+        self.reader = TopicReader(settings, TOPICS, self.fleet.observe)
         self.decisions = Decisions(settings)
         self.studies = Studies(settings)
         self.changing = Changing(settings)

@@ -19,10 +19,10 @@ from watching.joined import Joined
 Take = Callable[[RouterView, Any, float, float], None]
 """Function that takes in an event of one topic: its router, the event, when it happened, and
 now."""
-TOPICS = ("routers", "lambda", "routes", "rewards", "costs", "alerts", "refusals")
-"""Topics that are followed; none of them holds prompts."""
-LATER = ("rewards", "costs")
-"""Topics about decisions, read once the past decisions have been read."""
+TOPICS = (("routers",), ("lambda", "routes", "alerts", "refusals"), ("rewards", "costs"))
+"""Topics that are followed, in the order in which their past is read: a worker's account says which
+declaration was in force, and labels and bills are of decisions. None of them holds prompts.
+"""
 MOST_ROUTERS = 100_000
 """Routers that are kept: ten times what one worker serves (PB_ROUTERS_PER_WORKER)."""
 

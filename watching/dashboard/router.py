@@ -35,7 +35,7 @@ LEAST = {"ratio": 50, "reward": 30, "share": 100}
 
 WEEK_SECONDS = 7 * 86_400.0
 """Seconds of the router's path in the picture."""
-TAIL_POINTS = 24
+TAIL_POINTS = 8
 """Points of that path, at least; twice as many at most."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import orjson
 
+from drawing.periods import standing_lines
 from ground.json_values import Document
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.router import RouterView
@@ -127,6 +128,7 @@ def details(router: RouterView) -> Document:
         "picture": drawn(router),
         "news": [one._asdict() for one in router.news],
         "state": state and state.model_dump(mode="json", exclude={"applied", "unbooked"}),
+        "standings": [] if state is None else standing_lines(state),
         "declared_budget_usd": router.declared and router.declared.budget_usd,
         "cost_usd": router.cost_usd,
         "labels": router.tally.labels.n,

@@ -15,7 +15,7 @@ const SHOWN_EVENTS = 5; // beside the charts; the others are behind a summary
 
 /** Show the page; returns what ends it. */
 export function showRouter(view, id) {
-  const lead = leading(), now = el("p.note"), suspects = el("div", { "aria-live": "polite" }), news = el("div.news"), models = el("div");
+  const lead = leading(), now = el("p.note"), standings = el("div"), suspects = el("div", { "aria-live": "polite" }), news = el("div.news"), models = el("div");
   const series = new Series(), inks = new Map();
   const charts = {
     reward: chart("Quality", { low: 0, high: 1, show: fixed }), ratio: chart("Spend ÷ budget", { line: 1, show: (value) => fixed(value, 2) }),
@@ -27,7 +27,7 @@ export function showRouter(view, id) {
   const none = el("div.empty", { hidden: true }, el("p", {}, "No request yet. Ask for a first decision:"), el("pre", {}, first(id)));
   const overTime = el("div", {}, el("h2", {}, "Trends"), el("div.charts", {}, ...Object.values(charts).map((one) => one.box)), news);
   const admin = changesOf(id);
-  const shown = el("div", {}, none, lead.box, now, suspects, overTime,
+  const shown = el("div", {}, none, lead.box, now, standings, suspects, overTime,
     el("h2", {}, "Models"), models, admin.box,
     kindsOf(id), frontierOf(id),
     el("h2", {}, "What if"), el("p", {}, el("a", { href: page("what-if", id) }, "Replay this router's history under other conditions"), "."),
@@ -45,6 +45,7 @@ export function showRouter(view, id) {
     router.models.forEach((one, at) => inks.set(one.model, at));
     lead.set(router, id);
     tellNow(router);
+    tellStandings(router.standings);
     tellSuspects(router.models);
     tellModels(router);
     admin.take(router);
@@ -60,6 +61,13 @@ export function showRouter(view, id) {
     const alarms = router.alarms ? `${count(router.alarms)} alarm${router.alarms > 1 ? "s" : ""}` : "no alarm";
     say(now, `${count(router.decided)} decided, ${fixed(router.rate, 1)} requests/s, ${count(router.in_flight)} in flight, λ_t ${dual(router.lambda_t)}, ${alarms}`
       + `${router.refused ? `, ${count(router.refused)} events refused` : ""}. ${until(router.lambda_t)}`);
+  }
+
+  /** How budgets of a period stand, and what a floor of rewards takes. */
+  function tellStandings(told) {
+    if (told.join() === (standings.dataset.told ?? "")) return;
+    standings.dataset.told = told.join();
+    standings.replaceChildren(...told.map((text) => el("p.note", {}, `${text}.`)));
   }
 
   function tellSuspects(all) {

@@ -110,7 +110,7 @@ export function showWhatIf(view, id) {
   /** Everything that was found so far in one picture: a colour for each result. */
   function compare() {
     const last = [...found.values()].slice(-8);
-    together.set({ dots: last.flatMap(({ policies }, ink) => Object.entries(policies).map(([name, { total }]) => placed(total, { name, ink }))) });
+    together.set({ dots: last.flatMap(({ policies }, ink) => Object.entries(policies).map(([name, { total }]) => placed(total, { name, ink: inkOf(ink) }))) });
     inks.replaceChildren(...last.map(({ label }, at) => el("span", {}, draw("svg", { "aria-hidden": "true" }, draw("rect", { width: 12, height: 12, class: inkOf(at) })), label)));
   }
 }

@@ -1,0 +1,62 @@
+"""The traffic of a router's history: how many requests a usual week has, and what each hour of it
+gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ground.files.atomic_file import replacing
+from router_state.changes import Journal
+from router_state.periods.declared import ExpectedTraffic
+from router_state.periods.traffic import Traffic
+from schemas.budgets import PeriodBudget
+from studies.history.happened import Declared
+from studies.simulate.cases import Case
+
+FILE = "traffic.json"
+"""Its name in the folder that is fitted: the value of a declaration's `traffic`."""
+WEEK = 7.0 * 86_400.0
+"""Seconds of a week: of a shorter history no shape is written."""
+
+
+class TrafficSeen:
+    """Counts a history's decisions by the hours of the week, as a router does, by the clock of its
+    first budget."""
+
+    def __init__(self) -> None:
+        self._zone = "UTC"
+        self._times: list[float] = []
+
+    def through(self, cases: Iterable[Case | Declared]) -> Iterator[Case | Declared]:
+        """Pass cases on, and count them."""
+        for case in cases:
+            if isinstance(case, Case):
+                self._times.append(case.at)
+            elif case.router is not None and (given := case.router.budget) is not None:
+                first = given if isinstance(given, PeriodBudget) else given[0]
+                self._zone = first.timezone
+            yield case
+
+    def as_declared(self) -> dict[str, object] | None:
+        """Return what a declaration says of it; None where there is less than a week of it."""
+        times = self._times
+        if not times or times[-1] - times[0] < WEEK:
+            return None
+        traffic = Traffic(ExpectedTraffic(), self._zone, Journal())
+        for at in times:
+            traffic.note(at)
+        weeks = (times[-1] - times[0]) / WEEK
+        hours = [round(share, 4) for share in traffic.shape.shares]
+        return {"per_week": round(len(times) / weeks, 1), "hours": hours}
+
+    def write(self, folder: Path) -> Path | None:
+        """Write it into a folder; return where, None where there is too little."""
+        declared = self.as_declared()
+        if declared is None:
+            return None
+        path = folder / FILE
+        with replacing(path) as part:
+            part.write_text(json.dumps(declared) + "\n", encoding="utf-8")
+        return path
