@@ -26,7 +26,7 @@ PARTS = (
     "linear",
     "regression",
     "shared_prior",
-    "estimate",
+    "estimating",
     "randomness",
     "sample",
     "dual",
@@ -133,7 +133,7 @@ def _part(text: str) -> str:
                     _declare(lines, field, "cdef public")
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
-    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price)\b", r"\1object", found)
+    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 
 

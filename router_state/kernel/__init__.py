@@ -10,7 +10,8 @@ from __future__ import annotations
 import warnings
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 
 def sources() -> str:
@@ -21,7 +22,7 @@ def sources() -> str:
     return digest.hexdigest()
 
 
-def _load() -> Any:
+def _load() -> ModuleType | None:
     try:
         from router_state.kernel import _compiled  # type: ignore[attr-defined, unused-ignore]
     except ImportError:
@@ -35,10 +36,10 @@ def _load() -> Any:
     return None
 
 
-_compiled: Any = _load()
+_compiled = _load()
 COMPILED: bool = _compiled is not None
 """Whether the kernel runs compiled."""
-if TYPE_CHECKING or not COMPILED:
+if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.cost_model import (
         LEAST_PART,
         MOST_TAUGHT,
@@ -49,10 +50,10 @@ if TYPE_CHECKING or not COMPILED:
     )
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dual import Options, options
-    from router_state.kernel.elementary import elementary
-    from router_state.kernel.estimate import conclude_shifted, estimate
+    from router_state.kernel.elementary import tabulated
+    from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.predictive import Predictive, lognormal_mean
-    from router_state.kernel.projection import Projection, best, check, project
+    from router_state.kernel.projection import TIE, Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import RIDGE_FLOOR, TAILS, WIDE, Regression
@@ -73,6 +74,7 @@ __all__ = [
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "TAILS",
+    "TIE",
     "WIDE",
     "Chance",
     "CostModel",
@@ -89,7 +91,6 @@ __all__ = [
     "check",
     "conclude_shifted",
     "cost_piece",
-    "elementary",
     "estimate",
     "expected_costs",
     "levels_of",
@@ -98,5 +99,6 @@ __all__ = [
     "project",
     "risks",
     "sources",
+    "tabulated",
     "wins",
 ]

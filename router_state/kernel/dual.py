@@ -12,6 +12,7 @@ from router_state.kernel.elementary import exp
 from router_state.kernel.linear import dot, finite, room
 from router_state.kernel.regression import Regression
 from router_state.kernel.words import (
+    Array,
     Floats,
     Index,
     Known,
@@ -167,7 +168,7 @@ class Options:
 
 
 def options(
-    contexts: Matrix,
+    contexts: Array,
     n: Index,
     d: Index,
     *,
@@ -180,7 +181,7 @@ def options(
     per_token: Sequence[float],
     most: Real,
     tokens: Vector,
-    prices: Vector,
+    prices: Array,
 ) -> Options:
     """Return scores and expected costs of every arm for n contexts, as it is known now.
 

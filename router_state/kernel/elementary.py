@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from math import floor
 
-from router_state.kernel.words import Floats, Index, Real, cfunc, frexp, view, whole
+import numpy as np
+
+from router_state.kernel.words import (
+    Array,
+    Floats,
+    Index,
+    Known,
+    Real,
+    cfunc,
+    frexp,
+    known,
+    view,
+    whole,
+)
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -22,8 +35,6 @@ INFINITE: Real = float("inf")
 
 
 def _powers_of_two() -> Floats:
-    import numpy as np
-
     return view(np.array([2.0**n for n in range(-1074, 1024)]))
 
 
@@ -106,9 +117,12 @@ def below(z: Real) -> Real:
     return 1.0 - above if z >= 0.0 else above
 
 
-def elementary(name: str, values: Floats, found: Floats) -> None:
-    """Write exp, log or the normal distribution function of each value into `found`, for tests."""
-    n: Index = min(len(values), len(found))
-    for i in range(n):
-        x: Real = values[i]
-        found[i] = exp(x) if name == "exp" else log(x) if name == "log" else below(x)
+def tabulated(name: str, values: Array) -> Array:
+    """Return exp, log or the normal distribution function of each value, for tests."""
+    given: Known = known(values)
+    found = np.empty(len(given))
+    numbers: Floats = view(found)
+    for i in range(len(given)):
+        x: Real = given[i]
+        numbers[i] = exp(x) if name == "exp" else log(x) if name == "log" else below(x)
+    return found

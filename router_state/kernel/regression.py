@@ -9,7 +9,7 @@ product of its decays since its prior was last whole as one scalar, `decay`: Aâ
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from router_state.kernel.linear import (
     take_off,
     times,
 )
-from router_state.kernel.words import Floats, Index, Known, Real, cclass, cfunc, known, view
+from router_state.kernel.words import Array, Floats, Index, Known, Real, cclass, cfunc, known, view
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -70,7 +70,7 @@ class Regression:
     pending: Index
     at: Index
     mean_seen: Real
-    array: Any
+    array: Array
     values: Floats
 
     def __init__(self, piece: str, d: int, journal: Journal, *, now_t: int = 0) -> None:

@@ -10,7 +10,7 @@ level is wrong on every request, and d − 1 coefficients together would drown i
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from router_state.errors import CorruptSnapshot
 from router_state.kernel.linear import add, dot, factor, room
 from router_state.kernel.randomness import Chance
 from router_state.kernel.regression import Regression, require_length, taken
-from router_state.kernel.words import Floats, Index, Known, Real, cclass, known, view
+from router_state.kernel.words import Array, Floats, Index, Known, Real, cclass, known, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ class PosteriorSample:
     K: Index
     drawn: Index
     left: Index
-    array: Any
+    array: Array
     values: Floats
 
     def __init__(self, d: int, journal: Journal) -> None:

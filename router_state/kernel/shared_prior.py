@@ -8,13 +8,13 @@ fixed point of the evidence (MacKay 1992), the noise by the errors of prediction
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from router_state.config import GUESSED, MEMORY
 from router_state.kernel.linear import dot
-from router_state.kernel.words import Floats, Index, Real, cclass, cfunc
+from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -59,8 +59,8 @@ class SharedPrior:
     d: Index
     guess: Guess
     journal: Journal
-    mean: Any
-    center: Any
+    mean: Array
+    center: Array
     ridge: Real
     bias_ridge: Real
     shared_ridge: Real

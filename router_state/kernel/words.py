@@ -22,10 +22,12 @@ Flag: TypeAlias = bool
 """A truth value."""
 Floats: TypeAlias = Any
 """Numbers of 64 bits, one behind the other, that may be written."""
-Known: TypeAlias = Any
+Known: TypeAlias = Floats
 """The same, to be read only."""
-Singles: TypeAlias = Any
+Singles: TypeAlias = Floats
 """Numbers of 32 bits, one behind the other."""
+Array: TypeAlias = Floats
+"""An array of numpy."""
 MASK = 0xFFFFFFFFFFFFFFFF
 """Keeps a `Word` below 2⁶⁴."""
 
@@ -40,7 +42,7 @@ def cfunc(function: T) -> T:
     return function
 
 
-def view(array: Any) -> Any:
+def view(array: Array) -> Floats:
     """Return the numbers of an array, to be read and written one at a time."""
     numbers = known(array)
     if numbers.readonly:
@@ -48,7 +50,7 @@ def view(array: Any) -> Any:
     return numbers
 
 
-def known(array: Any) -> Any:
+def known(array: Array) -> Known:
     """Return the numbers of an array, to be read one at a time.
 
     Raises:
@@ -70,7 +72,7 @@ def frexp(value: float) -> tuple[float, int]:
     return math.frexp(value)
 
 
-def singles(array: Any) -> Any:
+def singles(array: Array) -> Singles:
     """Return the numbers of a contiguous array of 32-bit floats, one behind the other. Raises
     ValueError."""
     numbers = memoryview(array)

@@ -279,7 +279,7 @@ def under(path: str, *numbers: layout.Numbers) -> set[str]:
         ((Window,), under("window.", layout.DUAL)),
         ((EmaPacer,), under("", layout.EMA)),
         ((Bucket,), {"left_usd", "at", "exhausted"}),
-        ((PosteriorSample,), {"offsets", "levels", "center", "drawn", "left"}),
+        ((PosteriorSample,), {"d", "K", "array", "drawn", "left"}),
         ((InputTokens,), {"mean", "count", "slots"}),
         ((Ledger,), set(Ledger.NUMBERS)),
         ((Traffic,), set(Traffic.NUMBERS)),
