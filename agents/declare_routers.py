@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agents.answers import Answers
 from agents.declared import config_of, projection_ref
+from agents.group import Answers
 from agents.housekeeping import publish
 from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
 from agents.parked import Parked
 from agents.poison import on_behalf_of
 from agents.portions import arm_bytes, portions
-from agents.ports import Source
 from agents.refusals import (
     Refusal,
     StaleConfig,
@@ -55,7 +54,7 @@ class Declaration:
         )
 
 
-async def declare_routers(source: Source, service: Service) -> None:
+async def declare_routers(service: Service, messages: list[Record]) -> None:
     """Compare each declaration with the router's state: models join, retire or change price, the
     budget changes.
 
@@ -67,45 +66,40 @@ async def declare_routers(source: Source, service: Service) -> None:
     `corrupt_snapshot`, `invalid_config`.
     """
 
-    async def step(messages: list[Record]) -> None:
-        answers = Answers()
-        overtaken: list[tuple[int, str]] = []
-        declarations = [
-            d for message in messages if (d := await _read(message, service, answers)) is not None
-        ]
-        declared: list[tuple[int, str]] = []
-        await service.clear()
-        for portion in portions(
+    number = messages[0].partition
+    read = Answers()  # what is refused or sent on without a look at the state
+    declarations = [
+        d for message in messages if (d := await _read(message, service, read)) is not None
+    ]
+    declared: list[tuple[int, str]] = []
+    overtaken: list[tuple[int, str]] = []
+    await service.clear(number)
+    for portion in [
+        *portions(
             declarations,
-            # One that goes is a portion of its own: what it leaves is cleared before the next one.
+            # One that goes is a portion of its own: what it leaves is cleared before the next.
             lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
             limit=service.batch_bytes,
-        ):
-            async with service.batch():
-                declared += [
-                    (d.message.partition, d.router_id)
-                    for d in portion
-                    if _put_in_force(d, service, answers)
-                ]
-                overtaken += _overtaken(answers, service)
-                service.mark_applied(
-                    # Refused and stray ones count with the last portion: a crash before it reads
-                    # them again.
-                    messages if portion[-1] is declarations[-1] else [d.message for d in portion]
-                )
-            await service.clear()  # a router that comes again finds nothing of the one before
-        if not declarations:
-            async with service.batch():
-                overtaken += _overtaken(answers, service)
-                service.mark_applied(messages)
-        await service.answer(answers)
-        if any(d.declared is None for d in declarations):
-            # Before the event is acked: nothing of the state would tell the next worker of it.
-            await publish(service)
-        await repeat(overtaken, service)
-        await route_waiting(declared, service)
-
-    await service.run(source, step)
+        )
+    ] or [[]]:
+        async with service.lanes[number].batch() as answers:
+            declared += [
+                (number, d.router_id) for d in portion if _put_in_force(d, service, answers)
+            ]
+            # Refused and stray ones count with the last portion: a crash before it reads them
+            # again.
+            is_last = not declarations or portion[-1] is declarations[-1]
+            if is_last:
+                answers.strays += read.strays
+                answers.refused += read.refused
+            overtaken += _overtaken(answers, service)
+            service.lanes[number].contain(messages if is_last else [d.message for d in portion])
+        await service.clear(number)  # a router that comes again finds nothing of the one before
+    if any(d.declared is None for d in declarations):
+        # Before the event is done: nothing of the state would tell the next worker of it.
+        await publish(service)
+    await repeat(overtaken, service)
+    await route_waiting(declared, service)
 
 
 def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:

@@ -75,6 +75,7 @@ def config_of(
             for name, model in declared.models.items()
             if model.offers is not None
         },
+        error_reward=declared.error_reward,
     )
 
 
@@ -145,6 +146,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     }
     if config.budget_usd_per_request is not None:
         document["budget_usd_per_request"] = config.budget_usd_per_request
+    if config.error_reward is not None:
+        document["error_reward"] = config.error_reward
     if config.spending is not None:
         document |= budgets_document(config.spending)
     if config.projection is not None:

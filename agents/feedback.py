@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from agents.answers import Answers
 from agents.context_store import Ref
-from agents.intake import Taken, take_in
+from agents.group import Answers, Batch
+from agents.intake import Intake, Taken, take_in
 from agents.parked import Parked
 from agents.poison import on_behalf_of
-from agents.ports import Source
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service
 from agents.shard import Shard
@@ -29,61 +28,66 @@ ORPHANS: dict[type[Bill | Reward], type[Refusal]] = {
     Bill: OrphanCost,
     Reward: OrphanReward,
 }
-"""What an event is refused with whose request never comes."""
+"""Refusal of feedback whose request never arrived, by its kind."""
 
 
-async def book_all(source: Source, kind: type[E], service: Service) -> None:
-    """Book everything that a topic of bills or of rewards brings."""
+class Feedback(Batch, Generic[E]):
+    """Book bills or rewards.
 
-    async def step(messages: list[Record]) -> None:
-        batch = take_in(
-            messages, kind, partition_of=service.ports.partition_of, max_bytes=service.batch_bytes
-        )
-        answers = Answers(strays=batch.strays, refused=batch.refused)
-        contexts = await _contexts(batch.taken, service, {})
-        async with service.batch():
-            contexts = await _contexts(batch.taken, service, contexts)
-            for message, _ in batch.refused:
-                service.note_unbooked(
-                    message, (message.key or b"").decode(errors="replace"), "refused"
-                )
-            for taken in batch.taken:
-                with on_behalf_of(taken.message):
-                    book(
-                        taken,
-                        service,
-                        answers,
-                        x=contexts.get((taken.event.router_id, taken.event.request_id)),
-                    )
-            service.mark_applied(messages)
-        await service.answer(answers)
-
-    await service.run(source, step)
-
-
-async def _contexts(
-    taken: list[Taken[Record, E]], service: Service, known: Mapping[Ref, Vector | None]
-) -> dict[Ref, Vector | None]:
-    """Return the contexts of decided requests from the store outside of the table, beside those
-    that are `known`.
-
-    Called before the batch, where waiting holds nobody up, and again as the only writer: for what
-    was decided meanwhile, which the store has at hand.
+    Attributes:
+        kind: how an event is decoded.
     """
-    if service.ports.contexts is None:
-        return {}
-    asked = {(t.event.router_id, t.event.request_id): t.message.partition for t in taken}
-    refs = [
-        ref
-        for ref, number in asked.items()
-        if ref not in known and _is_decided(service, number, ref)
-    ]
-    found = (
-        await service.ports.contexts.get(refs, lambda ref: _decided_at(service, asked[ref], ref))
-        if refs
-        else []
-    )
-    return {**known, **dict(zip(refs, found, strict=True))}
+
+    __slots__ = ("_contexts", "_intake", "_service")
+    kind: type[E]
+
+    def __init__(self, service: Service, messages: list[Record]) -> None:
+        super().__init__(messages)
+        self._service = service
+        self._intake: Intake[Record, E] = take_in(
+            messages,
+            self.kind,
+            partition_of=service.ports.partition_of,
+            max_bytes=service.batch_bytes,
+        )
+        self._contexts: dict[Ref, Vector | None] = {}
+
+    def preparation(self) -> Coroutine[object, object, None] | None:
+        """Return the reading of contexts that are in the store outside of the table, of the
+        requests that are decided by now; None where all are known."""
+        if self._service.ports.contexts is None:
+            return None
+        missing = {
+            ref: taken.message.partition
+            for taken in self._intake.taken
+            if (ref := (taken.event.router_id, taken.event.request_id)) not in self._contexts
+            and _is_decided(self._service, taken.message.partition, ref)
+        }
+        return self._read(missing) if missing else None
+
+    async def _read(self, missing: dict[Ref, int]) -> None:
+        service = self._service
+        assert service.ports.contexts is not None
+        # What is on its way has its context neither there nor on the changelog.
+        for number in set(missing.values()) & service.lanes.keys():
+            await service.lanes[number].settled()
+        refs = list(missing)
+        found = await service.ports.contexts.get(
+            refs, lambda ref: _decided_at(service, missing[ref], ref)
+        )
+        self._contexts |= dict(zip(refs, found, strict=True))
+
+    def apply(self, answers: Answers) -> None:
+        """Book them."""
+        service, intake = self._service, self._intake
+        answers.strays += intake.strays
+        answers.refused += intake.refused
+        for message, _ in intake.refused:
+            service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
+        for taken in intake.taken:
+            with on_behalf_of(taken.message):
+                x = self._contexts.get((taken.event.router_id, taken.event.request_id))
+                book(taken, service, answers, x=x)
 
 
 def _is_decided(service: Service, partition: int, ref: Ref) -> bool:
@@ -200,6 +204,8 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Mes
         x=x,
         offset=source.offset,
         waited=isinstance(source, Parked),
+        status=event.status,
+        retry_after=event.retry_after_seconds,
     )
 
 

@@ -1,5 +1,6 @@
-"""What time does: waits that are up, bills that never come, requests that are forgotten, λ_t that
-is published."""
+"""Do what is due by the clock: waits that are up, bills that never come, requests that are
+forgotten, λ_t that is published.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ import logging
 from datetime import datetime
 
 from agents import feedback
-from agents.answers import Answers
 from agents.in_force import repeat
 from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
@@ -22,28 +22,27 @@ from schemas.event import encode
 log = logging.getLogger(__name__)
 
 ROUTERS_AT_ONCE = 100
-"""Of which λ_t is published between two looks at everything else; a router takes some 50 µs,
+"""Routers whose λ_t is published between two looks at everything else; a router takes some 50 µs,
 unpacked."""
 
 
 async def resume(service: Service) -> None:
-    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests
-    whose router is known, delete what routers that are gone have left, repeat declarations in force
-    that were overtaken."""
-    if not service.interrupted:
-        return
-    # First: a batch that is rolled back below sets it again.
-    service.interrupted = False
-    undelivered, service.undelivered = service.undelivered, []
-    await service.answer(
-        Answers(refused_later=[(parked, service.refusal(parked)) for parked in undelivered])
-    )
-    routers = [
-        (number, router_id) for number, shard in service.shards.items() for router_id in shard
-    ]
-    await route_waiting(routers, service)
-    await service.clear()
-    await repeat(routers, service)
+    """Finish, once after each recovery or roll-back of a partition, what was interrupted: deliver
+    refusals, answer requests whose router is known, delete what routers that are gone have left,
+    repeat declarations in force that were overtaken."""
+    for number, lane in list(service.lanes.items()):
+        if not lane.interrupted:
+            continue
+        # First: a group that is rolled back below sets it again.
+        lane.interrupted = False
+        undelivered, lane.undelivered = lane.undelivered, []
+        if undelivered:
+            async with lane.batch() as answers:
+                answers.refused_later += [(one, service.refusal(one)) for one in undelivered]
+        routers = [(number, router_id) for router_id in lane.shard]
+        await route_waiting(routers, service)
+        await service.clear(number)
+        await repeat(routers, service)
 
 
 async def hold_back(service: Service) -> None:
@@ -55,26 +54,24 @@ async def end_waits(service: Service) -> None:
     """Refuse the parked events whose time is up and of which nothing will come."""
 
     async def step(portion: list[Parked]) -> None:
-        answers = Answers()
-        async with service.batch():
+        if (lane := service.lanes.get(portion[0].partition)) is None:
+            return
+        async with lane.batch() as answers:
             for parked in portion:
-                # Looked at again as the only writer: it may have been answered meanwhile, or its
-                # router was declared, or the partition is gone.
-                shard = service.shards.get(parked.partition)
-                if (
-                    shard is not None
-                    and shard.parking.is_waiting(parked)
-                    and not _is_being_answered(parked, shard)
+                # Looked at again: it may have been answered meanwhile, or its router declared.
+                if lane.shard.parking.is_waiting(parked) and not _is_being_answered(
+                    parked, lane.shard
                 ):
                     with on_behalf_of(parked):
-                        feedback.give_up(shard, parked, service, answers)
-        await service.answer(answers)
+                        feedback.give_up(lane.shard, parked, service, answers)
 
-    hopeless = [parked for shard in service.shards.values() for parked in _hopeless(shard, service)]
-    for portion in portions(
-        hopeless, lambda parked: len(parked.value or b""), limit=service.batch_bytes
-    ):
-        await try_alone(portion, step, service.give_up)
+    for shard in list(service.shards.values()):
+        for portion in portions(
+            _hopeless(shard, service),
+            lambda parked: len(parked.value or b""),
+            limit=service.batch_bytes,
+        ):
+            await try_alone(portion, step, service.give_up)
 
 
 def _hopeless(shard: Shard, service: Service) -> list[Parked]:
@@ -124,12 +121,12 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
         if (shard := service.shards.get(number)) is not None:
             await shard.warm(router_id)
     now, outbox = utc(service.ports.clock()), service.ports.outbox()
-    async with service.ports.states.writing():  # only what is durable
-        updates = [update for at in routers for update in _update(*at, service, now=now)]
-        alerts = service.bulletin.take_alerts()
-        alerts += [
-            alert for shard in service.shards.values() for alert in _set_aside(shard, service)
-        ]
+    updates = [update for at in routers for update in _update(*at, service, now=now)]
+    alerts = service.bulletin.take_alerts()
+    alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
+    # Only what is durable is said; a group that fails ends the process before.
+    for number in {number for number, _ in routers} & service.lanes.keys():
+        await service.lanes[number].settled()
     for router_id, value in updates:
         await outbox.send(service.ports.topic["lambda"], key=router_id.encode(), value=value)
     for router_id, alert in alerts:

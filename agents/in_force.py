@@ -1,4 +1,5 @@
-"""What is in force of a router, as a document: for as long as it lives, `pb.routers` ends with it.
+"""Keep what is in force of a router, as a document: for as long as it lives, `pb.routers` ends with
+it.
 
 The topic is compacted: of a router only its last record stays, and where that was refused, what is
 in force would be gone from the topic. So a worker keeps each document that it puts in force, and
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 
 import orjson
 
@@ -22,8 +24,8 @@ from ground.messages import Message
 from schemas.headers import BASED_ON, REPEATED
 
 LEAST_BYTES = 500
-"""What a record of the changelog may take beside a document that was kept; of a short one, all of
-it."""
+"""Bytes that a record of the changelog may take beside a document that was kept; for a short
+document, all of its bytes."""
 
 
 def in_force(shard: Shard, router_id: str) -> InForce | None:
@@ -75,25 +77,23 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
         if _owed(service, *at) is not None:
             owed.append(at)
         await asyncio.sleep(0)  # unpacking ten thousand routers takes seconds
-    for portion in portions(owed, lambda at: _weight(service, *at), limit=service.batch_bytes):
-        outbox = service.ports.outbox()
-        async with service.batch():
-            for number, router_id in portion:
-                # Looked at again as the only writer: another declaration may have come into force.
-                one = _owed(service, number, router_id)
-                if one is None:
-                    continue
-                if service.shard(number).declared(router_id) != one.pack():
-                    service.shard(number).keep_declared(router_id, one.pack())
-                headers = [(BASED_ON, b"%d" % one.offset), (REPEATED, b"1")]
-                await outbox.send(
-                    service.ports.topic["routers"],
-                    key=router_id.encode(),
-                    value=one.document,
-                    headers=headers,
-                )
-                service.ports.count("declaration_repeated")
-        await outbox.delivered()
+    for number, routers_of in groupby(sorted(owed), lambda at: at[0]):
+        for portion in portions(
+            routers_of, lambda at: _weight(service, *at), limit=service.batch_bytes
+        ):
+            if (lane := service.lanes.get(number)) is None:  # it was lost meanwhile
+                break
+            async with lane.batch() as answers:
+                for _, router_id in portion:
+                    # Looked at again: another declaration may have come into force.
+                    one = _owed(service, number, router_id)
+                    if one is None:
+                        continue
+                    if lane.shard.declared(router_id) != one.pack():
+                        lane.shard.keep_declared(router_id, one.pack())
+                    headers = ((BASED_ON, b"%d" % one.offset), (REPEATED, b"1"))
+                    answers.repeated.append((router_id, one.document, headers))
+                    service.ports.count("declaration_repeated")
 
 
 def _owed(service: Service, number: int, router_id: str) -> InForce | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from agents.feedback import book_all
-from agents.ports import Source
-from agents.service import Service
+from agents.feedback import Feedback
 from schemas.quick import Reward
 
 
-async def learn_from_rewards(source: Source, service: Service) -> None:
+class LearnFromRewards(Feedback[Reward]):
     """Join each reward to the context of its request and move the arm that answered it.
 
     Reads `pb.rewards` (key router_id). Writes the router's state and the request's record to
@@ -16,4 +14,6 @@ async def learn_from_rewards(source: Source, service: Service) -> None:
     revision moves the response by the difference. Dead letters: everything of `RewardObserved`,
     `from_the_future`, `context_lost`, and `orphan_reward` after a wait.
     """
-    await book_all(source, Reward, service)
+
+    __slots__ = ()
+    name, kind = "rewards", Reward

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from agents.feedback import book_all
-from agents.ports import Source
-from agents.service import Service
+from agents.feedback import Feedback
 from schemas.quick import Bill
 
 
-async def pace_spend(source: Source, service: Service) -> None:
+class PaceSpend(Feedback[Bill]):
     """Settle the commitment of each request with its bill.
 
     Reads `pb.costs` (key router_id). Writes the router's state and the request's record to
@@ -16,4 +14,6 @@ async def pace_spend(source: Source, service: Service) -> None:
     higher one books the difference. Dead letters: everything of `CostReported`,
     `cost_out_of_range`, and `orphan_cost` after a wait, with the money in `unmatched_cost_usd`.
     """
-    await book_all(source, Bill, service)
+
+    __slots__ = ()
+    name, kind = "costs", Bill

@@ -1,12 +1,15 @@
-"""What the agents of a worker are given from outside: all of it is made before they start, and none
-of it changes."""
+"""Define what the agents of a worker are given from outside: all of it is made before they start,
+and none of it changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
@@ -16,29 +19,46 @@ from ground.messages import Record
 from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 
+if TYPE_CHECKING:
+    from agents.group import Group
+
 
 class States(Protocol):
     """The durable table of this worker, see `streams.state.tables.States`."""
-
-    def writing(self) -> AbstractAsyncContextManager[object]: ...
 
     def partition(self, number: int) -> Table: ...
 
     @property
     def size(self) -> int: ...
 
-    def roll_back(self) -> None: ...
 
+class Inbox(Protocol):
+    """Records that were fetched of one partition, see `streams.faust.sources.Inbox`; topics go by
+    their names without the prefix.
 
-class Source(Protocol):
-    """One source topic, see `streams.faust.sources.Source`: a batch is done when the next one is
-    asked for."""
+    Attributes:
+        arrived: set when something has come, declarations apart.
+        declared: set when declarations have come.
+    """
 
-    def batches(self) -> AsyncIterator[list[Record]]: ...
+    arrived: asyncio.Event
+    declared: asyncio.Event
+
+    def queue(self, name: str) -> deque[Record]:
+        """Return what waits of a topic, in order."""
+        ...
+
+    def took(self, name: str, records: Sequence[Record]) -> None:
+        """Note that these were taken from the queue."""
+        ...
+
+    def finish(self, name: str, offset: int) -> None:
+        """Note that everything before an offset is done."""
+        ...
 
 
 class SourceLog(Protocol):
-    """What lies on the source topics beside what has been handed to the agents."""
+    """The content of the source topics beside what has been handed to the agents."""
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]
@@ -65,7 +85,7 @@ class Count(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one worker; see the settings of the same names."""
+    """Bounds of one worker, and whether it checks states; see the settings of the same names."""
 
     batch_size: int = 512
     prompt_bytes: int = 2**20
@@ -79,6 +99,7 @@ class Limits:
     unknown_router_wait: float = 2.0
     context_ttl: float = 7 * 86_400.0
     changelog_batch_bytes: int = 16 * 2**20
+    validate_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +108,8 @@ class Ports:
 
     Attributes:
         topic: full topic names by their short ones.
-        commit: makes everything durable that was changed inside `states.writing()`.
+        inbox: what was fetched of a partition.
+        finished: told of every group of source events that is finished.
         outbox: makes an empty outbox.
         dead_letters: the dead letter writer of each source topic, by short name.
         log: the source topics.
@@ -107,7 +129,8 @@ class Ports:
 
     topic: Mapping[str, str]
     states: States
-    commit: Callable[[], Awaitable[object]]
+    inbox: Callable[[int], Inbox]
+    finished: Callable[[Group], None]
     outbox: Callable[[], Outbox]
     dead_letters: Mapping[str, DeadLetters]
     log: SourceLog

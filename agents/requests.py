@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,16 @@ class Table(Protocol):
 
     number: int
     owned: bool
+    open: bool
     records: dict[bytes, bytes]
+
+    def writing(self) -> AbstractContextManager[None]: ...
+
+    def take(self) -> Mapping[bytes, bytes | None]: ...
+
+    def roll_back(self) -> None: ...
+
+    async def write(self, changes: Mapping[bytes, bytes | None]) -> None: ...
 
     def get(self, key: bytes) -> bytes | None: ...
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from msgspec import structs
 
-from agents.answers import Answers
 from agents.context_store import Prompt
 from agents.feedback import apply_waiting
+from agents.group import Answers, Batch
 from agents.intake import take_in
 from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
-from agents.ports import Source
 from agents.refusals import (
     EncoderUnavailable,
     PromptTooLarge,
@@ -28,11 +28,11 @@ from agents.refusals import (
 from agents.service import Service
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
+from router_state import events
 from router_state.capabilities import Needs
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Asked
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
 from schemas.event import MalformedEvent, decode_keyed
@@ -56,7 +56,7 @@ class Prepared:
     parked: Parked | None = None
 
 
-async def route_requests(source: Source, service: Service) -> None:
+class RouteRequests(Batch):
     """Decide which model answers each request.
 
     Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its
@@ -67,7 +67,11 @@ async def route_requests(source: Source, service: Service) -> None:
     `no_affordable_model`, `no_capable_model`, `cap_reached`, `too_many_in_flight`.
     """
 
-    async def step(messages: list[Record]) -> None:
+    __slots__ = ("_looks", "_refused", "_requests", "_service", "_strays")
+    name = "requests"
+
+    def __init__(self, service: Service, messages: list[Record]) -> None:
+        super().__init__(messages)
         batch = take_in(
             messages,
             Request,
@@ -75,36 +79,46 @@ async def route_requests(source: Source, service: Service) -> None:
             max_bytes=service.batch_bytes,
             name=_named,
         )
-        requests = [Prepared(t.message, t.event, t.error) for t in batch.taken]
-        await declared(requests, service)
-        # Before the lock: while the encoder works, other agents write.
-        prepared = await prepare(requests, service)
-        answers = Answers(strays=batch.strays, refused=batch.refused)
-        async with service.batch():
-            for request in prepared:
-                with on_behalf_of(request.message):
-                    decide(request, service, answers)
-            # Strays and unreadable ones as well: their delivery comes before the ack, and
-            # `take_in`, which knows no state, judges them alike when a crash brings them again.
-            service.mark_applied(messages)
-        await service.answer(answers)
-        await route_waiting(answers.declared_meanwhile, service)
+        self._service, self._looks = service, 0
+        self._strays, self._refused = batch.strays, batch.refused
+        self._requests = [
+            Prepared(t.message, t.event, t.error or _given(t.event)) for t in batch.taken
+        ]
 
-    await service.run(source, step)
+    def preparation(self) -> Coroutine[object, object, None] | None:
+        """Return what is to be waited for: declarations that are on the log, the encoder."""
+        if self._looks < LOOKS and _may_be_declared(self._requests, self._service):
+            return self._look_again()
+        if any(_needs_encoding(request, self._service) for request in self._requests):
+            return self._encode()
+        return None
 
+    def apply(self, answers: Answers) -> None:
+        """Decide."""
+        answers.strays += self._strays
+        answers.refused += self._refused
+        for request in self._requests:
+            with on_behalf_of(request.message):
+                decide(request, self._service, answers)
 
-async def declared(requests: list[Prepared], service: Service) -> None:
-    """Let declarations that are on the log come into force first, where a router is unknown: a
-    worker that comes back reads its backlogs side by side, and only so many requests may wait."""
-    for _ in range(LOOKS):
-        if not any(
-            (shard := service.shards.get(request.message.partition)) is not None
-            and request.event.router_id not in shard
-            and service.lags(request.message.partition, "routers")
-            for request in requests
-        ):
-            return
+    async def _look_again(self) -> None:
+        # A worker that comes back reads its backlogs side by side, and only so many requests may
+        # wait: declarations that are on the log come into force first.
+        self._looks += 1
         await asyncio.sleep(LOOK_EVERY)
+
+    async def _encode(self) -> None:
+        self._requests = await prepare(self._requests, self._service)
+
+
+def _may_be_declared(requests: list[Prepared], service: Service) -> bool:
+    """Tell whether the router of a request is unknown, and may be declared on the log."""
+    return any(
+        (shard := service.shards.get(request.message.partition)) is not None
+        and request.event.router_id not in shard
+        and service.lags(request.message.partition, "routers")
+        for request in requests
+    )
 
 
 async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
@@ -116,12 +130,9 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
         contexts = await service.ports.encode([_prompt(requests[i], service) for i in prompts])
         encoded = dict(zip(prompts, contexts, strict=True))
     return [
-        request
-        if request.x is not None
-        # Not `replace`, which takes twice as long.
-        else Prepared(
-            request.message, request.event, encoded.get(i, _given(request.event)), request.parked
-        )
+        Prepared(request.message, request.event, encoded[i], request.parked)
+        if i in encoded
+        else request
         for i, request in enumerate(requests)
     ]
 
@@ -150,8 +161,8 @@ def _prompt(request: Prepared, service: Service) -> Prompt:
 def _needs_encoding(request: Prepared, service: Service) -> bool:
     event, shard = request.event, service.shard(request.message.partition)
     if (
-        request.x is not None
-        or event.context is not None
+        service.ports.encode is None
+        or request.x is not None
         or event.router_id not in shard
         or _is_too_large(event, service)
     ):
@@ -192,16 +203,10 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     if engine is None and event.router_id not in shard.unreadable:
         _wait_for_router(request, service, answers)
         return
-    if request.parked is None and _needs_encoding(request, service):
-        # Its router was declared while the batch was prepared: encoding is nothing that the single
-        # writer waits for.
-        _wait_for_router(request, service, answers)
-        answers.declared_meanwhile.append((message.partition, event.router_id))
-        return
     try:
         shard.require_readable(event.router_id)
         assert engine is not None
-        asked = Asked(
+        asked = events.Asked(
             event.request_id,
             _context(request, engine, service),
             offset=message.offset,
@@ -289,7 +294,7 @@ def _parked(request: Prepared, service: Service, error: Exception) -> Parked:
     )
 
 
-async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service) -> None:
+async def route_waiting(routers: Iterable[tuple[int, str]], service: Service) -> None:
     """Answer the requests that waited for routers which are declared now."""
 
     async def step(portion: list[Parked]) -> None:
@@ -300,22 +305,25 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
             max_bytes=service.batch_bytes,
         )
         prepared = await prepare(
-            [Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service
+            [Prepared(t.message, t.event, _given(t.event), t.message) for t in batch.taken], service
         )
-        answers = Answers()
-        async with service.batch():
+        lane = service.lanes.get(portion[0].partition)
+        if lane is None:  # it was lost meanwhile
+            return
+        async with lane.batch() as answers:
             for request in prepared:
-                # Between the look and the lock another agent may have answered or refused it.
-                if service.shard(request.message.partition).parking.is_waiting(request.message):
+                # Between the look and the turn it may have been answered or refused.
+                if lane.shard.parking.is_waiting(request.message):
                     with on_behalf_of(request.message):
                         decide(request, service, answers)
-        await service.answer(answers)
 
     async with service.encoding_waiting:
-        waiting = [
-            parked
-            for number, router_id in router_ids
-            for parked in service.shard(number).parking.waiting_for(router_id, None)
-        ]
-        for portion in portions(waiting, lambda parked: 1, limit=service.ports.limits.batch_size):
-            await try_alone(portion, step, service.give_up)
+        for number, router_ids in groupby(sorted(set(routers)), lambda at: at[0]):
+            waiting = [
+                parked
+                for _, router_id in router_ids
+                if number in service.shards
+                for parked in service.shard(number).parking.waiting_for(router_id, None)
+            ]
+            for portion in portions(waiting, lambda _: 1, limit=service.ports.limits.batch_size):
+                await try_alone(portion, step, service.give_up)

@@ -4,7 +4,7 @@ once a batch."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from agents import keys, stored
@@ -13,6 +13,7 @@ from agents.kept import DAMAGE
 from agents.leftovers import Leftovers
 from agents.parked import Parked
 from agents.parking import Parking
+from agents.poison import on_behalf_of
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
@@ -20,8 +21,10 @@ from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
 from router_state.events import Event
-from router_state.state import record_bytes, snapshot
+from router_state.state import invariants, record_bytes, snapshot
 
+VALIDATED = 200
+"""Requests of a router that are looked at after each batch: some milliseconds."""
 WARM_AT_ONCE = 500
 """Requests of a router that are unpacked before others of the event loop have their turn: some
 milliseconds."""
@@ -30,8 +33,8 @@ milliseconds."""
 class Shard:
     """The routers of one partition.
 
-    A batch applies events to routers and parks others, then calls `write` once; the caller commits
-    the table.
+    A group applies events to routers and parks others, then `write` is called once, and the table
+    written.
 
     Attributes:
         watermarks: which source events the state contains.
@@ -44,6 +47,11 @@ class Shard:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.number = table.number
+        self.requests_seen_at = 0.0
+        self._index()
+
+    def _index(self) -> None:
+        table = self.table
         self._engines: dict[str, Engine] = {}
         # Every declared router has an entry, unpacked or not. A dict for its order: once the router
         # is unpacked, the oldest decision comes first.
@@ -53,7 +61,6 @@ class Shard:
         self._new_contexts: list[tuple[Ref, Vector]] = []
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
-        self.requests_seen_at = 0.0
         self.watermarks = Watermarks(table)
         # One pass over the keys; of the values only parked events are unpacked: with 10,000
         # routers the first event waits for nothing else.
@@ -82,19 +89,19 @@ class Shard:
     def __len__(self) -> int:
         return len(self._request_ids)
 
-    def take_over(self, before: Shard) -> None:
-        """Take over what the table does not hold from the shard that was indexed before: requests
-        that wait."""
-        # The table has only the place of a request that may hold a prompt; what the shard before
-        # has read of it needs no second reading.
-        held = {(parked.topic, parked.offset): parked.value for parked in before.parking}
+    def roll_back(self) -> None:
+        """Go on from the table as it was before the group that is being applied."""
+        self.table.roll_back()
+        # The table has only the place of a request that may hold a prompt; what was read of it
+        # needs no second reading.
+        held = {(parked.topic, parked.offset): parked.value for parked in self.parking}
+        self._index()  # from the table alone: engines are unpacked again when an event needs them
         for parked in self.parking:
             if (
                 parked.value is None
                 and (value := held.get((parked.topic, parked.offset))) is not None
             ):
                 self.parking.add(replace(parked, value=value))
-        self.requests_seen_at = before.requests_seen_at
 
     def knows(self, router_id: str, request_id: str) -> bool:
         """Tell whether a request has its decision."""
@@ -191,7 +198,7 @@ class Shard:
 
     @property
     def leaves(self) -> bool:
-        """Whether records of routers that are gone are still to be deleted."""
+        """Tell whether records of routers that are gone are still to be deleted."""
         return bool(self._leftovers)
 
     def clear(self, limit: int) -> None:
@@ -233,6 +240,21 @@ class Shard:
                 self.table.put(at, packed)
         assert isinstance(engine.records, Requests)
         self._new_contexts += engine.records.write(changes.records)
+
+    def validate(self, router_ids: Iterable[str]) -> None:
+        """Check the invariants of routers; those of requests only where few are remembered.
+
+        Raises:
+            InternalError: one does not hold; the log names it.
+        """
+        for router_id in router_ids:
+            engine = self._engines[router_id]
+            with on_behalf_of(f"the state of router {router_id}"):
+                if len(engine.records) <= VALIDATED:
+                    invariants.check(engine.state, engine.records)
+                else:
+                    for fault in invariants.faults(engine.state):
+                        raise AssertionError(fault)
 
     def _requests_of(self, router_id: str) -> list[str]:
         start = keys.key(keys.REQUEST, router_id)

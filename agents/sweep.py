@@ -28,7 +28,7 @@ REQUESTS_AT_ONCE = 100
 """Requests that are moved between two looks at the clock; with 64 models a record of them takes 5
 kB and some 50 µs."""
 SECONDS_AT_ONCE = 0.01
-"""Of the event loop that a portion takes before it is written and all others go on."""
+"""Seconds of the event loop that a portion takes before it is written and all others go on."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,10 @@ class Sweep:
             if shard is not None:
                 await shard.warm(turns[0].router_id)
             try:
-                async with self._service.batch():
+                if (lane := self._service.lanes.get(turns[0].number)) is None:
+                    turns.popleft()
+                    continue
+                async with lane.batch():
                     self._portion(turns)
             except InternalError:
                 turns.popleft()  # it was logged; all others go on, and its turn comes again
@@ -85,8 +88,11 @@ class Sweep:
         started, bytes_left, first = self._clock(), self._service.batch_bytes // 4, True
         # The first router is swept whatever the clock says: a portion that does nothing would come
         # again for ever.
+        number = turns[0].number
         while turns and bytes_left > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
             turn = turns[0]
+            if turn.number != number:  # of another partition, which has a lane of its own
+                return
             shard = self._service.shards.get(turn.number)
             # To be unpacked by `warm` before the next portion, not under the lock.
             if shard is not None and not first and not shard.is_warm(turn.router_id):

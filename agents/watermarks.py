@@ -1,4 +1,4 @@
-"""Which source events one partition's state contains: the last offset of each source topic."""
+"""Keep which source events one partition's state contains: the last offset of each source topic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Watermarks:
     """The last offset of each source topic that a partition's state contains.
 
     Attributes:
-        offsets: by the topic's full name, with those of the batch being written.
+        offsets: by the topic's full name, with those of the group that is being applied.
         unreadable: why they can't be read, empty where they can: what was not acknowledged is taken
             in again, and changes nothing where its request's record contains it.
     """
@@ -36,8 +36,8 @@ class Watermarks:
             self.offsets = {str(topic): int(offset) for topic, offset in found.items()}
         except DAMAGE as error:
             self.unreadable = f"{type(error).__name__}: {error}"
-        # What the table holds; `offsets` runs ahead of it by the batch being written.
-        self._durable = dict(self.offsets)
+        # What the table holds; `offsets` runs ahead of it by the group that is being applied.
+        self._written = dict(self.offsets)
 
     def of(self, topic: str) -> int:
         """Return the last offset of a topic that is contained, −1 before the first."""
@@ -45,23 +45,23 @@ class Watermarks:
 
     def is_applied(self, topic: str, offset: int) -> bool:
         """Tell whether the state already contains this source event."""
-        # Of the durable ones: the events of one batch would otherwise hide each other.
-        return self._durable.get(topic, -1) >= offset
+        # Of those that the table holds: the events of one group would otherwise hide each other.
+        return self._written.get(topic, -1) >= offset
 
     def advance(self, topic: str, offset: int) -> None:
         """Note that everything of a source topic up to this offset is contained with the next
-        commit."""
+        group."""
         # After a recovery older events come again: a watermark never goes back.
         if offset > self.of(topic):
             self.offsets[topic] = offset
 
     def write(self) -> None:
-        """Put them into the table, if they moved; call in the batch that writes the state."""
+        """Put them into the table, if they moved; call in the group that writes the state."""
         # In the same record batch as the state: an event is contained if and only if its offset
         # is.
-        if self.offsets != self._durable:
+        if self.offsets != self._written:
             self._table.put(keys.WATERMARKS, orjson.dumps(self.offsets))
-            self._durable = dict(self.offsets)
+            self._written = dict(self.offsets)
 
     def require_topics(self, topics: Collection[str]) -> None:
         """Raise ForeignState where they are of other topics than these."""

@@ -1,4 +1,4 @@
-"""What the core has decided and knows, as it is published."""
+"""Write what the core has decided and learned as it is published."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Unbooked
 
 DIGITS = 6
-"""Of rewards and shares that are published for people to read."""
+"""Decimals of rewards and shares that are published for people to read."""
+FALLBACKS = 4
+"""Most models that a decision names beside the chosen one."""
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
 
@@ -51,6 +53,8 @@ def route_value(
             applied |= {"request": record.offset, "since": since}
     if record.candidates is not None:
         value["candidates"] = _candidates(record.candidates, record.unsure)
+        if fallbacks := _fallbacks(record.candidates, record.model):
+            value["fallbacks"] = fallbacks
     value |= {
         "expected_reward": record.expected_reward,
         "expected_cost_usd": record.expected_cost_usd,
@@ -60,6 +64,16 @@ def route_value(
         "repeat": repeat,
     }
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
+
+
+def _fallbacks(seen: Candidates, chosen: str) -> list[str]:
+    """Return the models to go on with if the chosen one does not answer, the best score first."""
+    left = [
+        (-seen.score(k), k)
+        for k, (model, excluded) in enumerate(zip(seen.models, seen.excluded, strict=True))
+        if excluded is None and model != chosen
+    ]
+    return [seen.models[k] for _, k in sorted(left)[:FALLBACKS]]
 
 
 def _candidates(seen: Candidates, unsure: list[float] | None) -> list[dict[str, object]]:

@@ -17,8 +17,7 @@ from agents import housekeeping
 from agents.service import Service
 from streams.log.partitioner import partition_of
 from streams.service.app import App, build_app
-from streams.service.measured import MeasuredSource
-from streams.service.worker import SOURCES, build_ports
+from streams.service.worker import build_service
 from streams.settings import Settings
 
 Events = Sequence[tuple[bytes, bytes]]
@@ -66,29 +65,21 @@ class InMemory:
         self.app._producer = SimpleNamespace(_ensure_producer=lambda: self.log)
         self.app.lease.extend(1e9)
         self.app.lease.join()
-        self.service = Service(build_ports(self.app))
+        self.service: Service = build_service(self.app)
         self.service.ports.log.end_of = lambda name, partition: 0  # type: ignore[method-assign]
-        self.app.guard.check = _unguarded  # type: ignore[method-assign]
         self._offsets: dict[tuple[str, int], int] = defaultdict(int)
-        self._agents: list[asyncio.Future[None]] = []
 
     async def start(self) -> None:
-        """Recover from an empty changelog, and start the agents."""
+        """Recover from an empty changelog, which starts the lanes."""
         states = self.app.states
         await states.assign(range(self.settings.partitions))
         states.on_recovered(self.service.recovered)
         await states.recovered(dict.fromkeys(range(self.settings.partitions), 0))
-        for name, agent in SOURCES.items():
-            source = MeasuredSource(
-                self.app.source(name), topic=name, metrics=self.app.metrics, spans=None
-            )
-            self._agents.append(asyncio.ensure_future(agent(source, self.service)))
 
     async def stop(self) -> None:
-        """End the agents."""
-        for agent in self._agents:
-            agent.cancel()
-        await asyncio.gather(*self._agents, return_exceptions=True)
+        """End the lanes."""
+        for lane in self.service.lanes.values():
+            lane.stop()
 
     def fetched(self, name: str, events: Events, *, at: float) -> dict[TP, list[Any]]:
         """Return events of a source topic as the client hands them over, by partition."""
@@ -113,7 +104,3 @@ class InMemory:
         while self.app.sources.oldest() is not None:  # noqa: ASYNC110 - what each pass takes is the measure
             await asyncio.sleep(0)
         await housekeeping.publish(self.service)
-
-
-async def _unguarded(tp: TP, records: Sequence[Any]) -> None:
-    """Look for no holes: there is no log to look at."""

@@ -10,10 +10,8 @@ def sentence(alert: AlertRaised) -> str:
     """Return an alert in words; of a kind that a newer worker raised, what it says of itself."""
     evidence = alert.evidence
     match alert.kind.value:
-        case "drift":
+        case "drift" | "recovered":
             return f"{alert.model}: {_drift(alert)}"
-        case "recovered":
-            return f"{alert.model}: as good as before again{_seen(evidence, 'rewards')}"
         case "cap_reached" | "budget_spent" | "goals_contradict":
             return _of_money(alert)
         case "budget_unreachable":
@@ -34,6 +32,8 @@ def sentence(alert: AlertRaised) -> str:
                 f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the "
                 f"budget{takes}"
             )
+        case "model_down" | "model_back" | "all_models_down":
+            return _answers(alert)
         # A newer worker may raise kinds that this program has never heard of: a name and its
         # numbers say more than nothing.
         case kind:
@@ -76,7 +76,17 @@ def _contradiction(alert: AlertRaised) -> str:
     return f"the budget misses the floor of rewards by {alert.size:.3f}; {takes}"
 
 
+def _answers(alert: AlertRaised) -> str:
+    return {
+        "model_down": f"{alert.model} is down: {alert.size:.0f} calls in a row were not answered",
+        "model_back": f"{alert.model} answers again, after {alert.size:.0f} s",
+        "all_models_down": "no model answers: requests go to the best one all the same",
+    }[alert.kind.value]
+
+
 def _drift(alert: AlertRaised) -> str:
+    if alert.kind.value == "recovered":
+        return f"as good as before again{_seen(alert.evidence, 'rewards')}"
     moved = {"up": "rose", "down": "fell"}[alert.direction]
     if alert.signal == "reward":
         return f"quality {moved} by {abs(alert.size):.2f}{_seen(alert.evidence, 'rewards')}"

@@ -11,7 +11,7 @@ from router_state.policies import eligibility, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
 from router_state.policies.scoring import Choice
-from router_state.record import Basis, Candidates, RequestRecord
+from router_state.record import Basis, Call, Candidates, RequestRecord
 from router_state.state import caps
 from router_state.state.router import RouterState
 
@@ -100,6 +100,12 @@ def _who_may(
             arms.names, by_others, offers, request.needs, request.input_tokens
         )
         limited |= excluded is not by_others
+    if state.availability.models:
+        by_others = excluded
+        excluded = state.availability.rule_out(
+            arms.names, by_others, now=max(now, state.latest), seq=state.seq
+        )
+        limited |= excluded is not by_others
     if limited:
         limited_to = frozenset(
             name for name, why in zip(arms.names, excluded, strict=True) if why is None
@@ -115,6 +121,9 @@ def _who_may(
 def _commit(state: RouterState, request_id: str, record: RequestRecord, k: int) -> None:
     """Move what counts decisions, and put the k-th arm's expected cost on the books."""
     state.latest = max(state.latest, record.decided_at)
+    if state.availability.models:
+        nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
+        record.call = Call(nth=nth) if nth else None
     state.arms.played(k, t=state.t, pulled=record.reason == "onboarding")
     state.commit(request_id, record)
     state.pacer.commit(record.expected_cost_usd)

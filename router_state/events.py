@@ -1,4 +1,4 @@
-"""What can happen to a router, as data: what the engine applies."""
+"""Define what can happen to a router, as data: what the engine applies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class Charged(Struct, frozen=True, gc=False):
 
     `model` is which one was called, where that is known: another one than was decided if the caller
     could not wait. `x` is the context, shape (d,), where the record does not hold it. `offset` is
-    where in `pb.costs` it was read, `waited` whether that was before its decision.
+    where in `pb.costs` it was read, `waited` whether that was before its decision. `status` is how
+    the call ended (None: with an answer), `retry_after` for how many seconds the model wants to be
+    left alone.
     """
 
     request_id: str
@@ -53,6 +55,8 @@ class Charged(Struct, frozen=True, gc=False):
     x: Vector | None = None
     offset: int = -1
     waited: bool = False
+    status: str | None = None
+    retry_after: float | None = None
 
 
 class Judged(Struct, frozen=True, gc=False):

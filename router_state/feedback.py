@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from router_state import attempts
+from router_state.availability import UNANSWERED
 from router_state.change.rewards import NOT_LEARNED
 from router_state.changes import Outcome
 from router_state.config import Price, Vector
@@ -62,9 +64,9 @@ def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price |
     """Return what a bill's tokens are priced at: as at the decision, or what another model that was
     called costs now; None if that is not in the portfolio.
 
-    Of a request that has its bill, the price that was used.
+    Of a request that has the bill of its answer, the price that was used.
     """
-    if called == record.model or record.bill is not None:
+    if called == record.model or record.is_answered:
         return record.price
     arm = state.arms.find(called)
     return None if arm is None else arm.price
@@ -79,18 +81,23 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
         return Outcome.DUPLICATE
     x = _context(state, record, event.x)
     _book(state, event.request_id, record, bill)
-    # A revision is of the same call: it moves the books, and teaches nothing that the first bill
-    # has not taught.
+    called, answered = event.model or record.called, record.is_answered
     first = record.bill is None
-    if first:
-        called = event.model or record.called
+    attempts.observe(state, policy, record, event, called=called, first=first, x=x)
+    # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
+    # an answer has not taught.
+    if not answered and event.status not in UNANSWERED:
         price = _price_of(state, record, called)
         if price is not None:
-            _learn_bill(state, policy, record, called, price, cost_usd=bill.cost_usd, x=x)
+            lost = 0.0 if record.call is None else record.call.lost_usd
+            usd = max(bill.cost_usd - lost, 0.0)
+            _learn_bill(state, policy, record, called, price, cost_usd=usd, x=x)
             record.price = price
         if record.label is None:
             record.answered_by = None if called == record.model else called
     record.bill = bill
+    if not answered:
+        attempts.note(record, status=event.status, cost_usd=bill.cost_usd)
     # They have been published and are of no use to what may still come; with 64 models they are
     # most of a record.
     record.candidates = record.unsure = None

@@ -1,4 +1,4 @@
-"""What is remembered of a request: its decision, its bill and its reward."""
+"""Define what is remembered of a request: its decision, its bill and its reward."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Candidates(Struct, frozen=True, gc=False):
 
 
 class Settlement(Struct, frozen=True, gc=False):
-    """What the call cost."""
+    """The bill of a call."""
 
     cost_usd: float
     revision: int
 
 
 class Label(Struct, frozen=True, gc=False):
-    """How good the answer was, and what of it the arm had forgotten when it was learned
+    """The reward of an answer, and what of it the arm had forgotten when it was learned
     (`forgotten`, see Arms)."""
 
     reward: float
@@ -61,7 +61,8 @@ class Label(Struct, frozen=True, gc=False):
 
 
 class Basis(Struct, frozen=True, gc=False):
-    """What the state contained when it decided: with the events themselves, enough to decide again.
+    """The last events that the state contained when it decided: with the events themselves, enough
+    to decide again.
 
     Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and
     the same two offsets when the declaration in force had come in force.
@@ -74,6 +75,18 @@ class Basis(Struct, frozen=True, gc=False):
     declared_rewards: int
 
 
+class Call(Struct, gc=False, frozen=True, omit_defaults=True):
+    """The call behind a request, as far as it was not simply made and answered.
+
+    `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
+    the calls of a model that is watched, see `availability`.
+    """
+
+    unanswered: bool = False
+    lost_usd: float = 0.0
+    nth: int = 0
+
+
 class RequestRecord(Struct, gc=False):
     """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where
     another store keeps the context.
@@ -83,6 +96,7 @@ class RequestRecord(Struct, gc=False):
     `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
     `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it. The packed
     record is without it, as older programs could not read one with it; so a repeat may lack it.
+    `call` is what else is known of the call, None where there is nothing.
     """
 
     seq: int
@@ -104,6 +118,7 @@ class RequestRecord(Struct, gc=False):
     applied: Basis | None = None
     answered_by: str | None = None
     input_tokens: int | None = None
+    call: Call | None = None
     unsure: list[float] | None = None
 
     @property
@@ -111,6 +126,11 @@ class RequestRecord(Struct, gc=False):
         """Return the model that answered, as far as is known."""
         # A bill or a reward names it, whichever came first.
         return self.answered_by or self.model
+
+    @property
+    def is_answered(self) -> bool:
+        """Tell whether the bill of an answer has come."""
+        return self.bill is not None and not (self.call is not None and self.call.unanswered)
 
 
 Records = MutableMapping[str, RequestRecord]

@@ -28,6 +28,9 @@ class AlertKind(StrEnum):
     GOALS_CONTRADICT = "goals_contradict"
     BUDGET_UNREACHABLE = "budget_unreachable"
     NEWCOMER_UNAFFORDABLE = "newcomer_unaffordable"
+    MODEL_DOWN = "model_down"
+    MODEL_BACK = "model_back"
+    ALL_MODELS_DOWN = "all_models_down"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
 
@@ -87,6 +90,8 @@ class AlertRaised(Event):
             "spend ÷ cap; "
             "budget_unreachable: expected cost of the cheapest model ÷ budget; "
             "newcomer_unaffordable: of the newcomer ÷ budget; "
+            "model_down: failures in a row; model_back: seconds that it was down; "
+            "all_models_down: models; "
             "budget_spent: charged ÷ budget of the period; "
             "goals_contradict: floor of rewards − expected reward"
         ),

@@ -4,7 +4,7 @@ Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields.
 Not compatible: a new required field, another unit.
 """
 
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,14 @@ KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_COST_USD: Final = 1000.0
 """Dollars of one call: beyond it a bill is a mistake, such as one in another unit."""
+MAX_RETRY_SECONDS: Final = 86_400.0
+"""Most seconds of `retry_after_seconds`: a day."""
+MAX_MILLISECONDS: Final = 86_400_000.0
+"""Most milliseconds of one call: a day."""
+Status = Literal["ok", "error", "timeout", "rate_limited", "refused", "cancelled"]
+"""Ends of a call: `refused` is an answer that a provider withheld, `cancelled` one that the caller
+did not wait for."""
+Milliseconds = Annotated[float, Field(ge=0, le=MAX_MILLISECONDS)]
 
 
 class CostReported(Event):
@@ -38,6 +46,15 @@ class CostReported(Event):
                 "request_id": "r-3",
                 "cost_usd": 2e-05,
                 "model": "llama-3.1-8b",
+                "latency_ms": 812,
+                "first_token_ms": 190,
+            },
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-4",
+                "cost_usd": 0,
+                "status": "rate_limited",
+                "retry_after_seconds": 2,
             },
         ],
         invalid={
@@ -69,6 +86,14 @@ class CostReported(Event):
         "Which model was called, where that is known; absent: the decided one"
     )
     revision: Revision = 0
+    status: Status | None = optional(
+        "How the call ended; absent: with an answer. A bill of a call without one may be of nothing"
+    )
+    retry_after_seconds: Annotated[float, Field(ge=0, le=MAX_RETRY_SECONDS)] | None = optional(
+        "For how long the model wants to be left alone"
+    )
+    latency_ms: Milliseconds | None = optional("From the call to the end of the answer")
+    first_token_ms: Milliseconds | None = optional("From the call to the first token")
 
     @model_validator(mode="after")
     def _some_bill(self) -> Self:

@@ -15,7 +15,13 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import Decoder
 
-from schemas.costs import MAX_COST_USD, CostReported
+from schemas.costs import (
+    MAX_COST_USD,
+    MAX_MILLISECONDS,
+    MAX_RETRY_SECONDS,
+    CostReported,
+    Status,
+)
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.fields import LARGEST_INT, MAX_METADATA_BYTES, MAX_TOKENS, utc_of
 from schemas.reasons import Reason
@@ -118,6 +124,10 @@ class Bill(Quick, Usage, frozen=True, gc=False, kw_only=True, forbid_unknown_fie
     output_tokens: Tokens | None = None
     model: ModelName | None = None
     revision: Revision = 0
+    status: Status | None = None
+    retry_after_seconds: Annotated[float, Meta(ge=0.0, le=MAX_RETRY_SECONDS)] | None = None
+    latency_ms: Annotated[float, Meta(ge=0.0, le=MAX_MILLISECONDS)] | None = None
+    first_token_ms: Annotated[float, Meta(ge=0.0, le=MAX_MILLISECONDS)] | None = None
 
     def check(self, raw: bytes) -> None:
         """Raise ValueError for what the types alone don't say."""

@@ -208,6 +208,9 @@ class RouterDeclared(Event):
     seed: Annotated[int, Field(ge=0, le=LARGEST_INT)] | None = optional(
         "Seed of ties and exploration"
     )
+    error_reward: UnitInterval | None = optional(
+        "Reward that a call which failed counts as; absent: nothing is learned of it"
+    )
     snapshot: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")] | None = optional(
         "What `pbstream snapshot export` wrote, in base64: the router goes on from it when it "
         "starts; ignored afterwards"

@@ -118,6 +118,7 @@ class RouteDecided(Event):
                         "excluded": None,
                     },
                 ],
+                "fallbacks": ["llama-3.1-8b"],
                 "expected_reward": 0.92,
                 "expected_cost_usd": 0.00053,
                 "lambda_t": 0.1,
@@ -169,6 +170,9 @@ class RouteDecided(Event):
     ]
     candidates: tuple[Candidate, ...] | None = optional(
         "The whole portfolio; may be left out of a repeat"
+    )
+    fallbacks: tuple[ModelName, ...] | None = optional(
+        "The next best models under the same budget, best first; absent: there is none, or a repeat"
     )
     expected_reward: float
     expected_cost_usd: NonNegative

@@ -6,46 +6,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from faust.types import TP
+
 from agents import housekeeping
 from agents.dead_letters import DeadLetters
 from agents.declare_routers import declare_routers
-from agents.learn_from_rewards import learn_from_rewards
-from agents.pace_spend import pace_spend
+from agents.group import Group
 from agents.ports import Limits, Ports
-from agents.route_requests import route_requests
 from agents.service import Service
 from agents.sweep import Sweep
 from ground.boundary import Outbox
+from streams.faust.sources import Inbox
 from streams.log.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
-from streams.service.worker import TOPICS
+from streams.service.worker import AGENTS, TOPICS
 from streams.settings import Settings
 from streams.state.tables import States
 
-AGENTS = {
-    "routers": declare_routers,
-    "requests": route_requests,
-    "costs": pace_spend,
-    "rewards": learn_from_rewards,
-}
+SOURCES = ("routers", "requests", "costs", "rewards")
 
 
 class Left(Exception):
     """The process would have ended here."""
-
-
-@contextmanager
-def fatal() -> Iterator[None]:
-    """Let what ends the process end only the call."""
-    try:
-        yield
-    except Exception as error:
-        raise Left from error
 
 
 class Clock:
@@ -56,17 +43,6 @@ class Clock:
     def __call__(self) -> float:
         # As the worker's, which tells no more than events can say.
         return round(self.now, 6)
-
-
-class Source:
-    """Hands an agent its messages, as a worker's source would."""
-
-    def __init__(self, messages: Sequence[Any], size: int) -> None:
-        self._messages, self._size = messages, size
-
-    async def batches(self) -> AsyncIterator[list[Any]]:
-        for at in range(0, len(self._messages), self._size):
-            yield list(self._messages[at : at + self._size])
 
 
 class MemoryWorker:
@@ -94,6 +70,10 @@ class MemoryWorker:
         self.changelog: list[tuple[int, bytes, bytes | None, int, float]] = []
         self.said: list[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]] = []
         self.requests: dict[tuple[int, int], bytes | None] = {}
+        self.finished: list[Group] = []
+        self._left: asyncio.Future[Exception] | None = None
+        self._inboxes: dict[int, Inbox] = {}
+        self._topics = {name: settings.topic(name) for name in SOURCES}
         self.states = States(self._publish)
         self._ends = dict.fromkeys(partitions, 0)
         dead_letters = DeadLetters(settings.prefix, stage="test", send_large=self._send_large)
@@ -101,9 +81,10 @@ class MemoryWorker:
             Ports(
                 topic={name: settings.topic(name) for name in TOPICS},
                 states=self.states,
-                commit=self.states.commit,
+                inbox=self.inbox,
+                finished=self.finished.append,
                 outbox=lambda: Outbox(self._produce),
-                dead_letters=dict.fromkeys(AGENTS, dead_letters),
+                dead_letters=dict.fromkeys(SOURCES, dead_letters),
                 log=self,
                 encode=None,
                 projections={},
@@ -114,10 +95,33 @@ class MemoryWorker:
                 rank_of=settings.source_rank,
                 partition_of=partial(partition_of, partitions=settings.partitions),
                 count=lambda what, amount=1: self.counted.update({what: amount}),
-                fatal=fatal,
-                limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
-            )
+                fatal=self._fatal,
+                limits=Limits(
+                    **{name: getattr(settings, name) for name in Limits.__slots__}
+                    | {"validate_state": True}
+                ),
+            ),
+            AGENTS,
+            declare_routers,
         )
+
+    @contextmanager
+    def _fatal(self) -> Iterator[None]:
+        """Let what ends the process end only the call."""
+        try:
+            yield
+        except Exception as error:
+            if self._left is not None and not self._left.done():
+                self._left.set_result(error)
+            raise Left from error
+
+    def inbox(self, number: int) -> Inbox:
+        """Return what waits of a partition."""
+        if number not in self._inboxes:
+            self._inboxes[number] = Inbox(
+                number, self._topics, max_bytes=2**40, full=_never, drained=_never
+            )
+        return self._inboxes[number]
 
     def end_of(self, name: str, partition: int) -> int | None:
         """Return the offset after a topic's last event, as the test says."""
@@ -148,12 +152,28 @@ class MemoryWorker:
         await self.states.recovered(self._ends.copy())
 
     async def take(self, topic: str, messages: Sequence[Any]) -> None:
-        """Give messages of a source topic (short name) to its agent."""
+        """Give messages of a source topic (short name) to their lanes, and wait until they are
+        finished.
+        """
         if topic == "requests":
             self.requests |= {
                 (message.partition, message.offset): message.value for message in messages
             }
-        await AGENTS[topic](Source(messages, self.service.ports.limits.batch_size), self.service)
+        if self._left is None:
+            self._left = asyncio.get_running_loop().create_future()
+        numbers = dict.fromkeys(message.partition for message in messages)
+        for number in numbers:
+            own = [message for message in messages if message.partition == number]
+            self.inbox(number).put(topic, own)
+        for number in numbers:
+            await self._finished(self.inbox(number), topic, messages[-1].offset)
+
+    async def _finished(self, inbox: Inbox, topic: str, offset: int) -> None:
+        assert self._left is not None
+        while inbox.done.get(topic, -1) <= offset:
+            if self._left.done():
+                raise Left from self._left.result()
+            await asyncio.sleep(0)
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
@@ -198,3 +218,7 @@ class MemoryWorker:
 
 async def _delivered() -> None:
     return None
+
+
+def _never(tp: TP) -> None:
+    """Fetching is not stopped, and not resumed."""

@@ -27,6 +27,8 @@ EXCLUDED = {
     "over_max_price": "above the request's maximum price",
     "ceiling": "above the price ceiling that λ_t sets",
     "out_of_reach": "this one call would cost more than a hundred requests may",
+    "down": "it does not answer, and is tried now and then",
+    "rate_limited": "it limits its calls, and has had as many as it answers",
     "no_vision": "reads no images",
     "no_tools": "calls no tools",
     "no_json_output": "does not answer in JSON",

@@ -60,6 +60,10 @@ def _cost(event: CostReported) -> Cost:
         output_tokens=event.output_tokens,
         model=event.model,
         revision=event.revision,
+        status=event.status,
+        retry_after_seconds=event.retry_after_seconds,
+        latency_ms=event.latency_ms,
+        first_token_ms=event.first_token_ms,
     )
 
 

@@ -40,6 +40,18 @@ class Defaults:
     source: str = "judge"
 
 
+def status_of(error: str) -> str:
+    """Return the status of a call that failed, by the name or the code of its error."""
+    name = error.lower()
+    if "ratelimit" in name.replace("_", "") or "429" in name:
+        return "rate_limited"
+    if "timeout" in name.replace("_", "") or name in ("408", "504"):
+        return "timeout"
+    if "contentpolicy" in name.replace("_", "") or "content_filter" in name:
+        return "refused"
+    return "cancelled" if "cancel" in name else "error"
+
+
 def number(value: Json, name: str) -> float:
     """Return a number. Raises Unconvertible for anything else; true and false are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):

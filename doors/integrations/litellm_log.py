@@ -7,9 +7,31 @@ A request is found by `pb_request_id` in the metadata that the caller gave, else
 
 from __future__ import annotations
 
-from doors.integrations.found import Defaults, Found, Unconvertible, number
-from ground.json_values import Document
+from doors.integrations.found import Defaults, Found, Unconvertible, number, status_of
+from ground.json_values import Document, Json
 from schemas import Reason
+
+
+def _ended(document: Document) -> Document:
+    """Return how a call ended, and how long it took."""
+    status = None
+    if document.get("status") == "failure":
+        error = document.get("error_information") or {}
+        status = status_of(str(error.get("error_class") or error.get("error_code") or ""))
+    started, ended = document.get("startTime"), document.get("endTime")
+    found: Document = {"status": status}
+    if status is None and started is not None and ended is not None:
+        found["latency_ms"] = _milliseconds(started, ended)
+        first = document.get("completionStartTime")
+        # Without a stream it is the end of the answer.
+        if first is not None and document.get("stream"):
+            found["first_token_ms"] = _milliseconds(started, first)
+    return found
+
+
+def _milliseconds(start: Json, end: Json) -> float | None:
+    lasted = (number(end, "endTime") - number(start, "startTime")) * 1e3
+    return round(lasted, 3) if lasted >= 0.0 else None
 
 
 def found_in(document: Document, defaults: Defaults) -> list[Found]:
@@ -47,6 +69,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
                 **bill,
                 "model": own.get("pb_model"),
                 "revision": revision,
+                **_ended(document),
             },
         )
     ]

@@ -11,7 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doors.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
+from doors.integrations.found import (
+    Defaults,
+    Found,
+    Unconvertible,
+    number,
+    rfc3339,
+    status_of,
+)
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -19,6 +26,8 @@ EVALUATED = "gen_ai.evaluation.result"
 """The event of OpenTelemetry's semantic conventions for generative AI."""
 USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 """Tokens of a call by OpenTelemetry's semantic conventions for generative AI."""
+FIRST_TOKEN = "gen_ai.response.time_to_first_chunk"
+"""Seconds to the first chunk, by OpenTelemetry's semantic conventions for generative AI."""
 NO_CALLS = frozenset(
     {
         "create_agent",
@@ -50,7 +59,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
         # By what is known to be no call, so that an operation that is named next year is billed.
         called = attributes.get("gen_ai.operation.name") not in NO_CALLS
         if called and any(name in attributes for name in USAGE):
-            found.append(_bill(attributes, defaults))
+            found.append(_bill(attributes, span, defaults))
         for event in span.get("events", []):
             evaluation = _attributes(event)
             if event.get("name") == EVALUATED and not _failed(evaluation):
@@ -81,12 +90,26 @@ def _attributes(record: Document) -> Document:
     return found
 
 
-def _bill(attributes: Document, defaults: Defaults) -> Found:
+def _bill(attributes: Document, span: Document, defaults: Defaults) -> Found:
+    error = attributes.get("error.type")
     # A call that failed may say only what went in.
-    unsaid = 0 if "error.type" in attributes else None
+    unsaid = None if error is None else 0
     tokens = {name.rpartition(".")[2]: attributes.get(name, unsaid) for name in USAGE}
+    started, ended = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
+    lasted = None if not (started and ended) else (int(ended) - int(started)) / 1e6
+    first = attributes.get(FIRST_TOKEN)
     return Found(
-        "costs", {**_ids(attributes, defaults), **tokens, "model": attributes.get("pb.model")}
+        "costs",
+        {
+            **_ids(attributes, defaults),
+            **tokens,
+            "model": attributes.get("pb.model"),
+            # An attempt that is answered replaces the bill of one that failed before it.
+            "revision": int(error is None),
+            "status": None if error is None else status_of(error),
+            "latency_ms": lasted if lasted is None or lasted >= 0.0 else None,
+            "first_token_ms": None if first is None else number(first, FIRST_TOKEN) * 1e3,
+        },
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -24,11 +25,11 @@ def sources() -> str:
 
 def _load() -> ModuleType | None:
     try:
-        from router_state.kernel import _compiled  # type: ignore[attr-defined, unused-ignore]
+        found = import_module("router_state.kernel._compiled")
     except ImportError:
         return None
-    if sources() == _compiled.SOURCES:
-        return _compiled
+    if sources() == found.SOURCES:
+        return found
     warnings.warn(
         "the compiled kernel is of another text, and is not used: tools/setup builds it anew",
         stacklevel=2,

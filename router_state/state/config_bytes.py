@@ -57,9 +57,14 @@ def pack_config(config: RouterConfig) -> bytes:
 
 def _said(config: RouterConfig) -> dict[str, Json]:
     """Return what a configuration has only where it was declared."""
-    offers = {name: to_builtins(one) for name, one in config.offers.items()}
-    said: dict[str, object] = {"offers": offers} if offers else {}
-    return said if config.spending is None else {**said, "spending": config.spending.pack()}
+    said: dict[str, Json] = {}
+    if config.offers:
+        said["offers"] = {name: to_builtins(one) for name, one in config.offers.items()}
+    if config.error_reward is not None:
+        said["error_reward"] = config.error_reward
+    if config.spending is not None:
+        said["spending"] = config.spending.pack()
+    return said
 
 
 def says_projection(data: bytes) -> bool:
@@ -110,6 +115,7 @@ def unpack_config(data: bytes) -> RouterConfig:
                 name: Offers(**{**one, "regions": tuple(one.get("regions", ()))})
                 for name, one in body.get("offers", {}).items()
             },
+            error_reward=body.get("error_reward"),
         )
 
 

@@ -50,6 +50,7 @@ def faults(state: RouterState) -> Iterator[str]:
     if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
     yield from _pacer(state)
+    yield from state.availability.faults()
     if state.ledger is not None and not state.ledger.is_sound():
         yield "budgets of a period"
 

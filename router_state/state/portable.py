@@ -36,8 +36,9 @@ _HEAD = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a file holds: where it comes from, as its writer put it, the state without its requests,
-    and the file's layout."""
+    """The content of a file: where it comes from, as its writer put it, the state without its
+    requests, and the file's layout.
+    """
 
     about: dict[str, str]
     state: RouterState
@@ -123,6 +124,9 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # What was learned is of the models, what was spent of the other router: only the first goes on.
     state.start_over()
     state.since = Since()
+    # Whether models answer is another matter by then.
+    state.availability.keep(())
+    state.availability.all_down = False
     if state.ledger is not None:
         state.ledger.start_over()
     for arm in state.arms:

@@ -43,6 +43,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if joining:
         policy.joined(state, list(joining))
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
+    state.availability.keep(config.models)
     state.declare_spending(config)
     state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
 

@@ -6,10 +6,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import orjson
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from router_state.config import Price
-from router_state.record import Basis, Candidates, Label, RequestRecord, Settlement
+from router_state.record import Basis, Call, Candidates, Label, RequestRecord, Settlement
 from router_state.state.framing import Json, frame, loads, reading
 
 RECORD_SCALARS = (
@@ -24,7 +24,7 @@ RECORD_SCALARS = (
     "decided_at",
     "offset",
 )
-"""Of a request's record, in its order, for good."""
+"""Fields of a request's record, in their order, for good."""
 
 _SCALARS_OF = attrgetter(*RECORD_SCALARS)
 """Reads all of them in one call: every event writes a record."""
@@ -49,15 +49,17 @@ def pack_record(record: RequestRecord) -> bytes:
     )
 
 
-def _optional(record: RequestRecord) -> list[str | int | None]:
+def _optional(record: RequestRecord) -> list[Json]:
     """Return what a record has only where it is used; older programs read the first of them."""
+    if record.call is not None:
+        return [record.answered_by, record.input_tokens, to_builtins(record.call)]
     if record.input_tokens is not None:
         return [record.answered_by, record.input_tokens]
     return [] if record.answered_by is None else [record.answered_by]
 
 
 class Outline(NamedTuple):
-    """What a router's books need of a request."""
+    """The part of a request that a router's books need."""
 
     request_id: str
     seq: int
@@ -85,7 +87,7 @@ def unpack_record(data: bytes) -> RequestRecord:
     with reading("request"):
         fields = loads(data)
         price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
-        answered_by, input_tokens = [*optional, None, None][:2]
+        answered_by, input_tokens, call = [*optional, None, None, None][:3]
         # By position, in the order of `RequestRecord`: every bill and every reward reads a record.
         known: list[Json] = [
             *fields[: len(RECORD_SCALARS)],
@@ -98,5 +100,6 @@ def unpack_record(data: bytes) -> RequestRecord:
             None if applied is None else Basis(*applied),
             answered_by,
             input_tokens,
+            None if call is None else Call(**call),
         ]
         return RequestRecord(*known)

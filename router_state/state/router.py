@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from router_state.arms import Arms
+from router_state.availability import Availability
 from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
 from router_state.kernel import Chance
@@ -40,6 +41,7 @@ class RouterState(Books):
         ledger: what is left of periods, where the router has budgets of them.
         since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
+        availability: which models answer.
     """
 
     config: RouterConfig
@@ -53,6 +55,10 @@ class RouterState(Books):
     ledger: Ledger | None = None
     since: Since = field(default_factory=Since)
     newcomers: Newcomers = field(default_factory=Newcomers)
+    availability: Availability = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.availability = Availability(self.journal)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:

@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 
 from router_state.arm import Arm
+from router_state.availability import PIECE as AVAILABILITY
 from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
@@ -164,6 +165,8 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
     if tokens := piece(TOKENS):
         arms.tokens.restore(loads(tokens))
+    if health := piece(AVAILABILITY):
+        state.availability.restore(loads(health))
     state.journal.pieces.clear()
     state.journal.jumped = bool(head["jumped"])
 
@@ -221,6 +224,7 @@ def piece_names(state: RouterState) -> list[str]:
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
         *([TOKENS] if arms.tokens.count else []),
+        *([AVAILABILITY] if state.availability.values() is not None else []),
         *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
 
@@ -251,6 +255,9 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif name == TOKENS:
         body = orjson.dumps(arms.tokens.values())
+    elif name == AVAILABILITY:
+        health = state.availability.values()
+        body = None if health is None else orjson.dumps(health)
     elif name == PERIODS:
         body = None if state.ledger is None else orjson.dumps(state.ledger.pack())
     elif name == SHAPE:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 GZIP = 1
 """aiokafka's number of the codec."""
 MAX_BYTES = 2**31 - 1
-"""Of a batch of one record: it is sent as it is, the broker says whether it may."""
+"""Size limit for a batch of one record: it is sent as it is, the broker says whether it may."""
 
 
 class BatchTooLarge(Exception):
@@ -136,8 +136,7 @@ class RecordBatches:
                     "PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of "
                     f"{self._changelog}"
                 )
-        delivered = await self._send(batch, self._changelog, partition)
-        return int(delivered.offset)
+        return int((await self._send(batch, self._changelog, partition)).offset)
 
     async def send_large(
         self,

@@ -7,13 +7,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from ground.boundary import exit_at_once
+from ground.boundary import Attempt, exit_at_once
 from ground.messages import Record
 from streams.faust.membership import accept_longer_session, end_where_replaced
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
@@ -26,27 +28,34 @@ if TYPE_CHECKING:
 Fetched = dict[TP, list[Record]]
 log = logging.getLogger(__name__)
 
-#: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed
+#: Seconds that a broker holds a fetch that finds nothing; partitions that are resumed
 #: meanwhile wait for its end. Faust has 1.5 s and no setting.
 FETCH_HELD_FOR = 0.2
 #: The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
 #: fetch waits for the one before the seek.
 FETCH_HELD_IN_RECOVERY = 0.02
+#: Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition
+#: that was not asked for.
+FETCH_WITHIN = 0.2
+#: Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
+#: meanwhile is fetched, and not more than that.
+AHEAD = 2
 #: Seconds until a batch that could not be read is fetched again: its replica may have been
 #: restored.
 LOOK_AGAIN_AFTER = 10.0
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """Fetch so that no fetch crosses a seek: records drained before a seek are dropped and read
-    again after it.
+    """Fetch ahead, so that no fetch waits for the event loop of the lanes, and so that no fetch
+    crosses a seek: records drained before a seek are dropped and read again after it.
 
     Attributes:
         start_at: where each source partition of the current assignment starts: committed, or the
             log's start.
         unreadable: what keeps a source partition from going on; it is tried again, while all others
             go on.
-        caught_up: partitions of which the last fetch left nothing that was committed by then.
+        caught_up: partitions of which the last fetch that was handed over left nothing that was
+            committed by then.
     """
 
     start_at: dict[TP, int]
@@ -58,7 +67,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self.start_at, self.unreadable, self.caught_up = {}, {}, frozenset()
         self._rests_until: dict[TP, float] = {}
         self._gate = asyncio.Lock()  # held in the consumer's thread only
-        self._seeks = 0
+        # Seeks that are asked for and not done yet, and those that are done: the one counted by the
+        # other event loop, the other here.
+        self._seeking = self._seeks = 0
+        # What this thread is to fetch, and what it has; the other event loop takes it from there.
+        self._wanted: frozenset[TP] = frozenset()
+        self._ahead: deque[tuple[int, Fetched | BaseException, frozenset[TP]]] = deque()
+        self._sent = self._taken = 0
+        self._rests = asyncio.Event()
+        self._came = asyncio.Event()
+        self._drained: frozenset[TP] = frozenset()
 
     async def on_start(self) -> None:
         """Start the consumer, and let its heartbeats renew the worker's lease."""
@@ -66,6 +84,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         accept_longer_session(self._consumer._coordinator, self.app.lease.extend)
         end_where_replaced(self._consumer._coordinator)
         self._renew_lease(self._consumer._coordinator)
+        self._pumping = asyncio.ensure_future(self._pump())
 
     async def leave_group(self) -> None:
         """Tell the group that this worker goes: the others take its partitions over now, and not
@@ -112,15 +131,61 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self._ensure_consumer()._fetcher._fetch_max_wait_ms = int(seconds * 1000)
 
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
-        """Fetch from a copy of the active partitions; an empty one means none, not all."""
-        now, seeks = time.monotonic(), self._seeks
-        partitions = {tp for tp in active_partitions or () if now >= self._rests_until.get(tp, now)}
-        records = await super().getmany(partitions, timeout) if partitions else {}
-        # Else a seek came in between: these are from where nobody reads any more.
-        if seeks == self._seeks:
-            return records
-        self.caught_up = frozenset()
-        return {}
+        """Take what was fetched of the active partitions; an empty set means none, not all."""
+        now = time.monotonic()
+        self._wanted = frozenset(
+            tp for tp in active_partitions or () if now >= self._rests_until.get(tp, now)
+        )
+        self.thread_loop.call_soon_threadsafe(self._rests.set)
+        if not self._ahead:
+            self._came.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), timeout)
+        if not self._ahead:
+            return {}
+        seeks, records, caught_up = self._ahead.popleft()
+        self._taken += 1
+        if isinstance(records, BaseException):
+            raise records
+        # Else a seek comes in between, or has come: these are from where nobody reads any more.
+        if self._seeking or seeks != self._seeks:
+            self.caught_up = frozenset()
+            return {}
+        self.caught_up = caught_up
+        return records
+
+    def rest(self) -> None:
+        """Fetch nothing until it is asked for again."""
+        self._wanted = frozenset()
+
+    async def _pump(self) -> None:
+        """Fetch in this thread, one fetch after the other, and hand over what comes."""
+        consumer, most = self._ensure_consumer(), self._ensure_consumer()._max_poll_records
+        while not self.should_stop:
+            if not self._wanted or self._sent - self._taken >= AHEAD:
+                self._rests.clear()
+                # Looked at again after that: it may have been said in between.
+                if not self._wanted or self._sent - self._taken >= AHEAD:
+                    await self._rests.wait()
+                continue
+            with Attempt() as attempt:
+                found: Fetched | BaseException = await self._fetch_records(
+                    consumer, self._wanted, timeout=FETCH_WITHIN, max_records=most
+                )
+            if attempt.error is not None:
+                found = attempt.error
+            self._sent += 1
+            self.parent_loop.call_soon_threadsafe(
+                self._hand_over, (self._seeks, found, self._drained)
+            )
+            if not found:
+                await asyncio.sleep(0)  # where nothing is fetched for now, and at once
+            elif attempt.error is not None:
+                return
+
+    def _hand_over(self, fetched: tuple[int, Fetched | BaseException, frozenset[TP]]) -> None:
+        self._ahead.append(fetched)
+        self._came.set()
 
     async def _fetch_records(
         self, consumer: AIOKafkaConsumer, *args: object, **kwargs: object
@@ -136,7 +201,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                 self._set_aside(error)
                 return {}
             after = dict(_positions(consumer))
-            self.caught_up = frozenset(
+            self._drained = frozenset(
                 tp
                 for tp, state in after.items()
                 if state.lso is not None and state.position >= state.lso
@@ -188,11 +253,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def seek_to_committed(self) -> dict[TP, int | None]:
         """Seek every partition to its committed offset, and sources without one to their start."""
-        self._seeks += 1
-        return dict(await self.call_thread(self._seek_to_committed, self._ensure_consumer()))
+        with self._seek():
+            return dict(await self.call_thread(self._seek_to_committed, self._ensure_consumer()))
 
     async def _seek_to_committed(self, consumer: AIOKafkaConsumer) -> dict[TP, int | None]:
         async with self._gate:
+            self._seeks += 1
             # All at once; aiokafka's own method asks for one partition after the other.
             assigned = consumer.assignment()
             found = await consumer._coordinator.fetch_committed_offsets(list(assigned))
@@ -215,11 +281,20 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def seek_wait(self, partitions: dict[TP, int]) -> None:
         """Seek changelog partitions to where their recovery starts."""
-        self._seeks += 1
-        await super().seek_wait(partitions)
+        with self._seek():
+            await super().seek_wait(partitions)
+
+    @contextmanager
+    def _seek(self) -> Iterator[None]:
+        self._seeking += 1
+        try:
+            yield
+        finally:
+            self._seeking -= 1
 
     async def _seek_wait(self, consumer: AIOKafkaConsumer, partitions: dict[TP, int]) -> None:
         async with self._gate:
+            self._seeks += 1
             await super()._seek_wait(consumer, partitions)
 
 

@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from ground.boundary import fatal
 from ground.messages import Record
-from streams.faust.fetching import FETCH_HELD_FOR, FETCH_HELD_IN_RECOVERY, ConsumerThread
+from streams.faust.fetching import (
+    FETCH_HELD_FOR,
+    FETCH_HELD_IN_RECOVERY,
+    FETCH_WITHIN,
+    ConsumerThread,
+)
 from streams.log.consumer import UnreadableBatch
 
 if TYPE_CHECKING:
     from mode.types import ServiceT
 
-#: How long a fetch may wait for records, seconds: a seek waits for its end, and so does a partition
-#: that was not asked for.
-FETCH_WITHIN = 0.2
-#: How long the fetcher sleeps while every partition is paused, seconds: Faust has one, which each
+#: Seconds that the fetcher sleeps while every partition is paused: Faust has one, which each
 #: restart would wait for.
 PAUSED_FOR = 0.02
-#: How often a stop commits at most: Faust takes a commit that was under way for the one that is
+#: Most commits of a stop: Faust takes a commit that was under way for the one that is
 #: asked for.
 COMMITS = 3
 
@@ -58,7 +61,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     @property
     def stalled_for(self) -> float:
-        """For how long the oldest unfinished record has been here, seconds."""
+        """Return the seconds for which the oldest unfinished record has been here."""
         oldest = self.app.sources.oldest()
         return 0.0 if oldest is None else time.monotonic() - oldest
 
@@ -102,19 +105,23 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             # fetched for an assignment that has ended since is not of this one: its partitions are
             # paused.
             if records and self.flow_active and (tp in active or tp in self._buffered_partitions):
-                self._deliver(TP(*tp), records)  # aiokafka has a type of its own
+                await self._deliver(TP(*tp), records)  # aiokafka has a type of its own
             await asyncio.sleep(0)
         # not before all of it is delivered: `end_of` would be behind what was fetched
         self._caught_up = caught_up
 
-    def _deliver(self, tp: TP, records: list[Record]) -> None:
+    async def _deliver(self, tp: TP, records: list[Record]) -> None:
         recovery = self.app.tables.recovery
         if recovery._is_changelog_tp(tp):
             recovery.restore(tp, records)
             return
-        self._delivered_to[tp] = records[-1].offset + 1
-        self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-        self.app.sources.deliver(tp, records)
+        # Before a lane sees them: a hole that is found after a commit would be acknowledged.
+        with fatal():
+            await self.app.guard.check(tp, records)
+        if self.flow_active:  # else the look took so long that they are read again
+            self._delivered_to[tp] = records[-1].offset + 1
+            self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+            self.app.sources.deliver(tp, records)
 
     def fetch_calmly(self) -> None:
         """Let brokers hold fetches that find nothing: the recovery is over."""
@@ -123,6 +130,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     def stop_flow(self) -> None:
         """Stop fetching, and drop what no agent has in hand: it is read again."""
         super().stop_flow()
+        self._thread.rest()
         self.app.sources.clear()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
@@ -135,6 +143,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         if self.assignment() and not self.should_stop:
             self.stop_flow()
             await self.wait_empty()
+            # What the timers have written is on the log as well before it is read there.
+            await self.app.states.close()
         await super().on_partitions_revoked(revoked)
         self.app.sources.forget(revoked)
 

@@ -18,13 +18,15 @@ from faust.types.fixups import FixupT
 
 from agents import keys
 from agents.dead_letters import DeadLetters
+from agents.group import Group
 from ground.boundary import Outbox, Produce, exit_at_once, fatal
 from router_state.kernel import COMPILED
+from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
 from streams.faust.membership import InstanceIdTaken, membership_error
 from streams.faust.outgoing import Outgoing
-from streams.faust.sources import Source, Sources
+from streams.faust.sources import Inbox, Sources
 from streams.faust.transport import Transport
 from streams.faust.versions import require_known_versions
 from streams.log.partitioner import partition_of
@@ -40,7 +42,7 @@ from streams.service.router_metrics import RouterMetrics
 from streams.service.stalls import watch_loop
 from streams.service.web import Web
 from streams.settings import Settings
-from streams.state.tables import Committed, States
+from streams.state.tables import States
 
 if TYPE_CHECKING:
     from streams.service.spans import Spans
@@ -65,7 +67,7 @@ class App(faust.App):  # type: ignore[misc]
     """A Faust app with the durable table, readiness, metrics and an end without delay.
 
     Attributes:
-        states: the durable table; agents change it inside `states.writing()`.
+        states: the durable table.
         probe: looks at single offsets of the log.
         guard: the check against undelivered events.
         sources: what was fetched and is not finished.
@@ -123,7 +125,17 @@ class App(faust.App):  # type: ignore[misc]
             start_at=self._start_at,
             holds_records=self.probe.holds_records,
         )
-        self.sources = Sources()
+        topics = {name: settings.topic(name) for name in SOURCES}
+        self.sources = Sources(
+            topics,
+            lambda number: Inbox(
+                number,
+                topics,
+                max_bytes=settings.source_buffer_bytes,
+                full=self._full,
+                drained=self._drained,
+            ),
+        )
         self._web = Web(
             bind=settings.web_bind,
             port=settings.web_port,
@@ -134,19 +146,11 @@ class App(faust.App):  # type: ignore[misc]
 
     # What agents use
 
-    def source(self, name: str) -> Source:
-        """Return a source topic, subscribed to when the app starts."""
-        topic, settings = self.settings.topic(name), self.settings
-        return self.sources.add(
-            topic,
-            Source(
-                guard=self.guard.check,
-                most=settings.batch_size,
-                max_bytes=settings.source_buffer_bytes,
-                full=self._full,
-                drained=self._drained,
-            ),
-        )
+    def finished(self, group: Group) -> None:
+        """Measure a group of source events that is finished."""
+        self.metrics.group(group)
+        if self.spans is not None:
+            self.spans.group(group)
 
     def outbox(self) -> Outbox:
         """Return an empty outbox for one batch."""
@@ -172,15 +176,6 @@ class App(faust.App):  # type: ignore[misc]
         )
         self.states.on_lost(routers.lost)
         self.metrics.registry.register(routers)
-
-    async def commit_states(self) -> Committed:
-        """Commit the durable table, measured."""
-        started = time.perf_counter()
-        committed = await self.states.commit()
-        self.metrics.commits.observe(time.perf_counter() - started)
-        self.metrics.records.inc(committed.records)
-        self.metrics.bytes.inc(committed.size)
-        return committed
 
     def not_ready(self) -> str | None:
         """Return why the worker cannot be relied on now, or None."""

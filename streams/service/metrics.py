@@ -4,12 +4,18 @@ Topics are labelled by their short names (`requests`), whatever the prefix: rule
 every service. What can be counted is at 0 from the start, so that its first increase is seen.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from functools import cache
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from agents.context_store import Encode, Prompt
+from agents.group import Group
+from agents.refusals import EncoderUnavailable
+from ground.messages import Record, trace_of_message
 from router_state.changes import Outcome
+from router_state.config import Vector
 from schemas.reasons import Reason
 from schemas.routes import RouteReason
 from schemas.topic_roles import SOURCES
@@ -19,7 +25,8 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Upper bounds of a histogram's buckets, seconds: Prometheus's Go client has them, but two."""
 #: The last one is the longest session that can be set; a gap of a session is a false alarm.
 GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 15.0, 30.0)
-#: From a record's time to its end; waits of seconds to a minute are a restart's or a backlog's.
+#: Buckets of the seconds from a record's time to its end; waits of seconds to a minute are a
+#: restart's or a backlog's.
 WAITS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
@@ -127,18 +134,39 @@ class Metrics:
         if amount:
             self._outcome(what).inc(amount)
 
-    def finished(self, topic: str, waited: Sequence[float], *, trace_id: str | None = None) -> None:
-        """Count events of a topic that are finished, so many seconds after their records' times.
+    def group(self, group: Group) -> None:
+        """Measure a group of source events that is finished."""
+        passed, now = dict(group.passed), time.time()
+        if "publish" in passed:
+            self.commits.observe((passed["publish"] - passed["commit"]) / 1e9)
+            self.records.inc(len(group.changes))
+            self.bytes.inc(sum(len(k) + len(v or b"") for k, v in group.changes.items()))
+        for batch in group.batches:
+            self.finished(batch.name, batch.messages, now=now)
 
-        Args:
-            trace_id: of the one that took longest, as the exemplar of its bucket.
+    def finished(self, topic: str, messages: Sequence[Record], *, now: float) -> None:
+        """Count events of a topic that are finished; the trace of the one that took longest is the
+        exemplar of its bucket.
         """
+        waited = [now - m.timestamp / 1000 if m.timestamp else 0.0 for m in messages]
         self.events.labels(topic=topic).inc(len(waited))
         observe = self.event_seconds.labels(topic=topic).observe
-        longest = max(waited, default=0.0)
+        longest = max(waited)
+        trace_id = trace_id_of(messages[waited.index(longest)])
         exemplar = {"trace_id": trace_id} if trace_id else None
         for seconds in waited:
             observe(max(0.0, seconds), exemplar if seconds == longest else None)
+
+    def measured(self, encode: Encode) -> Encode:
+        """Return an encoder that is measured."""
+
+        async def encode_measured(prompts: list[Prompt]) -> Sequence[Vector | EncoderUnavailable]:
+            with self.encodings.time():
+                contexts = await encode(prompts)
+            self.prompts.inc(len(prompts))
+            return contexts
+
+        return encode_measured
 
     def _begin_at_zero(self, sources: tuple[str, ...]) -> None:
         for outcome in OUTCOMES:
@@ -149,3 +177,9 @@ class Metrics:
             self.event_seconds.labels(topic=topic)
             for reason in Reason:
                 self.dead_letters.labels(topic=topic, reason=reason.value)
+
+
+def trace_id_of(message: Record) -> str | None:
+    """Return the id of the trace that a message belongs to, if it names one."""
+    parent = dict(trace_of_message(message)).get("traceparent")
+    return None if parent is None else parent.decode().split("-")[1]

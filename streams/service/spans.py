@@ -10,11 +10,6 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from typing import ParamSpec, TypeVar
 
 import orjson
 from opentelemetry import trace
@@ -22,30 +17,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Link, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from agents.ports import Ports, States
-from ground.boundary import Outbox
+from agents.group import Batch, Group, Passed
 from ground.json_values import Document
 from ground.messages import Record, headers_of
 from ground.traces import trace_of
 
 #: Requests whose trace is remembered for their bills and labels; some hundred bytes each.
 REMEMBERED = 100_000
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Batch:
-    """What is being done with one batch: its phases so far, as (name, from), nanoseconds since the
-    epoch.
-    """
-
-    topic: str
-    messages: list[Record]
-    began: int
-    phases: list[tuple[str | None, int]] = field(default_factory=list)
 
 
 class Spans:
@@ -58,77 +36,38 @@ class Spans:
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("paretobandit_streams")
-        self._batch: ContextVar[Batch | None] = ContextVar("batch", default=None)
         self._requests: OrderedDict[tuple[bytes, str], dict[str, str]] = OrderedDict()
 
-    def traced(self, ports: Ports) -> Ports:
-        """Return what agents are given with its encoder, table, commits and outboxes as phases of
-        their batches.
-        """
-
-        def publishing() -> Outbox:
-            self.begin("publish")
-            return ports.outbox()
-
-        return replace(
-            ports,
-            outbox=publishing,
-            states=TracedStates(ports.states, self),
-            commit=traced(ports.commit, "commit", self),
-            encode=ports.encode and traced(ports.encode, "encode", self, resume=True),
-        )
-
-    def begin(self, phase: str | None) -> str | None:
-        """Note that the current batch goes on to another phase, and return the one before; outside
-        of a batch nothing happens.
-        """
-        batch = self._batch.get()
-        if batch is None:
-            return None
-        before = batch.phases[-1][0] if batch.phases else None
-        batch.phases.append((phase, time.time_ns()))
-        return before
-
-    async def batches(
-        self, topic: str, taken: AsyncIterator[list[Record]]
-    ) -> AsyncIterator[list[Record]]:
-        """Pass a source's batches on; a batch is over when the next one is asked for."""
-        async for messages in taken:
-            began = time.time_ns()
-            batch = Batch(topic, messages, began, [("decode", began)])
-            self._batch.set(batch)
-            yield messages
-            self._batch.set(None)
-            self._end(batch)
+    def group(self, group: Group) -> None:
+        """Make the spans of a group that is finished, those of each topic apart."""
+        for batch in group.batches:
+            self._end(batch, group.passed, time.time_ns())
 
     def stop(self) -> None:
         """Export what is left."""
         self._provider.shutdown()
 
-    def _end(self, batch: Batch) -> None:
-        ended = time.time_ns()
-        attributes = {"messaging.system": "kafka", "messaging.destination.name": batch.topic}
+    def _end(self, batch: Batch, passed: Passed, ended: int) -> None:
+        phases = [*batch.passed, *passed]
+        attributes = {"messaging.system": "kafka", "messaging.destination.name": batch.name}
         attributes["messaging.batch.message_count"] = len(batch.messages)  # type: ignore[assignment]
         span = self._tracer.start_span(
-            f"{batch.topic} batch", start_time=batch.began, attributes=attributes
+            f"{batch.name} batch", start_time=phases[0][1], attributes=attributes
         )
         inside = trace.set_span_in_context(span)
-        for (phase, start), (_, end) in zip(
-            batch.phases, [*batch.phases[1:], (None, ended)], strict=True
-        ):
-            if phase is not None:
-                self._tracer.start_span(phase, context=inside, start_time=start).end(end)
+        for (phase, start), (_, end) in zip(phases, [*phases[1:], ("", ended)], strict=True):
+            self._tracer.start_span(phase, context=inside, start_time=start).end(end)
         for message in batch.messages:
             self._end_event(message, batch, Link(span.get_span_context()), ended)
         span.end(ended)
 
     def _end_event(self, message: Record, batch: Batch, link: Link, ended: int) -> None:
-        carrier, request_id = self._trace_of(message, batch.topic)
+        carrier, request_id = self._trace_of(message, batch.name)
         if not carrier:
             return
         attributes: Document = {
             "messaging.system": "kafka",
-            "messaging.destination.name": batch.topic,
+            "messaging.destination.name": batch.name,
             "messaging.destination.partition.id": str(message.partition),
             "messaging.kafka.offset": message.offset,
             "pb.router_id": (message.key or b"").decode(errors="replace"),
@@ -142,7 +81,7 @@ class Spans:
             "attributes": attributes,
         }
         self._tracer.start_span(
-            f"{batch.topic} process", context=parent, start_time=batch.began, **options
+            f"{batch.name} process", context=parent, start_time=batch.passed[0][1], **options
         ).end(ended)
 
     def _trace_of(self, message: Record, topic: str) -> tuple[dict[str, str], str | None]:
@@ -173,44 +112,6 @@ def _request_id(value: bytes | None) -> str | None:
         return None
     found = event.get("request_id") if isinstance(event, dict) else None
     return found if isinstance(found, str) else None
-
-
-class TracedStates:
-    """The durable table, as agents see it; to be its writer begins the phase `decide`."""
-
-    def __init__(self, states: States, spans: Spans) -> None:
-        self._states = states
-        self._spans = spans
-        self.partition = states.partition
-        self.roll_back = states.roll_back
-
-    @property
-    def size(self) -> int:
-        """Return how many bytes all records take in memory, about."""
-        return self._states.size
-
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[object]:
-        """Be the only writer."""
-        async with self._states.writing() as states:
-            self._spans.begin("decide")
-            yield states
-
-
-def traced(
-    call: Callable[P, Awaitable[T]], phase: str, spans: Spans, *, resume: bool = False
-) -> Callable[P, Awaitable[T]]:
-    """Return a call that is a phase of its batch; with `resume` the phase before goes on
-    afterwards.
-    """
-
-    async def in_phase(*arguments: P.args, **named: P.kwargs) -> T:
-        before = spans.begin(phase)
-        result = await call(*arguments, **named)
-        spans.begin(before if resume else None)
-        return result
-
-    return in_phase
 
 
 def otlp_spans(service: str, instance: str | None) -> Spans:

@@ -13,10 +13,10 @@ from faust.types import TP
 from agents import housekeeping
 from agents.context_store import Contexts
 from agents.declare_routers import declare_routers
-from agents.learn_from_rewards import learn_from_rewards
-from agents.pace_spend import pace_spend
-from agents.ports import Limits, Ports, Source
-from agents.route_requests import route_requests
+from agents.learn_from_rewards import LearnFromRewards
+from agents.pace_spend import PaceSpend
+from agents.ports import Limits, Ports
+from agents.route_requests import RouteRequests
 from agents.service import Service
 from agents.sweep import Sweep
 from ground import extras
@@ -25,7 +25,6 @@ from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.priors.references import prior_reader, projection_checker
 from streams.service.app import App, build_app
-from streams.service.measured import MeasuredSource, measured
 from streams.service.memory import usual_memory
 from streams.service.prompts import PromptEncoder
 from streams.settings import BadSettings, Settings
@@ -35,16 +34,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Agent = Callable[[Source, Service], Awaitable[None]]
-
-SOURCES: dict[str, Agent] = {
-    "routers": declare_routers,
-    "requests": route_requests,
-    "costs": pace_spend,
-    "rewards": learn_from_rewards,
+AGENTS = {agent.name: agent for agent in (RouteRequests, PaceSpend, LearnFromRewards)}
+"""Agents of the source topics, in the order in which those of a group are applied: bills and
+rewards find the decisions of their group."""
+STAGES = {
+    "routers": "declare_routers",
+    "requests": "route_requests",
+    "costs": "pace_spend",
+    "rewards": "learn_from_rewards",
 }
-"""Which agent reads which source topic, by its short name."""
-TOPICS = (*SOURCES, "routes", "lambda", "alerts", "dlq")
+"""Name of who refused an event, in its dead letter, by source topic."""
+TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
 """Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
 PUBLISH_EVERY = 0.2
 """Seconds between two rounds of `pb.lambda`."""
@@ -73,9 +73,13 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     """
     app = build_app(settings)
     app.spans = spans_of(settings) if spans is None else spans
-    ports = build_ports(app)
-    _register(app, Service(ports if app.spans is None else app.spans.traced(ports)))
+    _register(app, build_service(app))
     return app
+
+
+def build_service(app: App) -> Service:
+    """Return the agents of a worker, and what they share."""
+    return Service(build_ports(app), AGENTS, declare_routers)
 
 
 def spans_of(settings: Settings) -> Spans | None:
@@ -103,13 +107,12 @@ def build_ports(app: App) -> Ports:
     return Ports(
         topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,
-        commit=app.commit_states,
+        inbox=app.sources.inbox,
+        finished=app.finished,
         outbox=app.outbox,
-        dead_letters={
-            name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()
-        },
+        dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),
-        encode=encode and measured(encode, app.metrics),
+        encode=encode and app.metrics.measured(encode),
         projections={}
         if encode is None
         else {one.dimensions: one.checksum for one in encode.projections},
@@ -202,9 +205,6 @@ class SourceTopics:
 def _register(app: App, service: Service) -> None:
     app.states.on_lost(service.lost)
     app.states.on_recovered(service.recovered)
-    for name, agent in SOURCES.items():
-        source = MeasuredSource(app.source(name), topic=name, metrics=app.metrics, spans=app.spans)
-        app.task(_fed(agent, source, service))
     sweep = Sweep(service)
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
@@ -214,13 +214,6 @@ def _register(app: App, service: Service) -> None:
         (SWEEP_EVERY, sweep.round),
     ):
         app.timer(seconds)(_fatal(app, duty))
-
-
-def _fed(agent: Agent, source: Source, service: Service) -> Callable[[], Awaitable[None]]:
-    async def feed() -> None:
-        await agent(source, service)
-
-    return feed
 
 
 def _fatal(app: App, duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:

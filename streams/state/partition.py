@@ -1,8 +1,14 @@
-"""Hold one partition of the durable table: its records as the log has them, and the changes of the
-batch being written.
+"""One partition of the durable table: its records, the changes of the group that is being applied,
+and the record batches that are on their way to the log.
+
+The log decides who owns a partition. An owner knows the offset at which its next batch must land;
+another offset means that someone else wrote, and that this process must not act on its state any
+more.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -23,6 +29,9 @@ RECORD_BYTES = 200
 EQUAL_FROM, EQUAL_TO = 2_000, 20_000
 
 Changes = Mapping[bytes, bytes | None]
+Publish = Callable[[int, Changes, int], Awaitable[int]]
+"""Write the changes of a partition as one record batch under an epoch; returns the offset of its
+first record."""
 
 
 class TableError(BoundaryError):
@@ -39,16 +48,25 @@ class PartitionLost(TableError):
 
 
 class NotWriting(TableError):
-    """A change outside of `writing()`, or one that was never committed."""
+    """A change outside of `writing()`."""
 
     reason = "not_writing"
 
 
+class ForeignWrite(TableError):
+    """Another worker has written to a partition that this one thought its own."""
+
+    reason = "foreign_write"
+
+
 @dataclass(slots=True, eq=False)
 class Partition:
-    """The records of one partition, and the changes of the batch being written."""
+    """The records of one partition, with those of all batches that are on their way, and the
+    changes of the group that is being applied.
+    """
 
     number: int
+    publish: Publish | None = None
     records: dict[bytes, bytes] = field(default_factory=dict)
     dirty: dict[bytes, bytes | None] = field(default_factory=dict)
     #: Offset of the last record seen, and where the next batch must land.
@@ -57,31 +75,45 @@ class Partition:
     epoch: int = 0
     fenced: bool = False
     owned: bool = True
+    #: True while groups may be applied. From the start of a rebalance until this partition is
+    #: recovered it is not.
+    open: bool = False
     writable: bool = False
+    #: Held while a batch is on its way to the log: one at a time.
+    travelling: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Keys whose last record on the log is a stale owner's.
     repairs: set[bytes] = field(default_factory=set)
     #: Bytes that the records take in memory, about.
     size: int = 0
     #: First bytes of keys that are on the log only: another store holds them.
     log_only: bytes = b""
-    #: Records before the batch that is being written; None: it was not there.
+    #: Records before the group that is being applied; None: it was not there.
     _before: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def get(self, key: bytes) -> bytes | None:
         """Return a record's value, or None."""
         return self.records.get(key)
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let records be changed; nothing may be awaited inside."""
+        self.writable = True
+        try:
+            yield
+        finally:
+            self.writable = False
+
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a record, durable with the next commit."""
+        """Set a record, durable with the next batch."""
         self._may_change(key)
         self.dirty[key] = value
         if key[:1] not in self.log_only:
-            # The first change of a batch finds what is durable; later ones must not replace that.
+            # The first change of a group finds what was there; later ones must not replace that.
             self._before.setdefault(key, self.records.get(key))
             self._keep(key, value)
 
     def delete(self, key: bytes) -> None:
-        """Remove a record, as a tombstone with the next commit; a key that is not there changes
+        """Remove a record, as a tombstone with the next batch; a key that is not there changes
         nothing.
         """
         self._may_change(key)
@@ -92,18 +124,47 @@ class Partition:
             self._before.setdefault(key, before)
             self.dirty[key] = None
 
-    def settle(self) -> None:
-        """Note that the batch is on the log."""
-        self.dirty, self._before = {}, {}
+    def take(self) -> Changes:
+        """Return what the group has changed, to be written; it can't be rolled back any more."""
+        changes, self.dirty, self._before = self.dirty, {}, {}
+        return changes
 
     def roll_back(self) -> None:
-        """Have the records again as they were before the batch."""
+        """Have the records again as they were before the group."""
         for key, value in self._before.items():
             if value is None:
                 self._drop(key)
             else:
                 self._keep(key, value)
-        self.settle()
+        self.take()
+
+    async def write(self, changes: Changes, *, epoch: int | None = None) -> None:
+        """Write changes as one record batch, and return when it is on the log, where it belongs.
+
+        One at a time: a batch behind one that never landed would leave a hole that no recovery
+        sees.
+
+        Raises:
+            ForeignWrite: it did not land where this owner's next batch belongs, so it is void.
+            PartitionLost: the partition was lost meanwhile.
+        """
+        if self.publish is None:
+            raise NotWriting("this partition is only read")
+        async with self.travelling:
+            first = await self.publish(self.number, changes, self.epoch if epoch is None else epoch)
+            # The offset is the fence: had another owner written, this batch would have landed
+            # behind its. Its records are on the log all the same; the epoch tells the next recovery
+            # to drop them.
+            if first != self.end:
+                raise ForeignWrite(
+                    f"partition {self.number}: batch landed at {first}, not at {self.end}"
+                )
+            if not self.owned:
+                raise PartitionLost(f"partition {self.number} was lost during a commit")
+            # A change is a record is an offset: the batch is not transactional, so no marker
+            # follows it. What was just written counts as recovered.
+            self.end += len(changes)
+            self.offset = self.end - 1
 
     def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
         """Apply one record of the log; a stale owner's is left out and noted for repair."""
@@ -147,7 +208,7 @@ class Partition:
         if not self.owned:
             raise PartitionLost(f"partition {self.number} was lost")
         if not self.writable:
-            raise NotWriting("changes need `async with states.writing()`")
+            raise NotWriting("changes need `with partition.writing()`")
         if key[:1] == FENCE or not key:
             raise ValueError("keys must not be empty or start with a zero byte")
 

@@ -1,29 +1,16 @@
-"""Hold everything durable: records per partition, changed one batch at a time, each batch one
-record batch on the log.
+"""Hold everything durable: the partitions that this worker has, recovered and fenced.
 
-The log decides who owns a partition. An owner knows the offset at which its next batch must land;
-another offset means that someone else wrote, and that this process must not act on its state any
-more. Each record carries its owner's epoch, so that a recovery drops what a stale owner still
-managed to write, and writes the true records again.
+Each record carries its owner's epoch, so that a recovery drops what a stale owner still managed to
+write, and writes the true records again.
 """
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from agents.refusals import InternalError
-from streams.state.partition import FENCE, Changes, NotWriting, Partition, PartitionLost, TableError
+from streams.state.partition import FENCE, Partition, PartitionLost, Publish, TableError
 
-Publish = Callable[[int, Changes, int], Awaitable[int]]
 Callback = Callable[[frozenset[int]], object]
-
-
-class ForeignWrite(TableError):
-    """Another worker has written to a partition that this one thought its own."""
-
-    reason = "foreign_write"
 
 
 class NotRecovered(TableError):
@@ -32,21 +19,12 @@ class NotRecovered(TableError):
     reason = "not_recovered"
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The result of one commit."""
-
-    partitions: int
-    records: int
-    size: int
-
-
 class States:
-    """The durable table `router_states` of this worker: its partitions, one writer at a time.
+    """The durable table `router_states` of this worker: its partitions, each on its own.
 
     Args:
-        publish: write changes of a partition under an epoch as one record batch; returns its first
-            record's offset.
+        publish: hands the changes of a partition over as one record batch, see
+            `streams.state.partition`.
         log_only: first bytes of keys that are written to the log and not kept in memory.
     """
 
@@ -54,8 +32,6 @@ class States:
         self._publish = publish
         self._log_only = log_only
         self._partitions: dict[int, Partition] = {}
-        self._writing = asyncio.Lock()
-        self._broken: BaseException | None = None
         self._on_recovered: list[Callback] = []
         self._on_lost: list[Callback] = []
 
@@ -93,67 +69,21 @@ class States:
         self._on_lost.append(callback)
         return callback
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator["States"]:
-        """Be the only writer; every change must be committed before the end, any error makes the
-        table unusable.
-        """
-        async with self._writing:
-            # After a failure between change and log, memory and log differ; only a recovery knows
-            # which of the two holds.
-            if self._broken is not None:
-                raise NotWriting(
-                    "an earlier batch failed between its changes and the log"
-                ) from self._broken
-            self._open(True)
-            try:
-                yield self
-                if any(partition.dirty for partition in self):
-                    raise NotWriting("changes were left without a commit")
-            except BaseException as error:
-                # What was rolled back left nothing behind; whoever may try again.
-                if not isinstance(error, InternalError) or any(
-                    partition.dirty for partition in self
-                ):
-                    self._broken = error
-                raise
-            finally:
-                self._open(False)
-
-    def roll_back(self) -> None:
-        """Have everything again as it was before the batch being written."""
-        for partition in self:
-            partition.roll_back()
-
-    async def commit(self) -> Committed:
-        """Write each changed partition as one record batch, and return when all are on the log.
-
-        Raises:
-            ForeignWrite: a batch did not land where this owner's next one belongs.
-            PartitionLost: a changed partition was lost meanwhile.
-        """
-        changed = [partition for partition in self if partition.dirty]
-        size = sum(
-            len(key) + len(value or b"")
-            for partition in changed
-            for key, value in partition.dirty.items()
-        )
-        # Each partition is a record batch of its own: Kafka writes it as a whole or not at all,
-        # and no partition waits for another.
-        await asyncio.gather(
-            *(self._write(partition, partition.dirty, partition.epoch) for partition in changed)
-        )
-        records = sum(len(partition.dirty) for partition in changed)
-        for partition in changed:
-            partition.settle()
-        return Committed(len(changed), records, size)
-
     def recovers_from(self, number: int) -> int:
         """Return the last offset already contained, -1 for a partition to be read from its
         start.
         """
         found = self._partitions.get(number)
         return -1 if found is None else found.offset
+
+    async def close(self) -> None:
+        """Let no more groups be applied, and return when what is on its way has landed: a recovery
+        must not read it while memory is ahead of it.
+        """
+        for partition in self:
+            partition.open = False
+            async with partition.travelling:
+                pass
 
     async def assign(self, numbers: Iterable[int]) -> None:
         """Take over a new assignment: drop what is not in it, begin empty with what is new."""
@@ -162,14 +92,11 @@ class States:
         for number in lost:
             partition = self._partitions.pop(number)
             partition.owned = False
-            # Its changes may be on the log already, or never: the next owner alone can tell.
-            if partition.dirty:
-                self._broken = PartitionLost(
-                    f"partition {number} was lost in the middle of a batch"
-                )
-                raise self._broken
+            # What is under way may be on the log already, or never: the next owner alone can tell.
+            if partition.dirty or partition.travelling.locked():
+                raise PartitionLost(f"partition {number} was lost in the middle of a batch")
         for number in assigned - self.owned:
-            self._partitions[number] = Partition(number, log_only=self._log_only)
+            self._partitions[number] = Partition(number, self._publish, log_only=self._log_only)
         if lost:
             await _call(self._on_lost, lost)
 
@@ -213,6 +140,8 @@ class States:
             partition.fenced = False
             partition.end = ends[partition.number]
         await asyncio.gather(*(self._fence(partition) for partition in anew))
+        for partition in self:
+            partition.open = True
         await _call(self._on_recovered, self.owned)
 
     async def _fence(self, partition: Partition) -> None:
@@ -223,30 +152,10 @@ class States:
         changes |= {
             key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE
         }
-        await self._write(partition, changes, epoch)
+        await partition.write(changes, epoch=epoch)
         partition.epoch = epoch
         partition.fenced = True
         partition.repairs.clear()
-
-    async def _write(self, partition: Partition, changes: Changes, epoch: int) -> None:
-        first = await self._publish(partition.number, changes, epoch)
-        # The offset is the fence: had another owner written, this batch would have landed behind
-        # its. Its records are on the log all the same; the epoch tells the next recovery to drop
-        # them.
-        if first != partition.end:
-            raise ForeignWrite(
-                f"partition {partition.number}: batch landed at {first}, not at {partition.end}"
-            )
-        if not partition.owned:
-            raise PartitionLost(f"partition {partition.number} was lost during a commit")
-        # A change is a record is an offset: the batch is not transactional, so no marker follows
-        # it. What was just written counts as recovered.
-        partition.end += len(changes)
-        partition.offset = partition.end - 1
-
-    def _open(self, writable: bool) -> None:
-        for partition in self:
-            partition.writable = writable
 
 
 async def _call(callbacks: Iterable[Callback], partitions: frozenset[int]) -> None:

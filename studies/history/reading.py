@@ -111,6 +111,8 @@ class RecordedBill(Struct, Usage, frozen=True, gc=False):
     output_tokens: int | None = None
     revision: int = 0
     model: str | None = None
+    status: str | None = None
+    retry_after_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.cost_usd is None and self.tokens is None:

@@ -156,6 +156,8 @@ class Rerun:
                 tokens=tokens,
                 model=model,
                 revision=bill.revision,
+                status=bill.status,
+                retry_after=bill.retry_after_seconds,
             )
             return
         reward = event.reward

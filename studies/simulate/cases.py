@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from agents.declared import projection_ref
 from ground.json_values import Json
+from router_state.availability import UNANSWERED
 from router_state.capabilities import Needs
 from router_state.config import Price, ProjectionRef, Vector
 from studies.history.account import Account
@@ -166,6 +167,8 @@ class Cases:
         is_bill = type(event) is Billed
         feedback = event.bill if is_bill else event.reward
         case = self._by_id.get(feedback.request_id)
+        if is_bill and event.bill.status in UNANSWERED:
+            return
         # Another model's is of a fallback, not of what was decided.
         if case is None or feedback.model not in (None, case.model):
             return

@@ -25,15 +25,12 @@ async def crowded(requests: int, settings: Settings = SMALL) -> tuple[Dying, Log
     table = worker.table(0)
     record, context = (table[keys.key(kind, HOME, "r")] for kind in (keys.REQUEST, keys.CONTEXT))
     for start in range(0, requests, 20_000):
-        async with worker.states.writing():
+        partition = worker.states.partition(0)
+        with partition.writing():
             for number in range(start, min(start + 20_000, requests)):
-                worker.states.partition(0).put(
-                    keys.key(keys.REQUEST, HOME, f"request-{number:030}"), record
-                )
-                worker.states.partition(0).put(
-                    keys.key(keys.CONTEXT, HOME, f"request-{number:030}"), context
-                )
-            await worker.states.commit()
+                partition.put(keys.key(keys.REQUEST, HOME, f"request-{number:030}"), record)
+                partition.put(keys.key(keys.CONTEXT, HOME, f"request-{number:030}"), context)
+        await partition.write(partition.take())
     after = Dying(settings)
     await after.start(worker)
     return after, log

@@ -36,13 +36,14 @@ async def crowded(requests: int) -> Dying:
     await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
     record = record_bytes.unpack_record(worker.table(0)[keys.key(keys.REQUEST, HOME, "r")])
     for start in range(1, requests, 100):
-        async with worker.states.writing():
+        table = worker.states.partition(0)
+        with table.writing():
             for number in range(start, min(start + 100, requests)):
                 record.seq = number + 1
-                worker.states.partition(0).put(
+                table.put(
                     keys.key(keys.REQUEST, HOME, f"r-{number:05}"), record_bytes.pack_record(record)
                 )
-            await worker.states.commit()
+        await table.write(table.take())
     after = Dying(SETTINGS)
     await after.start(worker)
     after.clock.now += 3600.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -18,15 +19,13 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import choose_encoder
 
 from agents.parked import Parked
-from agents.route_requests import route_requests
 from ground.traces import trace_of
 from streams.service.cloud_events import as_cloud_events
-from streams.service.measured import MeasuredSource
 from streams.service.metrics import Metrics
 from streams.service.spans import Spans
 from streams.settings import Settings
 from tests.audit_world import DIMENSIONS, World, router
-from tests.memory_worker import MemoryWorker, Source
+from tests.memory_worker import MemoryWorker
 
 HOME = "home"
 CONTEXT = [0.1] * (DIMENSIONS - 1) + [1.0]
@@ -152,19 +151,18 @@ class Traced:
         self.spans = Spans(provider)
         self.metrics = Metrics()
         self.worker = MemoryWorker(Settings(prefix="pb.", app_id="traced", partitions=1), [0])
-        self.worker.service.ports = self.spans.traced(self.worker.service.ports)
+        self.offsets: Counter[str] = Counter()
 
     async def take(
         self,
         topic: str,
-        agent: Any,
         events: Sequence[tuple[dict[str, Any], Sequence[tuple[str, bytes]]]],
     ) -> None:
         messages = [
             SimpleNamespace(
                 topic=f"pb.{topic}",
                 partition=0,
-                offset=at,
+                offset=self.offsets[topic] + at,
                 key=HOME.encode(),
                 value=json.dumps(event).encode(),
                 headers=headers,
@@ -172,12 +170,12 @@ class Traced:
             )
             for at, (event, headers) in enumerate(events)
         ]
-        await agent(
-            MeasuredSource(
-                Source(messages, 64), topic=topic, metrics=self.metrics, spans=self.spans
-            ),
-            self.worker.service,
-        )
+        self.offsets[topic] += len(messages)
+        await self.worker.take(topic, messages)
+        for group in self.worker.finished:
+            self.metrics.group(group)
+            self.spans.group(group)
+        self.worker.finished.clear()
 
     def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.exporter.get_finished_spans() if span.name == name]
@@ -186,12 +184,12 @@ class Traced:
 async def test_the_slowest_traced_event_of_a_batch_is_an_exemplar_in_openmetrics() -> None:
     traced = Traced()
     await traced.worker.start()
-    await traced.take("requests", route_requests, [(request("r-1"), HEADERS)])
+    await traced.take("requests", [(request("r-1"), HEADERS)])
     encode, content_type = choose_encoder("application/openmetrics-text; version=1.0.0")
     page = encode(traced.metrics.registry).decode()
     (line,) = (line for line in page.splitlines() if TRACE in line)
     assert line.startswith("pb_event_seconds_bucket{") and content_type.startswith("application/")
-    await traced.take("requests", route_requests, [(request("r-2"), [])])
+    await traced.take("requests", [(request("r-2"), [])])
     assert encode(traced.metrics.registry).decode().count(TRACE) == 1
     assert TRACE not in generate_latest(traced.metrics.registry).decode()
 
@@ -213,7 +211,7 @@ async def test_spans_of_a_batch_its_phases_and_its_traced_events() -> None:
             )
         ],
     )
-    await traced.take("requests", route_requests, [(request("r-1"), HEADERS), (request("r-2"), [])])
+    await traced.take("requests", [(request("r-1"), HEADERS), (request("r-2"), [])])
 
     (batch,) = traced.named("requests batch")
     phases = [
@@ -240,14 +238,11 @@ async def test_spans_of_a_batch_its_phases_and_its_traced_events() -> None:
 
 
 async def test_bill_without_a_trace_belongs_to_the_trace_of_its_request() -> None:
-    from agents.pace_spend import pace_spend
-
     traced = Traced()
     await traced.worker.start()
-    await traced.take("requests", route_requests, [(request("r-1"), HEADERS)])
+    await traced.take("requests", [(request("r-1"), HEADERS)])
     await traced.take(
         "costs",
-        pace_spend,
         [
             ({"router_id": HOME, "request_id": name, "cost_usd": 0.1}, [])
             for name in ("r-1", "other")

@@ -17,14 +17,13 @@ import numpy as np
 import orjson
 
 from agents import feedback, keys
-from agents.answers import Answers
 from agents.parked import Parked
 from agents.route_requests import route_waiting
 from router_state.state import record_bytes
 from router_state.state.framing import body_of
 from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE
-from tests.memory_worker import AGENTS, MemoryWorker
+from tests.memory_worker import SOURCES, MemoryWorker
 
 
 @dataclass(slots=True)
@@ -94,8 +93,10 @@ class Recomputation:
     async def _apply(self, step: Step) -> None:
         await self._route_waiting(step)
         await self._give_up(step)
-        for topic, offset in step.reached.items():
-            short = next(name for name in AGENTS if self.service.ports.topic[name] == topic)
+        # In the order in which a lane applies what it has taken together.
+        for short in SOURCES:
+            topic = self.service.ports.topic[short]
+            offset = step.reached.get(topic, -1)
             for at in range(self._reached.get(topic, -1) + 1, offset + 1):
                 record = self._sources[short].get(at)
                 if record is not None:
@@ -104,7 +105,7 @@ class Recomputation:
                         lambda parked, short=short: short == "routers" and parked.request_id is None
                     ):
                         await self._worker.take(short, [record])
-            self._reached[topic] = offset
+            self._reached[topic] = max(offset, self._reached.get(topic, -1))
 
     def _time_of(self, record: Any, step: Step) -> float:
         try:
@@ -150,11 +151,9 @@ class Recomputation:
             if (p.topic, p.offset) == (r.topic, r.offset) and not p.refused
         ]
         if gone:
-            answers = Answers()
-            async with self.service.batch():
+            async with self.service.lanes[self._number].batch() as answers:
                 for parked in gone:
                     feedback.give_up(shard, parked, self.service, answers)
-            await self.service.answer(answers)
 
 
 def differences(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:

@@ -16,7 +16,8 @@ from aiokafka.structs import OffsetAndMetadata
 
 from streams.log.topics import create_topics
 from streams.settings import Settings
-from tests.integration.counting_worker import NUMBER, WATERMARK, number
+from tests.integration.counting_worker import NUMBER, WATERMARK
+from tests.integration.counting_worker import number_of as number
 from tests.integration.forked import inherited, start
 
 PATIENCE = 90.0

@@ -17,19 +17,22 @@ from ground.boundary import fatal
 from streams.service.app import App
 from streams.service.serving import serve
 from streams.settings import load_settings
+from streams.state.partition import Partition
 from tests.integration.faults import arm
 
 NUMBER = struct.Struct(">q")
 WATERMARK = b"w"
 
 
-def number(value: bytes | None, default: int = 0) -> int:
+def number_of(value: bytes | None, default: int = 0) -> int:
     """Read a count or an offset of the table."""
     return default if value is None else int(NUMBER.unpack(value)[0])
 
 
 class Counting:
-    """The agent's body: count each event once, answer it every time."""
+    """What is done with the events: count each once, answer it every time."""
+
+    name = "requests"
 
     def __init__(self, app: App, options: dict[str, Any]) -> None:
         self.app = app
@@ -39,21 +42,35 @@ class Counting:
         self.batch_delay = options.get("faults", {}).get("batch_delay", 0.0)
         self.awaits = "await" not in options.get("without", [])
 
-    async def handle(self, events: Sequence[Any]) -> None:
-        """Process a batch up to its acknowledgement, which is the caller's."""
+    async def serve(self, number: int) -> None:
+        """Pass what comes of a partition, up to its acknowledgement."""
+        inbox = self.app.sources.inbox(number)
+        with fatal():
+            while True:
+                await inbox.arrived.wait()
+                inbox.arrived.clear()
+                queue = inbox.queue(self.name)
+                while queue:
+                    events = [queue.popleft() for _ in range(min(len(queue), 64))]
+                    inbox.took(self.name, events)
+                    await self.handle(self.app.states.partition(number), events)
+                    inbox.finish(self.name, events[-1].offset + 1)
+
+    async def handle(self, partition: Partition, events: Sequence[Any]) -> None:
+        """Count and answer events of one partition."""
         await asyncio.sleep(self.batch_delay)
-        async with self.app.states.writing() as states:
+        with partition.writing():
             for event in events:
                 if self.poison and event.value == self.poison:
                     raise ValueError("poison")
-                partition = states.partition(event.partition)
-                if event.offset > number(partition.get(WATERMARK), -1):
+                if event.offset > number_of(partition.get(WATERMARK), -1):
                     key = b"c" + event.key
-                    partition.put(key, NUMBER.pack(number(partition.get(key)) + 1))
+                    partition.put(key, NUMBER.pack(number_of(partition.get(key)) + 1))
                     partition.put(WATERMARK, NUMBER.pack(event.offset))
                     for index in range(self.spread):
                         partition.put(b"s%d" % index, NUMBER.pack(event.offset))
-            await self.app.commit_states()
+        if changes := partition.take():
+            await partition.write(changes)
         outbox = self.app.outbox()
         for event in events:
             answer = event.value.ljust(self.answer_bytes)
@@ -63,14 +80,20 @@ class Counting:
 
 
 def add_agent(app: App, options: dict[str, Any]) -> None:
-    """Add the agent."""
-    counting, source = Counting(app, options), app.source("requests")
+    """Let it serve every partition that this worker has."""
+    counting = Counting(app, options)
+    serving: dict[int, asyncio.Task[None]] = {}
 
-    @app.task
-    async def count() -> None:
-        with fatal():
-            async for messages in source.batches():
-                await counting.handle(messages)
+    def recovered(owned: frozenset[int]) -> None:
+        for number in owned - serving.keys():
+            serving[number] = asyncio.create_task(counting.serve(number))
+
+    def lost(numbers: frozenset[int]) -> None:
+        for number in numbers & serving.keys():
+            serving.pop(number).cancel()
+
+    app.states.on_recovered(recovered)
+    app.states.on_lost(lost)
 
 
 def main() -> None:

@@ -13,11 +13,12 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from agents.shard import Shard
@@ -74,6 +75,12 @@ def reward(router_id: str, request_id: str, value: float, **changed: Any) -> dic
     }
 
 
+@lru_cache(maxsize=16_384)
+def parsed(value: bytes) -> dict[str, Any]:
+    """Return a decision, which is asked for again with each look at what has come."""
+    return dict(orjson.loads(value))
+
+
 class Worker:
     """One worker process and its log."""
 
@@ -95,6 +102,7 @@ class Worker:
             "PB_PARTITIONS": str(settings.partitions),
             "PB_WEB_PORT": "0",
             "PB_ENCODER_BACKEND": "none",
+            "PB_VALIDATE_STATE": "true",
         }
         self.log = log
         self.started = time.monotonic()
@@ -277,7 +285,7 @@ class RunningService:
 
     def routes(self, router_id: str | None = None) -> list[dict[str, Any]]:
         """Return the decisions so far."""
-        routes = [json.loads(record.value) for record in self.records["routes"]]
+        routes = [parsed(record.value) for record in self.records["routes"]]
         return [route for route in routes if router_id in (None, route["router_id"])]
 
     def route(self, request_id: str) -> dict[str, Any] | None:

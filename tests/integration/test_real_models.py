@@ -1,11 +1,20 @@
-"""Models as they are, on a real worker: what they can do."""
+"""Models as they are, on a real worker: what they can do, and whether they answer."""
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from tests.integration.service import MODELS, RunningService, request, router, running_service
+from router_state.state import invariants
+from tests.integration.service import (
+    MODELS,
+    RunningService,
+    cost,
+    request,
+    router,
+    running_service,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,3 +48,30 @@ async def test_a_request_goes_to_a_model_that_can_or_is_refused_by_its_need(
     }
     ((refused, _),) = service.dead_letters().values()
     assert refused.reason == "no_capable_model" and "vision" in refused.message
+
+
+async def test_a_model_that_fails_is_left_out_and_its_fallback_is_paid_and_learns(
+    service: RunningService, home: str
+) -> None:
+    await service.send("routers", router(home))
+    for n in range(5):
+        await service.send("requests", request(home, f"f{n}", allowed_models=["llama"]))
+        await service.until(lambda n=n: service.route(f"f{n}"), "a decision")
+        await service.send("costs", cost(home, f"f{n}", 0.0, status="error"))
+    await service.until(lambda: service.lambda_of(home).get("settled") == 5, "the bills")
+    await service.send("requests", request(home, "next"))
+    await service.until(lambda: service.route("next"), "a decision")
+    route = service.route("next")
+    assert route and route["model"] != "llama"
+    assert {one["model"]: one["excluded"] for one in route["candidates"]}["llama"] == "down"
+    (other,) = {"mistral", "gemini"} - {route["model"]}
+    assert route["fallbacks"] == [other]
+    await service.send("costs", cost(home, "next", 0.0, status="timeout", latency_ms=30_000))
+    await service.send("costs", cost(home, "next", 0.004, model=other, revision=1))
+    await service.until(lambda: service.lambda_of(home).get("spend_usd") == 0.004, "the bill")
+    engine = await service.engine(home)
+    invariants.check(engine.state, engine.records)
+    assert engine.records["next"].called == other
+    assert engine.state.arms[other].costs.bills == 1.0
+    alerts = [json.loads(record.value)["kind"] for record in service.records["alerts"]]
+    assert "model_down" in alerts

@@ -51,7 +51,8 @@ def test_open_telemetry_spans_and_their_evaluations() -> None:
                 "request_id": "r-1",
                 "input_tokens": 52,
                 "output_tokens": 17,
-                "revision": 0,
+                "revision": 1,
+                "latency_ms": 1000.0,
             },
         ),
         (
@@ -73,6 +74,7 @@ def test_open_telemetry_spans_and_their_evaluations() -> None:
                 "input_tokens": 52,
                 "output_tokens": 0,
                 "revision": 0,
+                "status": "timeout",
             },
         ),
     ]
@@ -88,8 +90,26 @@ def test_open_telemetry_spans_and_their_evaluations() -> None:
 def test_litellms_standard_logging_payload_line_by_line_and_as_an_array() -> None:
     lines = events("litellm.ndjson", "litellm")
     assert lines == [
-        ("costs", {"router_id": "chat", "request_id": "r-1", "cost_usd": 1.35e-05, "revision": 1}),
-        ("costs", {"router_id": "default", "request_id": "call-2", "cost_usd": 0.0, "revision": 0}),
+        (
+            "costs",
+            {
+                "router_id": "chat",
+                "request_id": "r-1",
+                "cost_usd": 1.35e-05,
+                "revision": 1,
+                "latency_ms": 800.0,
+            },
+        ),
+        (
+            "costs",
+            {
+                "router_id": "default",
+                "request_id": "call-2",
+                "cost_usd": 0.0,
+                "revision": 0,
+                "status": "error",
+            },
+        ),
         (
             "costs",
             {

@@ -25,14 +25,7 @@ IDENTIFIERS = {
     for name in re.findall(r"`([A-Za-z_]+(?:\.[A-Za-z_]+)?)`", PAGE)
     if not name.startswith("pb.") and name not in ("paper", "request_id")
 }
-STEPS = (
-    "take_in(",
-    "encode(",
-    "service.batch()",
-    "decide(",
-    "service.mark_applied(",
-    "service.answer(",
-)
+STEPS = ("take", "applying", "contain", "pack", "send", "land", "answer", "finish")
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -67,10 +60,13 @@ def test_enough_is_named_for_the_tests_above_to_mean_something() -> None:
     assert len(FILES) > 50 and len(NAMED) >= 10
 
 
-def test_the_steps_of_a_request_stand_in_their_order_in_one_file() -> None:
-    source = (ROOT / "agents" / "route_requests.py").read_text(encoding="utf-8")
-    body = source[source.index("async def route_requests(") :]
-    found = [body.index(step.replace("encode(", "prepare(")) for step in STEPS]
+def test_the_steps_of_a_group_are_the_lanes_methods_in_their_order_and_it_numbers_them() -> None:
+    source = (ROOT / "agents" / "lane.py").read_text(encoding="utf-8")
+    assert re.findall(r"^    (\d)\. `(\w+)`", source, re.MULTILINE) == [
+        (str(number), step) for number, step in enumerate(STEPS, 1)
+    ]
+    # Steps 3 and 4 are part of 2.
+    found = [source.index(f"def {step}(") for step in STEPS]
     assert found == sorted(found)
 
 

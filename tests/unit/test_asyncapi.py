@@ -17,7 +17,7 @@ from schemas.asyncapi import document
 from schemas.cloud_events import schema_id
 from schemas.export import FOLDER, schema_files
 from schemas.topic_roles import TOPICS
-from streams.service.worker import SOURCES
+from streams.service.worker import STAGES
 from streams.service.worker import TOPICS as WORKERS_TOPICS
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def references(value: Any) -> Iterator[str]:
 
 def test_every_topic_of_a_worker_is_a_channel_and_an_operation() -> None:
     assert set(TOPICS) == set(WORKERS_TOPICS) | {"refusals"} == set(EVENTS) | {"dlq"}
-    assert {name for name, topic in TOPICS.items() if topic.to_service} == set(SOURCES)
+    assert {name for name, topic in TOPICS.items() if topic.to_service} == set(STAGES)
     made = document()
     assert {channel["address"] for channel in made["channels"].values()} == {
         f"pb.{name}" for name in TOPICS

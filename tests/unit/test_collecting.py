@@ -146,6 +146,7 @@ async def test_a_worker_with_many_routers_is_never_looked_at_as_a_whole() -> Non
         held = gc.get_freeze_count()
         del engines, shards
         worker.service.lost(frozenset(range(SETTINGS.partitions)))
+        await asyncio.sleep(0.01)  # the lanes' tasks end
         assert len(gone) == ROUTERS and not any(records() for records in gone)
         assert held - gc.get_freeze_count() > MOST
         await worker.stop()

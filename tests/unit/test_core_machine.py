@@ -48,6 +48,7 @@ portfolios = st.dictionaries(st.sampled_from(NAMES), prices, min_size=1)
 budgets = st.sampled_from([None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0])
 OFFERS = {"a": Offers(vision=True, context_window=1000), "b": Offers(tools=True)}
 NEEDS = (None, None, Needs(), Needs(vision=True), Needs(tools=True), Needs(json_output=True))
+STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 
 
@@ -215,8 +216,21 @@ class Books(RuleBasedStateMachine):
         known = list(self.requests)
         return known[-1 - place % len(known)] if known and place < 9 else "nobody's"
 
-    @rule(place=places, cost=st.floats(0.0, 0.05), revision=st.integers(0, 3))
-    def bill(self, place: int, cost: float, revision: int) -> None:
+    @rule(
+        place=places,
+        cost=st.floats(0.0, 0.05),
+        revision=st.integers(0, 3),
+        status=st.sampled_from(STATUSES),
+        retry_after=st.none() | st.floats(0.0, 1e4),
+    )
+    def bill(
+        self,
+        place: int,
+        cost: float,
+        revision: int,
+        status: str | None,
+        retry_after: float | None,
+    ) -> None:
         request_id = self.request_at(place)
         cost = 0.0 if self.kind == "bills of nothing" else cost
         request = self.requests.get(request_id)
@@ -225,7 +239,10 @@ class Books(RuleBasedStateMachine):
             return
         known = revision <= request["bill"]
         before = freeze(self.engine) if known else None
-        outcome = self.apply(Charged(request_id, cost, revision=revision)).outcome
+        charged = Charged(
+            request_id, cost, revision=revision, status=status, retry_after=retry_after
+        )
+        outcome = self.apply(charged).outcome
         if known:
             assert outcome is Outcome.DUPLICATE
             assert freeze(self.engine) == before
@@ -412,6 +429,8 @@ class Paper(Books):
         record = self.engine.records[request_id]
         assert record.candidates is not None
         assert self.t == t + 1
+        seen = zip(record.candidates.models, record.candidates.excluded, strict=True)
+        eligible = set(eligible) - {name for name, why in seen if why in ("down", "rate_limited")}
         scores = {}
         for name in eligible:
             arm = self.arms[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -18,7 +19,8 @@ from streams.settings import Settings
 def page(*, events: int, ready: int, partitions: int, seconds: float = 0.02) -> str:
     """Return what a worker answers to a scrape."""
     metrics = Metrics()
-    metrics.finished("requests", [seconds] * events)
+    sent = SimpleNamespace(timestamp=1_000_000, headers=())
+    metrics.finished("requests", [sent] * events, now=1_000 + seconds)
     metrics.ready.set(ready)
     metrics.partitions.set(partitions)
     metrics.topic_partitions.set(8)

@@ -222,7 +222,17 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
 
 REPORTS = {"_journal", "journal", "values"}  # whom an object reports to, where it works
 KEPT_APART = {
-    RouterState: {"config", "arms", "chance", "journal", "pacer", "buckets", "since", "ledger"},
+    RouterState: {
+        "config",
+        "arms",
+        "chance",
+        "journal",
+        "pacer",
+        "buckets",
+        "since",
+        "ledger",
+        "availability",
+    },
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "array", "pending"},

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import router_state.kernel as compiled
+import router_state.kernel
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import (
@@ -28,6 +28,7 @@ from router_state.kernel import (
 )
 from router_state.learning.guess import COSTS, REWARDS
 
+compiled: Any = router_state.kernel
 TEXT: Any = SimpleNamespace(
     **{
         name: value

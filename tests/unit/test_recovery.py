@@ -99,7 +99,8 @@ class Fetching(Consumer):
         self.fetches = 0
         self.slept: list[float] = []
         self.can_resume_flow = asyncio.Event()
-        self._thread = SimpleNamespace(caught_up=frozenset())
+        app._consumer = self
+        self._thread = SimpleNamespace(caught_up=frozenset(), start_at={})
         self._delivered_to = {}
         self._buffered_partitions: set[TP] = set()
 

@@ -62,6 +62,10 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "input_tokens": NUMBERS,
     "output_tokens": NUMBERS,
     "max_price_per_1k": NUMBERS,
+    "status": TEXTS | st.sampled_from(["ok", "error", "timeout", "rate_limited", "cancelled"]),
+    "retry_after_seconds": NUMBERS,
+    "latency_ms": NUMBERS,
+    "first_token_ms": NUMBERS,
     "needs": st.fixed_dictionaries(
         {},
         optional={

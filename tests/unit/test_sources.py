@@ -1,17 +1,16 @@
-"""Sources hand lists to agents at once, in order, bounded; a hole in what came is found."""
+"""What was fetched waits in order, bounded, and is acknowledged when it is finished; a hole in what
+came is found.
+"""
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from faust.types import TP
 
-from streams.faust import sources
 from streams.faust.gap_guard import GapGuard, OffsetGap
-from streams.faust.sources import Source
+from streams.faust.sources import Inbox, Sources
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
 
@@ -73,95 +72,103 @@ async def test_a_new_assignment_starts_where_it_was_told() -> None:
 
 
 class Fed:
-    """A source with an agent that takes a batch when it is told to."""
+    """The inbox of a partition, and a lane that takes what it is told to."""
 
-    def __init__(self, *, most: int = 16, max_bytes: int = 1_000_000) -> None:
+    def __init__(self, *, max_bytes: int = 1_000_000) -> None:
         self.full: list[TP] = []
         self.drained: list[TP] = []
-        self.source = Source(
-            guard=self._pass,
-            most=most,
+        self.inbox = Inbox(
+            0,
+            {name: name for name in ("routers", "requests", "costs")},
             max_bytes=max_bytes,
             full=self.full.append,
             drained=self.drained.append,
         )
-        self._batches: AsyncIterator[list[Any]] = self.source.batches()
 
-    async def _pass(self, tp: TP, batch: list[Any]) -> None:
-        return None
-
-    async def take(self) -> list[int]:
-        async with asyncio.timeout(5):
-            return [record.offset for record in await anext(self._batches)]
+    def take(self, count: int, name: str = "requests") -> list[int]:
+        queue = self.inbox.queue(name)
+        taken = [queue.popleft() for _ in range(count)]
+        self.inbox.took(name, taken)
+        return [record.offset for record in taken]
 
 
-async def test_what_has_come_is_handed_over_at_once_in_order() -> None:
+async def test_what_has_come_waits_in_order_by_topic() -> None:
     fed = Fed()
-    fed.source.put(ONE, records(0, 1))
-    fed.source.put(ONE, records(2))
-    assert await fed.take() == [0, 1, 2]
+    fed.inbox.put("requests", records(0, 1))
+    fed.inbox.put("costs", records(7))
+    fed.inbox.put("requests", records(2))
+    assert (fed.take(3), fed.take(1, "costs"), len(fed.inbox)) == ([0, 1, 2], [7], 0)
 
 
-async def test_nothing_is_done_before_the_agent_asks_for_more() -> None:
+async def test_declarations_and_all_others_are_announced_apart() -> None:
     fed = Fed()
-    fed.source.put(ONE, records(0, 1))
-    await fed.take()
-    assert fed.source.done == {}
-    assert not fed.source.idle.is_set()
-    fed.source.put(OTHER, records(7))
-    await fed.take()
-    assert fed.source.done == {ONE: 2}
+    fed.inbox.put("routers", records(0))
+    assert (fed.inbox.declared.is_set(), fed.inbox.arrived.is_set()) == (True, False)
+    fed.inbox.put("costs", records(0))
+    assert fed.inbox.arrived.is_set()
 
 
-async def test_batches_grow_under_a_backlog_up_to_a_bound() -> None:
-    fed = Fed(most=200)
-    fed.source.put(ONE, records(*range(1000)))
-    sizes = [len(await fed.take()) for _ in range(4)]
-    assert sizes == [64, 128, 200, 200]
-
-
-async def test_batches_grow_however_long_they_wait_for_kafka_and_shrink_by_their_own_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    waited, worked = itertools.count(step=10), iter([0.0, 0.01, 1.0, 1.01, 2.0, 3.0, 4.0])
-    clocks = SimpleNamespace(monotonic=lambda: next(waited), thread_time=lambda: next(worked))
-    monkeypatch.setattr(sources, "time", clocks)
-    fed = Fed(most=200)
-    fed.source.put(ONE, records(*range(1000)))
-    assert [len(await fed.take()) for _ in range(4)] == [64, 128, 200, 100]
-
-
-async def test_no_partition_keeps_the_others_waiting() -> None:
-    fed = Fed(most=4)
-    fed.source.put(ONE, records(*range(100)))
-    fed.source.put(OTHER, records(500))
-    await fed.take()
-    assert 500 in await fed.take()
+async def test_only_what_is_finished_is_done() -> None:
+    fed = Fed()
+    fed.inbox.put("requests", records(0, 1))
+    fed.inbox.put("costs", records(7))
+    fed.take(1)
+    fed.take(1)
+    fed.take(1, "costs")
+    fed.inbox.finish("requests", 1)
+    assert (fed.inbox.offsets, fed.inbox.idle.is_set()) == ({ONE: 1}, False)
+    fed.inbox.finish("costs", 8)
+    assert not fed.inbox.idle.is_set()
+    fed.inbox.finish("requests", 2)
+    assert fed.inbox.offsets == {ONE: 2, TP("costs", 0): 8}
+    assert fed.inbox.idle.is_set()
 
 
 async def test_a_full_partition_is_not_fetched_until_half_of_it_is_taken() -> None:
-    fed = Fed(most=4, max_bytes=5_000)
-    fed.source.put(ONE, records(*range(8), size=1_000))
+    fed = Fed(max_bytes=5_000)
+    fed.inbox.put("requests", records(*range(8), size=1_000))
+    fed.inbox.put("costs", records(0))
     assert fed.full == [ONE]
-    await fed.take()
+    fed.take(4)
     assert fed.drained == []
-    await fed.take()
+    fed.take(4)
     assert fed.drained == [ONE]
 
 
 async def test_what_is_dropped_is_not_handed_over() -> None:
     fed = Fed()
-    fed.source.put(ONE, records(0, 1))
-    fed.source.clear()
-    fed.source.put(OTHER, records(5))
-    assert await fed.take() == [5]
+    fed.inbox.put("requests", records(0, 1))
+    fed.inbox.clear()
+    assert (len(fed.inbox), fed.inbox.oldest) == (0, None)
+    fed.inbox.put("requests", records(5))
+    assert fed.take(1) == [5]
 
 
-async def test_the_oldest_unfinished_record_is_known() -> None:
+async def test_since_when_nothing_was_finished_is_known() -> None:
     fed = Fed()
-    assert fed.source.oldest is None
-    fed.source.put(ONE, records(0))
-    waiting = fed.source.oldest
+    assert fed.inbox.oldest is None
+    fed.inbox.put("requests", records(0))
+    waiting = fed.inbox.oldest
     assert waiting is not None
-    await fed.take()
-    assert fed.source.oldest == waiting
+    fed.take(1)
+    assert fed.inbox.oldest == waiting
+    fed.inbox.finish("requests", 1)
+    assert fed.inbox.oldest is None
+
+
+async def test_each_partition_has_its_inbox_and_its_offsets() -> None:
+    fed = {0: Fed(), 1: Fed()}
+    topics = {"requests": "requests", "costs": "costs"}
+    sources = Sources(topics, lambda number: fed[number].inbox)
+    sources.deliver(ONE, records(0, 1))
+    sources.deliver(OTHER, records(5))
+    assert (list(sources), sources.unfinished) == (["requests", "costs"], 3)
+    fed[0].take(2)
+    finished = asyncio.create_task(sources.finished())
+    await asyncio.sleep(0)
+    assert not finished.done()
+    fed[0].inbox.finish("requests", 2)
+    await finished
+    assert sources.done() == {ONE: 2}
+    sources.forget({ONE})
+    assert sources.done() == {}

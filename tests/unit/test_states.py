@@ -1,11 +1,20 @@
 """The durable table over a log in memory: one batch a commit, one owner a partition."""
 
+import asyncio
 from collections import defaultdict
 
 import pytest
 
-from streams.state.partition import FENCE, Changes, NotWriting, Partition, PartitionLost
-from streams.state.tables import ForeignWrite, NotRecovered, States
+from streams.state.partition import (
+    FENCE,
+    RECORD_BYTES,
+    Changes,
+    ForeignWrite,
+    NotWriting,
+    Partition,
+    PartitionLost,
+)
+from streams.state.tables import NotRecovered, States
 
 
 class Log:
@@ -37,26 +46,27 @@ class Log:
 
 
 async def write(states: States, number: int, **values: bytes | None) -> None:
-    async with states.writing():
+    partition = states.partition(number)
+    with partition.writing():
         for name, value in values.items():
-            partition = states.partition(number)
             partition.delete(name.encode()) if value is None else partition.put(
                 name.encode(), value
             )
-        await states.commit()
+    await partition.write(partition.take())
 
 
-async def test_a_commit_writes_one_batch_a_changed_partition() -> None:
+async def test_a_batch_holds_what_a_group_has_changed_of_its_partition() -> None:
     log = Log()
     states = await log.recover(0, 1, 2)
     fences = log.batches
-    async with states.writing():
-        states.partition(0).put(b"a", b"1")
-        states.partition(0).put(b"b", b"2")
-        states.partition(2).put(b"a", b"3")
-        committed = await states.commit()
-    assert (committed.partitions, committed.records, committed.size) == (2, 3, 6)
+    await write(states, 0, a=b"1", b=b"2")
+    await write(states, 2, a=b"3")
     assert log.batches == fences + 2
+    assert [log.records[number][1:] for number in range(3)] == [
+        [(b"a", b"1", 1), (b"b", b"2", 1)],
+        [],
+        [(b"a", b"3", 1)],
+    ]
 
 
 async def test_a_successor_finds_what_was_committed() -> None:
@@ -69,34 +79,68 @@ async def test_a_successor_finds_what_was_committed() -> None:
 
 
 async def test_deleting_what_is_not_there_changes_nothing() -> None:
-    log = Log()
-    states = await log.recover(0)
-    async with states.writing():
-        states.partition(0).delete(b"a")
-        assert (await states.commit()).records == 0
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing():
+        partition.delete(b"a")
+    assert partition.take() == {}
 
 
-async def test_changes_need_the_only_writer_and_a_commit() -> None:
-    states = await Log().recover(0)
+async def test_changes_need_the_only_writer() -> None:
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing():
+        pass
     with pytest.raises(NotWriting):
-        states.partition(0).put(b"a", b"1")
-    with pytest.raises(NotWriting, match="without a commit"):
-        await write_and_forget(states)
-    with pytest.raises(NotWriting, match="earlier batch failed"):
-        await write(states, 0, a=b"1")
+        partition.put(b"a", b"1")
 
 
-async def write_and_forget(states: States) -> None:
-    async with states.writing():
-        states.partition(0).put(b"a", b"1")
+async def test_only_the_group_that_is_applied_is_rolled_back() -> None:
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing():
+        partition.put(b"a", b"1")
+        partition.put(b"b", b"1")
+    before = partition.take()
+    with partition.writing():
+        partition.put(b"a", b"2")
+        partition.put(b"a", b"3")
+        partition.delete(b"b")
+        partition.put(b"c", b"2")
+        partition.roll_back()
+    assert partition.records == {b"a": b"1", b"b": b"1"} == before
+    assert (partition.take(), partition.size) == ({}, 2 * (2 + RECORD_BYTES))
+
+
+class Slow(Log):
+    """A log that writes a batch when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_write = asyncio.Event()
+        self.may_write.set()
+
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
+        await self.may_write.wait()
+        return await super().publish(partition, changes, epoch)
+
+
+async def test_one_batch_travels_at_a_time_and_a_partition_is_closed_when_it_has_landed() -> None:
+    log = Slow()
+    states = await log.recover(0)
+    log.may_write.clear()
+    writing = [asyncio.create_task(write(states, 0, a=b"%d" % n)) for n in range(2)]
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(states.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    log.may_write.set()
+    await asyncio.gather(*writing, closing)
+    assert [value for _, value, _ in log.records[0][1:]] == [b"0", b"1"]
 
 
 @pytest.mark.parametrize("key", [b"", FENCE, FENCE + b"x"])
 async def test_the_fences_keys_are_reserved(key: bytes) -> None:
-    states = await Log().recover(0)
-    async with states.writing():
-        with pytest.raises(ValueError, match="zero byte"):
-            states.partition(0).put(key, b"1")
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing(), pytest.raises(ValueError, match="zero byte"):
+        partition.put(key, b"1")
 
 
 async def test_a_stale_owner_learns_it_at_its_next_commit() -> None:
@@ -182,10 +226,23 @@ async def test_a_partition_that_another_had_meanwhile_is_forgotten_before_it_is_
 
 async def test_losing_a_partition_in_the_middle_of_a_batch_is_an_error() -> None:
     states = await Log().recover(0)
-    async with states.writing():
+    with states.partition(0).writing():
         states.partition(0).put(b"a", b"1")
         with pytest.raises(PartitionLost):
             await states.assign([])
+
+
+async def test_losing_a_partition_whose_batch_travels_is_an_error_for_both() -> None:
+    log = Slow()
+    states = await log.recover(0)
+    log.may_write.clear()
+    writing = asyncio.create_task(write(states, 0, a=b"1"))
+    await asyncio.sleep(0)
+    with pytest.raises(PartitionLost, match="in the middle"):
+        await states.assign([])
+    log.may_write.set()
+    with pytest.raises(PartitionLost, match="during a commit"):
+        await writing
 
 
 def test_a_record_read_twice_counts_once() -> None:
@@ -243,9 +300,10 @@ async def test_a_fence_that_was_broken_off_voids_nothing_that_is_still_to_be_rea
     await heir.assign([0])
     with pytest.raises(ConnectionError):
         await log.read_into(heir)
+    await heir.close()
     # The owner before it was still at work.
     log.records[0].append((b"b", b"2", log.records[0][-1][2]))
-    heir._publish = log.publish
+    heir.partition(0).publish = log.publish
     await log.read_into(heir)
     assert heir.partition(0).records == {b"a": b"1", b"b": b"2"}
     assert (await log.recover(0)).partition(0).records == {b"a": b"1", b"b": b"2"}

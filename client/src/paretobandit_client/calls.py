@@ -5,9 +5,8 @@ needs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-Message = Mapping[str, Any]
+Message = Mapping[str, object]
 IMAGES = frozenset({"image", "image_url", "input_image"})
 """Types of the parts of a message that are images, by OpenAI's and Anthropic's forms."""
 BYTES_PER_TOKEN = 4
@@ -25,22 +24,24 @@ def last_user_message(messages: Sequence[Message]) -> str:
     )
 
 
-def text_of(content: Any) -> str:
+def text_of(content: object) -> str:
     """Return the text of a message's content, a string or a list of parts."""
     if isinstance(content, str):
         return content
-    return "\n".join(part["text"] for part in _parts(content) if isinstance(part.get("text"), str))
+    texts = [part.get("text") for part in _parts(content)]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def needs_of(call: Mapping[str, Any]) -> dict[str, Any]:
+def needs_of(call: Mapping[str, object]) -> dict[str, object]:
     """Return what a call needs of its model, by the names of `Needs`; empty: nothing in particular.
 
     Args:
         call: `messages`, and as far as they are there `tools`, `functions`, `response_format`,
             `max_tokens` or `max_completion_tokens`.
     """
-    messages = [one for one in call.get("messages") or () if isinstance(one, Mapping)]
-    found: dict[str, Any] = {}
+    given = call.get("messages")
+    messages = [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
+    found: dict[str, object] = {}
     if any(part.get("type") in IMAGES for one in messages for part in _parts(one.get("content"))):
         found["vision"] = True
     if (
@@ -74,6 +75,6 @@ def tokens_of(messages: Sequence[Message]) -> int:
     return -(-size // BYTES_PER_TOKEN) + images * TOKENS_PER_IMAGE
 
 
-def _parts(content: Any) -> Iterator[Mapping[str, Any]]:
+def _parts(content: object) -> Iterator[Mapping[str, object]]:
     if isinstance(content, list):
         yield from (part for part in content if isinstance(part, Mapping))

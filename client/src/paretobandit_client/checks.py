@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from msgspec import ValidationError, convert
 
 from paretobandit_client.errors import Refused
 from paretobandit_client.events import Ask, Cost, Event, Needs, Reward
@@ -16,6 +18,10 @@ MAX_PROMPT_BYTES = 2**20
 """Largest prompt, in bytes of UTF-8 (the wire contract)."""
 MAX_COST_USD = 1000.0
 """Largest bill of one call, in dollars (the wire contract)."""
+STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled"})
+"""Ends of a call (the wire contract)."""
+UNANSWERED = STATUSES - {"ok", "refused"}
+"""Ends after which another model may be called."""
 _ROUTER_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 """Pattern of a router's id (the wire contract)."""
 
@@ -55,12 +61,14 @@ def utc(time: datetime | None) -> datetime | None:
     return time.astimezone(UTC)
 
 
-def needs(said: Needs | Mapping[str, Any] | None) -> Needs | None:
+def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
     """Return what a request needs. Raises ValueError for what nobody can offer."""
     if isinstance(said, Mapping):
+        if unknown := said.keys() - set(Needs.__struct_fields__):
+            raise ValueError(f"no such need: {', '.join(sorted(unknown))}")
         try:
-            said = Needs(**said)
-        except TypeError as error:
+            said = convert(said, Needs)
+        except ValidationError as error:
             raise ValueError(f"no such need: {error}") from None
     if said is not None:
         if said.region is not None:
@@ -117,6 +125,11 @@ def _check_cost(event: Cost) -> None:
         raise ValueError(f"a bill lies between 0 and {MAX_COST_USD:g} dollars, not {usd!r}")
     if any(count is not None and count < 0 for count in tokens):
         raise ValueError("a count of tokens is not negative")
+    if event.status is not None and event.status not in STATUSES:
+        raise ValueError(f"{event.status!r} is no status: {', '.join(sorted(STATUSES))}")
+    for seconds in (event.retry_after_seconds, event.latency_ms, event.first_token_ms):
+        if seconds is not None and not 0.0 <= seconds < math.inf:
+            raise ValueError(f"{seconds!r} is no time: a number that is not negative")
 
 
 def _too_large(prompt: str) -> bool:

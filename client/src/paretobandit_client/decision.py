@@ -25,6 +25,10 @@ class Reports(Protocol):
         output_tokens: int | None = None,
         model: str | None = None,
         revision: int = 0,
+        status: str | None = None,
+        retry_after_seconds: float | None = None,
+        latency_ms: float | None = None,
+        first_token_ms: float | None = None,
     ) -> Awaitable[None]: ...
 
     def reward(
@@ -56,6 +60,12 @@ class Decision:
     fallback: bool
     route: Route | None
     _reports: Reports = field(repr=False, compare=False)
+    _revision: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """Return the models to go on with if this one does not answer, the best first."""
+        return () if self.route is None else self.route.fallbacks
 
     async def cost(
         self,
@@ -64,14 +74,26 @@ class Decision:
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         model: str | None = None,
-        revision: int = 0,
+        revision: int | None = None,
+        status: str | None = None,
+        retry_after_seconds: float | None = None,
+        latency_ms: float | None = None,
+        first_token_ms: float | None = None,
     ) -> None:
         """Report what the call cost, in dollars or in tokens; returns when Kafka has it.
+
+        A call that was not answered may have cost nothing: `cost(status="timeout")`. What one of
+        `fallbacks` then costs is reported as ever, with the dollars of all attempts together.
 
         Args:
             model: which model was called, where it was another one than `self.model`; say it in
                 the first report, be it bill or reward.
-            revision: a higher one replaces the bill.
+            revision: a higher one replaces the bill; absent: one more than what failed attempts
+                have reported.
+            status: how the call ended: `ok`, `error`, `timeout`, `rate_limited`, `refused` or
+                `cancelled`.
+            retry_after_seconds: for how long the model wants to be left alone.
+            latency_ms, first_token_ms: from the call to the answer's end, and to its beginning.
 
         Raises:
             ValueError: neither dollars nor both token counts, or out of range.
@@ -83,8 +105,14 @@ class Decision:
             input_tokens=input_tokens,
             output_tokens=output_tokens,
             model=self._called(model),
-            revision=revision,
+            revision=self._revision if revision is None else revision,
+            status=status,
+            retry_after_seconds=retry_after_seconds,
+            latency_ms=latency_ms,
+            first_token_ms=first_token_ms,
         )
+        if status in checks.UNANSWERED:
+            self._revision = max(self._revision, revision or 0) + 1
 
     async def reward(
         self,

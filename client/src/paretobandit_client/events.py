@@ -36,6 +36,7 @@ class Route(Struct, frozen=True, kw_only=True):
     decided_at: datetime
     repeat: bool
     candidates: tuple[Candidate, ...] | None = None
+    fallbacks: tuple[str, ...] = ()
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
@@ -84,7 +85,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A bill, in dollars or in tokens; `model` is the one that was called: another one than was
-    decided after a fallback.
+    decided after a fallback. `status` says how the call ended, None: with an answer.
     """
 
     router_id: str
@@ -94,6 +95,10 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     output_tokens: int | None = None
     model: str | None = None
     revision: int = 0
+    status: str | None = None
+    retry_after_seconds: float | None = None
+    latency_ms: float | None = None
+    first_token_ms: float | None = None
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):

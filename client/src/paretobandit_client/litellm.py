@@ -15,7 +15,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from litellm import token_counter
@@ -33,10 +33,8 @@ REQUEST_ID = "pb_request_id"
 NEEDS = "pb_needs"
 """Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
 plugin is shown no tools and no response format."""
-HELD_SECONDS = 90.0
-"""Seconds that a failed call's bill waits for another attempt: LiteLLM waits up to 60 before one
-(`Retry-After`).
-"""
+REMEMBERED = 10_000
+"""Calls whose failed attempts are counted."""
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
@@ -75,8 +73,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._count = count or all_tokens
         self._opening: asyncio.Task[Router] | None = None
         self._reports: set[asyncio.Task[None]] = set()
-        self._failed: dict[str, asyncio.Task[None]] = {}
-        self._closing = asyncio.Event()
+        self._attempts: dict[str, int] = {}
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
@@ -130,10 +127,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     async def close(self) -> None:
         """Deliver what is on its way, and disconnect."""
-        self._closing.set()
         while self._reports:
             await asyncio.gather(*self._reports, return_exceptions=True)
-        self._closing.clear()
         if self._opening is not None:
             await (await self._opening).close()
             self._opening = None
@@ -146,7 +141,6 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             return
         called = metadata.get("deployment") or signal["candidate"]
         self._answered.note(self.router_id, signal["request_id"], called)
-        self._replaced(signal["request_id"])
 
     async def async_log_success_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
@@ -154,15 +148,13 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """Report what a call cost; a stream comes here at its end, a cached answer with a cost of
         0.
         """
-        self._report(kwargs, response_obj, revision=1)
+        self._report(kwargs, response_obj, revision=1, more=_took(start_time, end_time))
 
     async def async_log_failure_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
-        """Report what a failed call cost, mostly nothing, once no other attempt follows: the first
-        bill of a request names the model that learns it.
-        """
-        self._report(kwargs, response_obj, revision=0)
+        """Report what a failed call cost, mostly nothing, and how it failed."""
+        self._report(kwargs, response_obj, revision=0, more=_failed(kwargs))
 
     async def _narrow(self, context: Any) -> None:
         before = context.metadata.get("routing_plugin_signals") or {}
@@ -172,7 +164,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             signal = context.signals[self._signal] = before[self._signal]
             failed = {*signal["failed"], signal["candidate"]}
             left = [candidate for candidate in candidates if candidate not in failed] or candidates
-            signal |= {"failed": sorted(failed), "candidate": self._fallback(left) or left[0]}
+            next_best = [candidate for candidate in signal["fallbacks"] if candidate in left]
+            candidate = (*next_best, self._fallback(left), left[0])[0] or left[0]
+            signal |= {"failed": sorted(failed), "candidate": candidate}
             context.candidate_models = [signal["candidate"]]
             return
         forms = {
@@ -201,6 +195,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         context.signals[self._signal] = {
             "request_id": decision.request_id,
             "candidate": candidate,
+            "fallbacks": [forms[model] for model in decision.fallbacks if model in forms],
             "failed": [],
         }
 
@@ -226,31 +221,27 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._opening = None  # the next call tries again
             raise
 
-    def _report(self, kwargs: Mapping[str, Any], response: Any, *, revision: int) -> None:
+    def _report(
+        self, kwargs: Mapping[str, Any], response: Any, *, revision: int, more: Mapping[str, object]
+    ) -> None:
         metadata = _metadata(kwargs)
         signal = self._signal_of(metadata)
         if signal is None:
             return
         request_id = signal["request_id"]
         called = metadata.get("deployment") or signal["candidate"]
-        bill = {**_cost(kwargs, response), "revision": revision}
-        self._replaced(request_id)
+        # Each attempt's bill replaces that of the one before; the service learns from all of them.
+        attempts = self._attempts.pop(request_id, 0)
+        bill = {**_cost(kwargs, response), "revision": max(revision, attempts), **more}
+        if revision == 0:
+            self._attempts[request_id] = attempts + 1
+            while len(self._attempts) > REMEMBERED:
+                del self._attempts[next(iter(self._attempts))]
         report = asyncio.create_task(self._deliver(request_id, called, bill))
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
-        if revision == 0:
-            self._failed[request_id] = report
-
-    def _replaced(self, request_id: str) -> None:
-        """Drop the bill of a failed attempt: another attempt follows."""
-        if (failed := self._failed.pop(request_id, None)) is not None:
-            failed.cancel()
 
     async def _deliver(self, request_id: str, called: str, bill: Mapping[str, Any]) -> None:
-        if bill["revision"] == 0:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), HELD_SECONDS)
-            self._failed.pop(request_id, None)
         try:
             router = await self._router()
             await router.cost(request_id, model=self._name_of(called), **bill)
@@ -273,7 +264,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
 def _needs(messages: Sequence[Message], metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return what a call needs: what its messages show, and what its metadata says."""
-    return {**needs_of({"messages": messages}), **(metadata.get(NEEDS) or {})} or None
+    return {**needs_of({"messages": list(messages)}), **(metadata.get(NEEDS) or {})} or None
 
 
 def all_tokens(messages: Sequence[Message]) -> int:
@@ -311,3 +302,25 @@ def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
             "output_tokens": usage.completion_tokens or 0,
         }
     return {"cost_usd": float(usd or 0.0)}
+
+
+def _took(start: object, end: object) -> dict[str, float]:
+    """Return how long a call took; LiteLLM hands over two times."""
+    if not isinstance(start, datetime) or not isinstance(end, datetime):
+        return {}
+    lasted = (end - start).total_seconds() * 1e3
+    return {"latency_ms": lasted} if lasted >= 0.0 else {}
+
+
+def _failed(kwargs: Mapping[str, object]) -> dict[str, object]:
+    """Return how a call failed, by the error that LiteLLM hands over."""
+    error = kwargs.get("exception")
+    name = type(error).__name__
+    if name == "RateLimitError":
+        headers = getattr(getattr(error, "response", None), "headers", None) or {}
+        after = str(headers.get("retry-after", ""))
+        more = {"retry_after_seconds": float(after)} if after.isdigit() else {}
+        return {"status": "rate_limited", **more}
+    if name == "ContentPolicyViolationError":
+        return {"status": "refused"}
+    return {"status": "timeout" if "Timeout" in name else "error"}

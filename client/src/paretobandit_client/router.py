@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from paretobandit_client import checks
+from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import NoDecision, Refused, Undelivered, Unreachable
 from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route
@@ -227,10 +228,16 @@ class Router:
         output_tokens: int | None = None,
         model: str | None = None,
         revision: int = 0,
+        status: str | None = None,
+        retry_after_seconds: float | None = None,
+        latency_ms: float | None = None,
+        first_token_ms: float | None = None,
     ) -> None:
         """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
         was called; to be named where it is not the decided one.
         """
+        if status in UNANSWERED and cost_usd is None and None in (input_tokens, output_tokens):
+            cost_usd = 0.0
         await self._send(
             Cost(
                 router_id=self.router_id,
@@ -240,6 +247,10 @@ class Router:
                 output_tokens=output_tokens,
                 model=model,
                 revision=revision,
+                status=status,
+                retry_after_seconds=retry_after_seconds,
+                latency_ms=latency_ms,
+                first_token_ms=first_token_ms,
             )
         )
 

@@ -40,6 +40,11 @@ class SyncDecision:
         return self.decision.model
 
     @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """Return the models to go on with, see `Decision.fallbacks`."""
+        return self.decision.fallbacks
+
+    @property
     def fallback(self) -> bool:
         """Tell whether no decision came in time."""
         return self.decision.fallback

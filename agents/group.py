@@ -1,0 +1,151 @@
+"""A group that is applied together: the events, the record batch that they make, and what it has to
+say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+
+from agents.context_store import Ref
+from agents.dead_letters import DeadLetters
+from agents.intake import forwarded
+from agents.parked import Parked
+from ground.boundary import Outbox
+from ground.messages import Message, Record
+from ground.traces import Headers
+from router_state.config import Vector
+
+Passed = list[tuple[str, int]]
+"""Moments at which something went on to each step: (name, nanoseconds since the epoch)."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """Messages that a group has to deliver once its changes are durable.
+
+    Attributes:
+        routes: (router_id, value, the request's trace) for `pb.routes`.
+        strays: (message, router_id): events of other partitions, to be sent on.
+        refused: (message, error): refusals that will be the same whenever the event is read.
+        refused_later: (parked event, error): refusals that are kept until they are delivered.
+        answered_later: parked requests that have their decision, kept until it is delivered.
+        repeated: (router_id, document, headers): declarations in force, to be written again.
+    """
+
+    routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
+    strays: list[tuple[Message, str]] = field(default_factory=list)
+    refused: list[tuple[Message, Exception]] = field(default_factory=list)
+    refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
+    answered_later: list[Parked] = field(default_factory=list)
+    repeated: list[tuple[str, bytes, Headers]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to deliver."""
+        return bool(
+            self.routes or self.strays or self.refused or self.refused_later or self.repeated
+        )
+
+    @property
+    def delivered(self) -> list[Parked]:
+        """Return what was kept until its answer is delivered, to be forgotten with the next
+        group."""
+        return [parked for parked, _ in self.refused_later] + self.answered_later
+
+    async def deliver(
+        self, outbox: Outbox, *, topic: Mapping[str, str], dead_letters: Mapping[str, DeadLetters]
+    ) -> None:
+        """Send all of it, and return when Kafka has it.
+
+        Args:
+            topic: full topic names by their short ones.
+            dead_letters: the dead letter writer of each source topic, by short name.
+        """
+        # All are handed over, then waited for once: a round trip a group, not one a record.
+        for router_id, value, trace in self.routes:
+            await outbox.send(topic["routes"], key=router_id.encode(), value=value, headers=trace)
+        for message, router_id in self.strays:
+            await outbox.send(
+                message.topic,
+                key=router_id.encode(),
+                value=message.value,
+                headers=forwarded(message),
+            )
+        for router_id, document, headers in self.repeated:
+            await outbox.send(
+                topic["routers"], key=router_id.encode(), value=document, headers=headers
+            )
+        if self.refused or self.refused_later:
+            writer = {topic[name]: letters for name, letters in dead_letters.items()}
+            for message, error in self.refused:
+                await writer[message.topic].send(outbox, message, error)
+            for parked, error in self.refused_later:
+                await writer[parked.topic].send(outbox, parked, error)
+        await outbox.delivered()
+
+
+class Batch:
+    """Events of one source topic on their way; what is done with them, its agent says.
+
+    Attributes:
+        name: the topic's, without the prefix.
+        messages: the events as they were fetched.
+        passed: when it went on to each step before it was in a group.
+    """
+
+    __slots__ = ("messages", "passed")
+    name: str
+
+    def __init__(self, messages: list[Record]) -> None:
+        self.messages = messages
+        self.passed: Passed = [("decode", time.time_ns())]
+
+    def preparation(self) -> Coroutine[object, object, None] | None:
+        """Return what has to be waited for before it can be applied, None for nothing."""
+        return None
+
+    def apply(self, answers: Answers) -> None:
+        """Apply the events, in order. Raises InternalError where this worker fails on one."""
+
+    def step(self, name: str) -> None:
+        """Note that it goes on to a step."""
+        self.passed.append((name, time.time_ns()))
+
+
+Agents = Mapping[str, Callable[[list[Record]], Batch]]
+"""Decoder of each source topic's events, in the order in which they are applied."""
+
+
+Declare = Callable[[list[Record]], Awaitable[None]]
+"""Puts declarations of one partition in force. Raises InternalError."""
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Events that are applied together; the group becomes durable as one record batch, and is
+    answered then.
+
+    Attributes:
+        batches: its source events, a batch a topic.
+        changes: its record batch, by key.
+        contexts: what the store outside of the table keeps of it.
+        passed: when it went on to each step.
+        durable: true when the record batch is where it belongs, false when it never will be.
+        finished: whether everything was said.
+    """
+
+    batches: list[Batch] = field(default_factory=list)
+    answers: Answers = field(default_factory=Answers)
+    changes: Mapping[bytes, bytes | None] = field(default_factory=dict)
+    contexts: list[tuple[Ref, Vector]] = field(default_factory=list)
+    passed: Passed = field(default_factory=list)
+    durable: asyncio.Future[bool] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    finished: bool = False
+
+    def step(self, name: str) -> None:
+        """Note that it goes on to a step."""
+        self.passed.append((name, time.time_ns()))
