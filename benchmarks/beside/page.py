@@ -64,10 +64,10 @@ def write(name: str, text: str) -> None:
         ValueError: the page has no such markers.
     """
     page = PAGE.read_text(encoding="utf-8")
-    between = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+    between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not between.search(page):
         raise ValueError(f"{PAGE} has no place for the table {name!r}")
-    told = between.sub(lambda m: f"{m[1]}\n{text}\n{m[2]}", page)
+    told = between.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page)
     PAGE.write_text(told, encoding="utf-8")
 
 
