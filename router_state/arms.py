@@ -8,6 +8,7 @@ from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Journal
 from router_state.config import Matrix, Price, Vector
+from router_state.costs.caching import Caching
 from router_state.costs.cost_model import CostModel
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
@@ -27,7 +28,7 @@ class Arms:
         names, row: by position, and {name: position}.
         rewards, bills: the priors that the arms' rewards, and their bills, share.
         sample: the posterior sample that scores use.
-        tokens: how long prompts are.
+        tokens: how long prompts are; caching: what of them models have seen.
 
     Derived: `regressions` of rewards and `costs` by position; `open`, a None per arm while every
     arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is `onboarding`
@@ -38,6 +39,7 @@ class Arms:
         "_arms",
         "_journal",
         "bills",
+        "caching",
         "costs",
         "d",
         "highest_per_1k",
@@ -63,6 +65,7 @@ class Arms:
         self.rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         self.bills = SharedPrior("\x1fbills", d, COSTS, journal)
         self.sample, self.tokens = PosteriorSample(d, journal), InputTokens(journal)
+        self.caching = Caching(journal)
         self._bind(Stack(d))
 
     def __len__(self) -> int:

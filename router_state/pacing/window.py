@@ -120,6 +120,10 @@ class Window:
         if arms.tokens.in_use:
             per_token = [0.0 if m.free else m.per_input_token for m in arms.costs]
             costs += np.outer(arms.tokens.slots[:n], per_token)
+            for slot, saved in arms.caching.slots.items():
+                for name, tokens in saved.items():
+                    if (k := arms.row.get(name)) is not None:
+                        costs[slot, k] = max(costs[slot, k] - tokens * per_token[k], 0.0)
         costs *= [1.0 if model.free else model.paid for model in arms.costs]
         costs *= PRICES[:n, None]
         if self.limited or arms.open is None:
