@@ -46,7 +46,7 @@ TTL_SECONDS, LEAST_CACHED, HIT = 300.0, 1024, 0.95
 FIRST_TOKENS = 12_000
 """Median tokens of a session's first prompt: instructions, tools, documents (the public Mooncake
 conversation trace has 12,000 on average)."""
-SCALES = (0.15, 0.25, 0.45, 0.8, 1.5)
+SCALES = (0.25, 0.4, 0.65, 1.0, 1.6)
 """Budgets, in multiples of what the third dearest model costs on average without a cache."""
 D = 6
 """Dimensions: session, turn, two of noise that tell nothing, the turn's number, the bias."""
@@ -167,7 +167,8 @@ def engine(budget: float, *, told: bool, seed: int) -> Engine:
 
 
 def played(turns: list[Turn], budget: float, *, kind: str, seed: int) -> Run:
-    """Play one policy: `sessions`, `without`, or `pinned` to what `without` chose first."""
+    """Play one policy: `sessions`, `without`, `pinned` to what `without` chose first, or `blind`,
+    which is not told of input tokens either."""
     world, told = World(turns, seed=seed), kind == "sessions"
     router, pinned = engine(budget, told=told, seed=seed), dict[str, str]()
     rewards, dollars = [], []
@@ -177,7 +178,7 @@ def played(turns: list[Turn], budget: float, *, kind: str, seed: int) -> Run:
             str(i),
             world.contexts[i],
             now=turn.at,
-            input_tokens=turn.input_tokens,
+            input_tokens=None if kind == "blind" else turn.input_tokens,
             allowed_models=allowed,
             session_id=turn.session if told else None,
         )
@@ -208,7 +209,7 @@ def ratios(turns: list[Turn], *, seed: int) -> Iterator[tuple[str, dict[str, flo
     play = partial(played, turns, seed=seed)
     runs = {
         kind: [play(scale * base, kind=kind) for scale in SCALES]
-        for kind in ("without", "sessions", "pinned")
+        for kind in ("without", "sessions", "pinned", "blind")
     }
     for kind, found in runs.items():
         middle = runs["without"][1:-1]
