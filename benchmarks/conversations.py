@@ -63,7 +63,7 @@ class Turn(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """Mean reward and mean dollars of one policy at one budget, and the budget."""
+    """Mean reward and dollars of one policy at one budget, the budget, and the share cached."""
 
     reward: float
     usd: float

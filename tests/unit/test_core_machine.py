@@ -85,7 +85,8 @@ class Books(RuleBasedStateMachine):
         caches: dict[str, CachePrice],
     ) -> None:
         self.offers, self.caches = offers, caches
-        self.now, self.session = 0.0, None
+        self.now = 0.0
+        self.session: str | None = None
         self.kind = kind
         portfolio = {**portfolio, **self.crowd}
         self.pulls = pulls
