@@ -1,4 +1,4 @@
-"""Who of many takes the event loop's thread next."""
+"""Decide which of many lanes takes the event loop's thread next."""
 
 from __future__ import annotations
 
