@@ -42,7 +42,7 @@ QUALITY = {
 }
 """Mean reward, and its slopes in what belongs to the session and to the turn. Invented."""
 TTL_SECONDS, LEAST_CACHED, HIT = 300.0, 1024, 0.95
-"""Of all caches: how long they last, from which length on, and how often a warm one is hit."""
+"""Caches: seconds that they last, tokens from which on, and how often a warm one is hit."""
 FIRST_TOKENS = 12_000
 """Median tokens of a session's first prompt: instructions, tools, documents (the public Mooncake
 conversation trace has 12,000 on average)."""
