@@ -16,6 +16,7 @@ from agents.parking import Parking
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
+from ground.messages import Message
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
@@ -94,10 +95,8 @@ class Shard:
         held = {(parked.topic, parked.offset): parked.value for parked in self.parking}
         self._index()  # from the table alone: engines are unpacked again when an event needs them
         for parked in self.parking:
-            if (
-                parked.value is None
-                and (value := held.get((parked.topic, parked.offset))) is not None
-            ):
+            value = held.get((parked.topic, parked.offset))
+            if parked.value is None and value is not None:
                 self.parking.add(replace(parked, value=value))
 
     def knows(self, router_id: str, request_id: str) -> bool:
@@ -218,6 +217,12 @@ class Shard:
         taken, self._new_contexts = self._new_contexts, []
         return taken
 
+    def weight(self, message: Message) -> int:
+        """Bound the bytes that an event may add to a record batch: itself, if it has to wait, and
+        the arm that it moves."""
+        engine = self.engine((message.key or b"").decode(errors="replace"))
+        return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
+
     def write(self) -> dict[str, Changes]:
         """Put everything that changed into the table; return the changes by router."""
         changed, self._changes = self._changes, {}
@@ -268,3 +273,9 @@ class Shard:
             self.engine(router_id)
         finally:
             self._outlines.pop(router_id, None)
+
+
+def arm_bytes(d: int) -> int:
+    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
+    vectors of 64-bit floats."""
+    return 12 * d * (d + 4)
