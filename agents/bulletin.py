@@ -1,4 +1,4 @@
-"""What is still to be published of the routers: λ_t on `pb.lambda`, and alerts."""
+"""The list of what is still to be published of the routers: λ_t on `pb.lambda`, and alerts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Place = tuple[int, str]
 
 @dataclass(slots=True)
 class Bulletin:
-    """What has changed since it was last published.
+    """Changes since the last publication.
 
     Attributes:
         routers: whose state on `pb.lambda` is older than the durable one.

@@ -1,4 +1,6 @@
-"""Where contexts wait for their rewards when the durable table does not keep them in memory."""
+"""The store in which contexts wait for their rewards when the durable table does not keep them in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Ref = tuple[str, str]
 
 
 DecidedAt = Callable[[Ref], float | None]
-"""When a request was decided, seconds since the epoch; None where it is not known any more."""
+"""Time at which a request was decided, seconds since the epoch; None where it is not known any
+more.
+"""
 
 
 Prompt = tuple[str, ProjectionRef | int]

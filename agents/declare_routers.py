@@ -22,7 +22,7 @@ from agents.refusals import (
 )
 from agents.route_requests import route_waiting
 from agents.service import Service
-from agents.shard import arm_bytes
+from agents.stored import arm_bytes
 from ground.messages import Record, headers_of
 from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError

@@ -28,7 +28,7 @@ ORPHANS: dict[type[Bill | Reward], type[Refusal]] = {
     Bill: OrphanCost,
     Reward: OrphanReward,
 }
-"""What an event is refused with whose request never comes."""
+"""Refusal of feedback whose request never arrived, by its kind."""
 
 
 class Feedback(Batch, Generic[E]):

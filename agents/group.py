@@ -1,4 +1,6 @@
-"""What is applied together: the events, the record batch that they make, and what it has to say."""
+"""A group that is applied together: the events, the record batch that they make, and what it has to
+say.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from ground.traces import Headers
 from router_state.config import Vector
 
 Passed = list[tuple[str, int]]
-"""When something went on to each step: (name, nanoseconds since the epoch)."""
+"""Moments at which something went on to each step: (name, nanoseconds since the epoch)."""
 
 
 @dataclass(slots=True)
 class Answers:
-    """What a group has to deliver once its changes are durable.
+    """Messages that a group has to deliver once its changes are durable.
 
     Attributes:
         routes: (router_id, value, the request's trace) for `pb.routes`.
@@ -113,7 +115,7 @@ class Batch:
 
 
 Agents = Mapping[str, Callable[[list[Record]], Batch]]
-"""How the events of each source topic are decoded, in the order in which they are applied."""
+"""Decoder of each source topic's events, in the order in which they are applied."""
 
 
 Declare = Callable[[list[Record]], Awaitable[None]]
@@ -122,7 +124,8 @@ Declare = Callable[[list[Record]], Awaitable[None]]
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """What is applied together, becomes durable as one record batch, and is answered then.
+    """Events that are applied together; the group becomes durable as one record batch, and is
+    answered then.
 
     Attributes:
         batches: its source events, a batch a topic.

@@ -1,5 +1,6 @@
-"""What time does: waits that are up, bills that never come, requests that are forgotten, λ_t that
-is published."""
+"""Do what is due by the clock: waits that are up, bills that never come, requests that are
+forgotten, λ_t that is published.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from schemas.event import encode
 log = logging.getLogger(__name__)
 
 ROUTERS_AT_ONCE = 100
-"""Of which λ_t is published between two looks at everything else; a router takes some 50 µs,
+"""Routers whose λ_t is published between two looks at everything else; a router takes some 50 µs,
 unpacked."""
 
 

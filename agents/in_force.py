@@ -1,4 +1,5 @@
-"""What is in force of a router, as a document: for as long as it lives, `pb.routers` ends with it.
+"""Keep what is in force of a router, as a document: for as long as it lives, `pb.routers` ends with
+it.
 
 The topic is compacted: of a router only its last record stays, and where that was refused, what is
 in force would be gone from the topic. So a worker keeps each document that it puts in force, and
@@ -23,8 +24,8 @@ from ground.messages import Message
 from schemas.headers import BASED_ON, REPEATED
 
 LEAST_BYTES = 500
-"""What a record of the changelog may take beside a document that was kept; of a short one, all of
-it."""
+"""Bytes that a record of the changelog may take beside a document that was kept; for a short
+document, all of its bytes."""
 
 
 def in_force(shard: Shard, router_id: str) -> InForce | None:

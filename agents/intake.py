@@ -36,8 +36,9 @@ class Taken(Generic[M, E]):
 
 @dataclass(slots=True)
 class Intake(Generic[M, E]):
-    """What one batch brought: events in order, strays to forward (message, router_id), and refusals
-    (message, error)."""
+    """The content of one batch: events in order, strays to forward (message, router_id), and
+    refusals (message, error).
+    """
 
     taken: list[Taken[M, E]]
     strays: list[tuple[M, str]]

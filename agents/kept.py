@@ -22,8 +22,7 @@ DAMAGE = (
     struct.error,
     zlib.error,
 )
-"""What reading a record may raise that is damaged, or was written by another version of this
-program."""
+"""Errors of reading a record that is damaged, or was written by another version of this program."""
 
 VERSION = 1
 """First byte of what `pack` returns; another one is read as if nothing had been kept."""

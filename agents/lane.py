@@ -163,8 +163,11 @@ class Lane:
 
     def pack(self, group: Group) -> None:
         """Make one record batch of what has changed."""
-        for router_id, changes in self.shard.write().items():
+        changed = self.shard.write()
+        for router_id, changes in changed.items():
             self._bulletin.changed((self.shard.number, router_id), changes.alerts)
+        if self.ports.limits.validate_state:
+            self.shard.validate(changed)
         group.contexts = self.shard.take_contexts()
         group.changes = self.shard.table.take()
 

@@ -10,7 +10,7 @@ TOMBSTONE_BYTES = 40
 
 
 class Leftovers:
-    """What is left of the requests of routers that were let go.
+    """The remaining records of routers that were let go.
 
     Tombstones of a router with 100,000 requests exceed a record batch. So a mark in the table
     stands for them, written in the batch that lets the router go: by it the next owner finds what a

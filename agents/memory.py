@@ -1,4 +1,4 @@
-"""What a worker may remember, in bytes: while there is room nothing is forgotten before its
+"""Bound what a worker remembers, in bytes: while there is room nothing is forgotten before its
 time."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ AIM_AT = 0.95
 
 
 class Memory:
-    """How full the durable table is, as of the last look.
+    """The share of its limit that the durable table takes, as of the last look.
 
     Args:
         limit: bytes that it may take; None: no limit.

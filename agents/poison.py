@@ -16,8 +16,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LIVES = 3
-"""Times that an event is tried alone: a defect that depends on more than the event has a chance to
-pass."""
+"""Number of tries that an event has alone: a defect that depends on more than the event has a
+chance to pass.
+"""
 
 
 class on_behalf_of:  # noqa: N801  # it reads as what it does

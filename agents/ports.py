@@ -1,5 +1,6 @@
-"""What the agents of a worker are given from outside: all of it is made before they start, and none
-of it changes."""
+"""Define what the agents of a worker are given from outside: all of it is made before they start,
+and none of it changes.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class States(Protocol):
 
 
 class Inbox(Protocol):
-    """What was fetched of one partition, see `streams.faust.sources.Inbox`; topics go by their
-    names without the prefix.
+    """Records that were fetched of one partition, see `streams.faust.sources.Inbox`; topics go by
+    their names without the prefix.
 
     Attributes:
         arrived: set when something has come, declarations apart.
@@ -57,7 +58,7 @@ class Inbox(Protocol):
 
 
 class SourceLog(Protocol):
-    """What lies on the source topics beside what has been handed to the agents."""
+    """The content of the source topics beside what has been handed to the agents."""
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]
@@ -84,7 +85,7 @@ class Count(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one worker; see the settings of the same names."""
+    """Bounds of one worker, and whether it checks states; see the settings of the same names."""
 
     batch_size: int = 512
     prompt_bytes: int = 2**20
@@ -98,6 +99,7 @@ class Limits:
     unknown_router_wait: float = 2.0
     context_ttl: float = 7 * 86_400.0
     changelog_batch_bytes: int = 16 * 2**20
+    validate_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""What agents refuse beside what the schemas and the core refuse; every reason is on the wire."""
+"""Define what agents refuse beside what the schemas and the core refuse; every reason is on the
+wire.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ class TooManyRouters(Refusal):
 
 
 class TooManyInFlight(Refusal):
-    """As many of the router's requests await their bill as may."""
+    """The router has as many unpaid requests as it may have."""
 
     reason = Reason.TOO_MANY_IN_FLIGHT
 

@@ -1,4 +1,4 @@
-"""Whose event was refused: what can be read of one that may be unreadable."""
+"""Find whose event was refused, as far as an unreadable one can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agents of one worker share: the routers of all its partitions, each with its lane."""
+"""Hold what the agents of one worker share: the routers of its partitions, each with its lane."""
 
 from __future__ import annotations
 
@@ -66,13 +66,14 @@ class Service:
 
     @property
     def batch_bytes(self) -> int:
-        """How many bytes of changes one batch aims at; the rest of a record batch is for what is
-        small and many."""
+        """Return the bytes of changes that one batch aims at; the rest of a record batch is for
+        what is small and many.
+        """
         return self.ports.limits.changelog_batch_bytes // 2
 
     @property
     def routers(self) -> int:
-        """How many routers this worker has."""
+        """Return the number of this worker's routers."""
         return sum(map(len, self.shards.values()))
 
     async def recovered(self, partitions: frozenset[int]) -> None:

@@ -4,7 +4,7 @@ once a batch."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from agents import keys, stored
@@ -13,6 +13,7 @@ from agents.kept import DAMAGE
 from agents.leftovers import Leftovers
 from agents.parked import Parked
 from agents.parking import Parking
+from agents.poison import on_behalf_of
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
@@ -21,8 +22,10 @@ from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
 from router_state.events import Event
-from router_state.state import record_bytes, snapshot
+from router_state.state import invariants, record_bytes, snapshot
 
+VALIDATED = 200
+"""Requests of a router that are looked at after each batch: some milliseconds."""
 WARM_AT_ONCE = 500
 """Requests of a router that are unpacked before others of the event loop have their turn: some
 milliseconds."""
@@ -194,7 +197,7 @@ class Shard:
 
     @property
     def leaves(self) -> bool:
-        """Whether records of routers that are gone are still to be deleted."""
+        """Tell whether records of routers that are gone are still to be deleted."""
         return bool(self._leftovers)
 
     def clear(self, limit: int) -> None:
@@ -221,7 +224,9 @@ class Shard:
         """Bound the bytes that an event may add to a record batch: itself, if it has to wait, and
         the arm that it moves."""
         engine = self.engine((message.key or b"").decode(errors="replace"))
-        return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
+        return len(message.value or b"") + (
+            0 if engine is None else stored.arm_bytes(engine.state.arms.d)
+        )
 
     def write(self) -> dict[str, Changes]:
         """Put everything that changed into the table; return the changes by router."""
@@ -242,6 +247,21 @@ class Shard:
                 self.table.put(at, packed)
         assert isinstance(engine.records, Requests)
         self._new_contexts += engine.records.write(changes.records)
+
+    def validate(self, router_ids: Iterable[str]) -> None:
+        """Check the invariants of routers; those of requests only where few are remembered.
+
+        Raises:
+            InternalError: one does not hold; the log names it.
+        """
+        for router_id in router_ids:
+            engine = self._engines[router_id]
+            with on_behalf_of(f"the state of router {router_id}"):
+                if len(engine.records) <= VALIDATED:
+                    invariants.check(engine.state, engine.records)
+                else:
+                    for fault in invariants.faults(engine.state):
+                        raise AssertionError(fault)
 
     def _requests_of(self, router_id: str) -> list[str]:
         start = keys.key(keys.REQUEST, router_id)
@@ -273,9 +293,3 @@ class Shard:
             self.engine(router_id)
         finally:
             self._outlines.pop(router_id, None)
-
-
-def arm_bytes(d: int) -> int:
-    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
-    vectors of 64-bit floats."""
-    return 12 * d * (d + 4)

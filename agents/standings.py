@@ -1,4 +1,4 @@
-"""How budgets of a period stand, as it is published on `pb.lambda`."""
+"""Write the standing of a period's budgets as `pb.lambda` publishes it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ REQUESTS_AT_ONCE = 100
 """Requests that are moved between two looks at the clock; with 64 models a record of them takes 5
 kB and some 50 µs."""
 SECONDS_AT_ONCE = 0.01
-"""Of the event loop that a portion takes before it is written and all others go on."""
+"""Seconds of the event loop that a portion takes before it is written and all others go on."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Which source events one partition's state contains: the last offset of each source topic."""
+"""Keep which source events one partition's state contains: the last offset of each source topic."""
 
 from __future__ import annotations
 

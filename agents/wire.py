@@ -1,4 +1,4 @@
-"""What the core has decided and knows, as it is published."""
+"""Write what the core has decided and learned as it is published."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Unbooked
 
 DIGITS = 6
-"""Of rewards and shares that are published for people to read."""
+"""Decimals of rewards and shares that are published for people to read."""
 FALLBACKS = 4
 """Most models that a decision names beside the chosen one."""
 TENTH = 1.2816

@@ -39,7 +39,7 @@ Breaks = Callable[[float, np.random.Generator], str]
 
 @dataclass(slots=True)
 class Played:
-    """What one run came to.
+    """The outcome of one run.
 
     Attributes:
         calls: (time, model, status) of every decision's first call.
@@ -163,7 +163,7 @@ def _call(
 
 
 class _Due:
-    """What is still to happen, by its time."""
+    """Events that are still to happen, by their time."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Callable[[], object]]] = []

@@ -98,7 +98,7 @@ def take(browser: Chrome, address: str, *, last: str) -> Image.Image:
         document.querySelectorAll('.chart .series').length"""
     patient.until(lambda _: browser.execute_script(drawn) >= 4)
     ends = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
-    bottom = SHARP * int(browser.execute_script(ends, last) + 16)
+    bottom = SHARP * int(browser.execute_script(ends, last) + 10)
     with Image.open(io.BytesIO(browser.get_screenshot_as_png())) as image:
         shown = image.convert("RGB").crop((0, 0, image.width, bottom))
     return shown.quantize(256, method=Image.Quantize.MAXCOVERAGE)

@@ -89,14 +89,15 @@ class Health:
 
     @property
     def sound(self) -> bool:
-        """Whether there is nothing to be remembered of it."""
+        """Tell whether there is nothing to be remembered of it."""
         fails = self.down_since is not None or self.streak or self.failed
         return self.heard and not fails and self.limited_at is None
 
     @property
     def all_failed(self) -> bool:
-        """Whether as many calls as take a model down have failed, one after the other: answers that
-        come in between are of calls from before."""
+        """Tell whether as many calls as take a model down have failed, one after the other: answers
+        that come in between are of calls from before.
+        """
         failed = self.failed
         return any(
             last - first == IN_A_ROW - 1

@@ -1,4 +1,5 @@
-"""What one event did to a router, as data: all that outside of the core is persisted and published.
+"""Define what one event did to a router, as data: all that outside of the core is persisted and
+published.
 
 The owners of a router's data report to its journal what they changed; an event's changes are taken
 from there.
@@ -37,7 +38,7 @@ class Alert:
 
 @dataclass(slots=True)
 class Journal:
-    """What the owners of a router's data have changed.
+    """Journal of what the owners of a router's data have changed.
 
     Attributes:
         pieces: names of the pieces that differ from what was last written.
@@ -67,7 +68,7 @@ class Journal:
 
 
 class Outcome(StrEnum):
-    """What an event did."""
+    """Outcome of an event."""
 
     APPLIED = "applied"
     REVISED = "revised"
@@ -77,7 +78,7 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Changes:
-    """What an event, or several in a row, did.
+    """The effect of an event, or of several in a row.
 
     Attributes:
         outcome: of the last event; `DUPLICATE` has changed nothing.

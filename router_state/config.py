@@ -56,7 +56,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class CostPrior:
-    """What is believed of a model's bills before the first one: sums over earlier bills, at the
+    """Beliefs about a model's bills before the first one: sums over earlier bills, at the
     list price that is declared.
 
     Attributes:
@@ -74,7 +74,7 @@ class CostPrior:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is believed of a model before its first reward.
+    """Beliefs about a model before its first reward.
 
     One of: offline statistics `A` (d, d) and `b` (d,); the name of a model of the portfolio whose
     coefficients are taken over (`like`); a guess of its mean reward (`expected_reward`). `n_eff` is
@@ -92,7 +92,9 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class ProjectionRef:
-    """What makes contexts of a router's prompts: a name that workers resolve, and a checksum."""
+    """Reference to what makes contexts of a router's prompts: a name that workers resolve, and a
+    checksum.
+    """
 
     ref: str
     sha256: str
@@ -119,7 +121,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """At most `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the
+    """A cap of `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the
     cheapest model."""
 
     usd: float
@@ -132,7 +134,7 @@ class Knobs:
     """Everything that tunes a router.
 
     Attributes:
-        alpha, lambda_c, ridge, v_max: of `paper` alone, see docs/algorithm.md.
+        alpha, lambda_c, ridge, v_max: of `paper` alone, see docs/explanation/algorithm.md.
         gamma: share of an observation that is left after a step of the clock.
         n_eff: observations that a prior counts for unless it says so.
         onboarding_pulls: calls of a joining model before its score decides.
@@ -176,15 +178,15 @@ def _require(name: str, value: float, fits: bool, what: str) -> None:
 
 
 PAPER = Knobs()
-"""As the reference library has them; parity is tested bit by bit."""
+"""Knobs as the reference library has them; parity is tested bit by bit."""
 LIVE = Knobs(gamma=1.0 - 1.0 / MEMORY, lambda_c=0.0, onboarding_pulls=0)
-"""What a service wants that is never reset: docs/algorithm.md says why, knob by knob."""
+"""Knobs for a service that is never reset: docs/explanation/algorithm.md says why, knob by knob."""
 UNUSED: Mapping[str, frozenset[str]] = MappingProxyType(
     {"paper": frozenset(), "live": frozenset({"alpha", "lambda_c", "ridge", "v_max"})}
 )
 """Knobs that a profile does not use, by profile: a declaration that names one is refused."""
 PROFILES: Mapping[str, Knobs] = MappingProxyType({"paper": PAPER, "live": LIVE})
-"""By the names that a declaration gives."""
+"""Profiles by the names that a declaration gives."""
 
 
 def n_eff_of(t_adapt: float, *, gamma: float) -> float:

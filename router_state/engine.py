@@ -103,7 +103,7 @@ class Engine:
 
     @property
     def policy(self) -> Policy:
-        """What decides and learns."""
+        """The policy that decides and learns."""
         return POLICIES[self.state.config.profile]
 
     def take_alerts(self) -> list[Alert]:
@@ -266,4 +266,4 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Aged: _aged,
     Crowded: _crowded,
 }
-"""What moves the state, by the kind of an event."""
+"""Functions that move the state, by the kind of an event."""

@@ -1,4 +1,4 @@
-"""What the core refuses, as facts with a stable `reason`."""
+"""Define what the core refuses, as facts with a stable `reason`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can happen to a router, as data: what the engine applies."""
+"""Define what can happen to a router, as data: what the engine applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of a request: its decision, its bill and its reward."""
+"""Define what is remembered of a request: its decision, its bill and its reward."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Candidates(Struct, frozen=True, gc=False):
 
 
 class Settlement(Struct, frozen=True, gc=False):
-    """What the call cost."""
+    """The bill of a call."""
 
     cost_usd: float
     revision: int
 
 
 class Label(Struct, frozen=True, gc=False):
-    """How good the answer was, and what of it the arm had forgotten when it was learned
+    """The reward of an answer, and what of it the arm had forgotten when it was learned
     (`forgotten`, see Arms)."""
 
     reward: float
@@ -61,7 +61,8 @@ class Label(Struct, frozen=True, gc=False):
 
 
 class Basis(Struct, frozen=True, gc=False):
-    """What the state contained when it decided: with the events themselves, enough to decide again.
+    """The last events that the state contained when it decided: with the events themselves, enough
+    to decide again.
 
     Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and
     the same two offsets when the declaration in force had come in force.

@@ -1,5 +1,5 @@
-"""What was applied to a router since its last decision, in its order: with it a history is replayed
-to the bit.
+"""Keep what was applied to a router since its last decision, in its order: with it a history is
+replayed to the bit.
 
 Bills, rewards and declarations come on topics of their own, and nothing but the worker knows how
 they met. A decision publishes what led to it, as a text of steps between blanks:
@@ -28,7 +28,7 @@ MOST_STEPS = 64
 """Steps between two decisions: as often as bills and rewards may take turns while nothing is
 asked."""
 MOST_LETTERS = 4_000
-"""Of all steps together: several hundred requests that were forgotten here and there."""
+"""Bytes of all steps together: several hundred requests that were forgotten here and there."""
 MOST_TOLD = 16
 """Decisions whose steps are kept: after a crash the last answers are given again. Those that had no
 steps, as nearly all of one batch, need no place."""

@@ -149,6 +149,9 @@ class Settings(BaseSettings):
     memory_bytes: int | None = Field(None, ge=2**20, examples=["4294967296"])
     parked_events: int = Field(10_000, ge=0, examples=["10000"])
 
+    # Check what a batch has changed before it becomes durable.
+    validate_state: bool = Field(False, examples=["true"])
+
     # Waits, seconds
     orphan_wait: float = Field(60.0, ge=0.0, examples=["60"])
     unknown_router_wait: float = Field(2.0, ge=0.0, examples=["2"])

@@ -96,7 +96,10 @@ class MemoryWorker:
                 partition_of=partial(partition_of, partitions=settings.partitions),
                 count=lambda what, amount=1: self.counted.update({what: amount}),
                 fatal=self._fatal,
-                limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+                limits=Limits(
+                    **{name: getattr(settings, name) for name in Limits.__slots__}
+                    | {"validate_state": True}
+                ),
             ),
             AGENTS,
             declare_routers,

@@ -24,6 +24,7 @@ COMMANDS = {
     "ingest": ("ingest", "Convert another system's topic to this service's bills and labels."),
     "models": ("models", "Add, reprice, remove and list the models of a router."),
     "budget": ("budget", "Set what a request may cost on average, and see how that goes."),
+    "pools": ("pools", "Share one budget among several routers."),
     "routers": ("routers", "Show, compare and declare whole routers, or let one go."),
     "request": ("request", "Ask which model shall answer a prompt, and why."),
     "cost": ("feedback", "Report what a request really cost."),
@@ -46,7 +47,7 @@ COMMANDS = {
     "completion": ("completion", "Print the script by which a shell completes these commands."),
 }
 """Module under `commands.cli` and help of each command, in the order of a first use."""
-STAYING = {"worker", "gateway", "dashboard", "broker", "ingest"}
+STAYING = {"worker", "gateway", "dashboard", "broker", "ingest", "keep"}
 """Commands that run until they are ended; their output is their log."""
 
 

@@ -1,4 +1,5 @@
-"""What a call will cost: a zero-inflated lognormal around its list price, learned from bills.
+"""Predict what a call will cost: a zero-inflated lognormal around its list price, learned from
+bills.
 
 The logarithm of a bill ÷ list price is a linear regression on the context. Input tokens that are
 known beforehand are priced apart.

@@ -1,4 +1,4 @@
-"""What is learned: a linear regression with forgetting per model, and one prior for all models.
+"""Learn: a linear regression with forgetting per model, and one prior for all models.
 
 Rewards and the logarithms of bills are learned by the same class, `regression.Regression`. The
 prior's means and ridges are estimated from all models' evidence (empirical Bayes: Lindley and Smith

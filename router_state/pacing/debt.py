@@ -5,10 +5,9 @@ flight. Bills scatter: what one of them takes the next ones give back. Only what
 scatter explains is paid back: with n requests of deviation s, chance alone moves the debt D by
 √n·s, so
 
-    p = D·D²/(D² + n·s²)/n,    target = B − p,    target = B − p·S/(p + S) where p > 0,
+    target = B − D·D²/(D² + n·s²)/n,
 
-S being what the cheapest models save of the budget: however large a debt is, a request never loses
-all that better models are worth.
+or what the cheapest models cost, if that is more.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from router_state.config import GUESSED, MEMORY
 
 HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
-makes no difference (docs/lab). One call, and one model's calls in flight, may cost as many
-budgets."""
+makes no difference (docs/lab). Calls in flight may cost as many budgets more than is expected."""
 SAVED = 25.0
 """Budgets that may be saved: spent within a thousand requests they are half of 5 %, the other half
 is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn). A bill that is
@@ -63,11 +61,8 @@ class Debt:
         # Both may be too small for a floating-point number.
         if square + chance <= 0.0:
             return budget_usd
-        paid = self.usd / HORIZON * square / (square + chance)
-        if paid > 0.0:
-            saved = max(budget_usd - cheapest_usd, 0.0)
-            paid *= saved / (paid + saved)
-        return budget_usd - paid
+        target = budget_usd - self.usd / HORIZON * square / (square + chance)
+        return max(target, min(budget_usd, cheapest_usd))
 
     def bound(self, budget_usd: float) -> None:
         """Give up what was saved beyond `SAVED` budgets: it would be overspent within a thousand

@@ -1,4 +1,4 @@
-"""What every pacer does, and a router without a budget."""
+"""Define what every pacer does, and a router without a budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ and a dollar."""
 
 
 class Terms(TypedDict, total=False):
-    """What made λ_t, by the names of `pb.lambda`."""
+    """Inputs of λ_t, by the names of `pb.lambda`."""
 
     cost_ema_usd: float
     debt_usd: float

@@ -1,4 +1,4 @@
-"""What was charged to each period of a budget, and what one period leaves to the next."""
+"""Keep what was charged to each period of a budget, and what one period leaves to the next."""
 
 from __future__ import annotations
 

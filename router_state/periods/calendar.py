@@ -1,4 +1,4 @@
-"""When a period begins and ends: hours, days, weeks and months in a time zone, or two dates."""
+"""Find when a period begins and ends: hours, days, weeks, months in a time zone, or two dates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Per = Literal["hour", "day", "week", "month"]
 HOUR = 3600.0
 """Seconds of an hour."""
 LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
-"""Times beyond this year are taken for it: a clock may say anything, a calendar can't."""
+"""Last year: later times are taken for it, as a clock may say anything, a calendar can't."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MONDAY = datetime(1970, 1, 5)
 """Weeks begin on it, and all else that begins at midnight may."""

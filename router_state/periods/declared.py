@@ -48,12 +48,12 @@ class PeriodBudget:
 
     @property
     def name(self) -> str:
-        """What it is called where several are shown."""
+        """Return its name where several are shown."""
         return self.per or "dates"
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What makes its periods: one of the same identity goes on with what was charged."""
+        """Return what makes its periods: one of the same identity goes on with what was charged."""
         return self.per, self.zone, self.starts, self.until
 
     def is_over(self, at: float) -> bool:
@@ -97,8 +97,8 @@ class ExpectedTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a router may spend by the calendar, what its answers must be worth, and what one call
-    may cost.
+    """Limits of what a router may spend by the calendar, of what its answers must be worth, and of
+    what one call may cost.
 
     Attributes:
         budgets: the tightest of them binds.
@@ -130,12 +130,12 @@ class Spending:
 
     @property
     def has_floor(self) -> bool:
-        """Whether answers must be worth something."""
+        """Tell whether answers must be worth something."""
         return self.min_reward is not None or self.min_of_best is not None
 
     @property
     def paces(self) -> bool:
-        """Whether it says anything of what a dollar is worth."""
+        """Tell whether it says anything of what a dollar is worth."""
         return bool(self.budgets) or self.has_floor
 
     def pack(self) -> Document:

@@ -1,4 +1,6 @@
-"""What a router may still spend by the calendar, and what a request may cost so that it lasts."""
+"""Compute what a router may still spend by the calendar, and what a request may cost so that it
+lasts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ MOST_USD = 1000.0
 
 
 class Standing(NamedTuple):
-    """How one budget stands before a request.
+    """The standing of one budget before a request.
 
     Attributes:
         left_usd: dollars that are left; below 0: so many too many were charged.

@@ -1,5 +1,6 @@
-"""How many requests are still to come: a level that follows the traffic, times the shares of the
-hours of the week that are left."""
+"""Forecast how many requests are still to come: a level that follows the traffic, times the shares
+of the hours of the week that are left.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ FIRST = 1e-3
 """Share of a period that the traffic counts as watched before the first request: however fast the
 first ones come, they are paced for at least so long."""
 GAP, SHORT = 10.0, 1.0
-"""What a pause counts for at most: the time of so many requests, or so many mean hours. An outage
+"""Most that a pause counts for: the time of so many requests, or so many mean hours. An outage
 says nothing of the level."""
 KEPT = 0.75
 """Share of an hour of the week that a week leaves of the ones before: four weeks count."""
@@ -47,7 +48,7 @@ Z90 = 1.645
 
 
 class Shape:
-    """What each hour of the week gets, compared with the mean hour.
+    """Traffic of each hour of the week, compared with the mean hour.
 
     Attributes:
         shares: (168,), Monday 0:00 first; their mean is 1.

@@ -1,1 +1,1 @@
-"""How a model is chosen: the two policies `paper` and `live`, and what both may choose from."""
+"""Choose a model: the two policies `paper` and `live`, and what both may choose from."""

@@ -9,6 +9,9 @@ from router_state.arms import Arms
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
 from router_state.pacing.debt import HORIZON
 
+CREDIT = 50.0
+"""Budgets that one call may be expected to cost where another may cost less: half of what a horizon
+pays back (drawn worlds: with 100 most overspend more, by a hundredth of a budget)."""
 TOLERATED = 0.25
 """Budgets for each call in flight that the bills may be beyond their expectations: the debt
 corrects that. In a burst thousands of calls of known models await their bills."""
@@ -47,8 +50,8 @@ def exclude(
 
 
 def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: float) -> Excluded:
-    """Rule out arms that may cost more than `HORIZON` budgets: by what one call is expected to
-    cost, or by what calls in flight may cost beyond their expectations, in nine of ten cases.
+    """Rule out arms that may cost too much: a call more than `CREDIT` budgets, or calls in flight
+    more than `HORIZON` budgets beyond their expectations, in nine of ten cases.
 
     The risks of models are independent, so their squares add up. An arm that risks too much is
     called all the same where all others surely cost more than it may: a request must be answered.
@@ -56,7 +59,7 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
     Args:
         costs: expected dollars of the request at each arm.
     """
-    credit, in_flight, total = HORIZON * budget_usd, 0, 0.0
+    credit, in_flight, total = CREDIT * budget_usd, 0, 0.0
     beyond: list[float] = []
     for model, cost in zip(arms.costs, costs, strict=True):
         beyond.append(model.beyond(cost))

@@ -1,4 +1,4 @@
-"""What an arm knows before its first reward."""
+"""Give an arm what it knows before its first reward."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def checked_cost(cost_usd: float) -> float:
 
 @dataclass(slots=True)
 class Forgotten:
-    """What the totals of a router still contain of requests that are not remembered any more."""
+    """Parts of a router's totals that come from requests that are not remembered any more."""
 
     requests: int = 0
     bills: int = 0

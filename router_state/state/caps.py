@@ -12,7 +12,7 @@ from router_state.errors import CapReached
 
 @dataclass(slots=True)
 class Bucket:
-    """What is left of one cap.
+    """The rest of one cap.
 
     Attributes:
         cap: the limit.

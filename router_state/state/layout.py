@@ -46,11 +46,11 @@ SIDES = tuple(
     for side in ("up", "down")
     for name in ("evidence", "count", "total", "since", "leverage")
 )
-"""Of a detector: both sides of its cumulative sum."""
+"""Numbers of a detector: both sides of its cumulative sum."""
 WATCHED = ("count", "sigma", "leverage", "spread")
-"""Of a detector: what is usual."""
+"""Numbers of a detector: what is usual."""
 HEAD = Numbers("pulls_left", "last_played", "costs.awaited", "retired_at")
-"""What every decision may change of a model: in the head."""
+"""Numbers of a model that every decision may change: in the head."""
 REWARDS = Numbers(
     "rewards.decay",
     "rewards.forgotten",
@@ -59,9 +59,9 @@ REWARDS = Numbers(
     *(f"detector.{name}" for name in SIDES),
     whole=("rewards.last_update", "detector.up.count", "detector.down.count"),
 )
-"""What a reward changes of a model, beside the arrays of its regression."""
+"""Numbers of a model that a reward changes, beside the arrays of its regression."""
 SUSPICION = Numbers("offset", "count", "evidence", "since", "after", whole=("count", "after"))
-"""What a suspicion consists of; behind `REWARDS` while there is one."""
+"""Numbers of a suspicion; behind `REWARDS` while there is one."""
 COSTS = Numbers(
     "costs.regression.decay",
     "costs.ratio",
@@ -73,7 +73,7 @@ COSTS = Numbers(
     *(f"costs.detector.{name}" for name in SIDES),
     whole=("costs.detector.up.count", "costs.detector.down.count"),
 )
-"""What a bill changes of a model, beside the arrays of its regression."""
+"""Numbers of a model that a bill changes, beside the arrays of its regression."""
 SHARED = Numbers(
     "ridge",
     "bias_ridge",

@@ -36,8 +36,9 @@ _HEAD = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a file holds: where it comes from, as its writer put it, the state without its requests,
-    and the file's layout."""
+    """The content of a file: where it comes from, as its writer put it, the state without its
+    requests, and the file's layout.
+    """
 
     about: dict[str, str]
     state: RouterState

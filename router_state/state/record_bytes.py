@@ -24,7 +24,7 @@ RECORD_SCALARS = (
     "decided_at",
     "offset",
 )
-"""Of a request's record, in its order, for good."""
+"""Fields of a request's record, in their order, for good."""
 
 _SCALARS_OF = attrgetter(*RECORD_SCALARS)
 """Reads all of them in one call: every event writes a record."""
@@ -59,7 +59,7 @@ def _optional(record: RequestRecord) -> list[Json]:
 
 
 class Outline(NamedTuple):
-    """What a router's books need of a request."""
+    """The part of a request that a router's books need."""
 
     request_id: str
     seq: int

@@ -1,5 +1,6 @@
-"""What time and bounds do to a router: commitments whose bill never came, requests that are not
-remembered any longer."""
+"""Do to a router what time and bounds ask for: commitments whose bill never came, requests that are
+not remembered any longer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
 
 LOOK_AT = 4
-"""How many old requests are looked at for each one that is to be forgotten early; never more than
+"""Old requests that are looked at for each one that is to be forgotten early; never more than
 the limit."""
 
 

@@ -1,1 +1,1 @@
-"""What replaces methods of Faust and aiokafka; nothing else stands here."""
+"""Replacements of methods of Faust and aiokafka, and nothing else."""

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 GZIP = 1
 """aiokafka's number of the codec."""
 MAX_BYTES = 2**31 - 1
-"""Of a batch of one record: it is sent as it is, the broker says whether it may."""
+"""Size limit for a batch of one record: it is sent as it is, the broker says whether it may."""
 
 
 class BatchTooLarge(Exception):

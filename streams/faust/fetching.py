@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 Fetched = dict[TP, list[Record]]
 log = logging.getLogger(__name__)
 
-#: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed
+#: Seconds that a broker holds a fetch that finds nothing; partitions that are resumed
 #: meanwhile wait for its end. Faust has 1.5 s and no setting.
 FETCH_HELD_FOR = 0.2
 #: The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
 #: fetch waits for the one before the seek.
 FETCH_HELD_IN_RECOVERY = 0.02
-#: How long a fetch may wait for records, seconds: a seek waits for its end, and so does a partition
+#: Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition
 #: that was not asked for.
 FETCH_WITHIN = 0.2
 #: Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes

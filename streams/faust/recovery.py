@@ -1,8 +1,8 @@
 """Close the holes through which Faust 0.15.3 loses events after a table recovery.
 
-Stock Faust resumes its source partitions before it seeks them to the committed offsets, so that
-events fetched from the old position are dropped behind the seek; and it hands the fetcher a live
-set which the end of recovery empties, which aiokafka takes for "all partitions". Both leave silent
+Stock Faust resumes its source partitions before it seeks them to the committed offsets: events
+fetched from the old position are dropped behind the seek. It also hands the fetcher a live set,
+which the end of recovery empties and aiokafka then takes for "all partitions". Both leave silent
 holes of delivered, but never seen, offsets.
 """
 
@@ -18,7 +18,7 @@ from faust.types import TP
 from ground.messages import Record
 
 MOST_LOOKS = 5
-"""At the ends of the changelogs, before a recovery that is overtaken each time is given up."""
+"""Looks at the ends of the changelogs before a recovery that is overtaken each time is given up."""
 
 
 class Recovery(FaustRecovery):  # type: ignore[misc]

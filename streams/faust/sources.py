@@ -17,12 +17,12 @@ from faust.types import TP
 
 from ground.messages import Record
 
-#: What of its bytes a partition that was full must have free before it is fetched again.
+#: Share of its bytes that a full partition must have free before it is fetched again.
 DRAINED = 0.5
 
 
 class Inbox:
-    """What was fetched of one partition of the source topics, by topic: what waits, and how far the
+    """Records that were fetched of one partition, by source topic: what waits, and how far the
     lane has taken and finished it. Topics go by their names without the prefix.
 
     Attributes:
@@ -109,8 +109,8 @@ class Inbox:
 
     @property
     def oldest(self) -> float | None:
-        """Since when the lane has been at work without finishing anything, on the monotonic clock;
-        None where nothing is unfinished.
+        """Return since when the lane has been at work without finishing anything, on the monotonic
+        clock; None where nothing is unfinished.
         """
         if not self.idle.is_set():
             return self._taken_at
@@ -173,11 +173,11 @@ class Sources:
 
     @property
     def unfinished(self) -> int:
-        """How many records wait."""
+        """Return the number of records that wait."""
         return sum(map(len, self._inboxes.values()))
 
     def oldest(self) -> float | None:
-        """Since when a lane has finished nothing of what is there; None where nothing is
+        """Return since when a lane has finished nothing of what is there; None where nothing is
         unfinished.
         """
         return min(

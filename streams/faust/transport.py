@@ -25,10 +25,10 @@ from streams.log.consumer import UnreadableBatch
 if TYPE_CHECKING:
     from mode.types import ServiceT
 
-#: How long the fetcher sleeps while every partition is paused, seconds: Faust has one, which each
+#: Seconds that the fetcher sleeps while every partition is paused: Faust has one, which each
 #: restart would wait for.
 PAUSED_FOR = 0.02
-#: How often a stop commits at most: Faust takes a commit that was under way for the one that is
+#: Most commits of a stop: Faust takes a commit that was under way for the one that is
 #: asked for.
 COMMITS = 3
 
@@ -61,7 +61,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     @property
     def stalled_for(self) -> float:
-        """For how long the oldest unfinished record has been here, seconds."""
+        """Return the seconds for which the oldest unfinished record has been here."""
         oldest = self.app.sources.oldest()
         return 0.0 if oldest is None else time.monotonic() - oldest
 

@@ -1,4 +1,4 @@
-"""How Faust is set up in a worker, and why otherwise than by default."""
+"""Set Faust up for a worker, and say why otherwise than by default."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Lease:
 
     @property
     def is_member(self) -> bool:
-        """Whether the group knows this worker, as far as it has said."""
+        """Tell whether the group knows this worker, as far as it has said."""
         return self._member
 
     @property

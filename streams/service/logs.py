@@ -13,8 +13,8 @@ from typing import Literal
 
 Form = Literal["text", "json"]
 
-#: What the libraries under a worker call a warning or an error, and happens at every first start,
-#: restart and rebalance.
+#: Messages that the libraries under a worker call a warning or an error, and that come at every
+#: first start, restart and rebalance.
 ORDINARY = re.compile(
     r"because it is rebalancing"
     r"|generation id is not +current"

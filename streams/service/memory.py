@@ -1,4 +1,4 @@
-"""How much memory a worker may take: half of its container's, or of its machine's."""
+"""Find how much memory a worker may take: half of its container's, or of its machine's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Where Linux keeps a container's limit: cgroup v2, then v1."""
+"""Files in which Linux keeps a container's limit: cgroup v2, then v1."""
 PART = 0.5
 """The other half is for everything beside the table: the routers' models, batches under way, the
 encoder.

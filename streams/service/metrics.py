@@ -25,7 +25,8 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Upper bounds of a histogram's buckets, seconds: Prometheus's Go client has them, but two."""
 #: The last one is the longest session that can be set; a gap of a session is a false alarm.
 GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 15.0, 30.0)
-#: From a record's time to its end; waits of seconds to a minute are a restart's or a backlog's.
+#: Buckets of the seconds from a record's time to its end; waits of seconds to a minute are a
+#: restart's or a backlog's.
 WAITS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),

@@ -59,7 +59,7 @@ PERIODS = {
 
 @dataclass(slots=True)
 class Router:
-    """What was last said of one router, and the rewards that its decisions were expected to earn
+    """The last words about one router, and the rewards that its decisions were expected to earn
     since this worker has it.
     """
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AGENTS = {agent.name: agent for agent in (RouteRequests, PaceSpend, LearnFromRewards)}
-"""What is done with source events, in the order in which those of a group are applied: bills and
+"""Agents of the source topics, in the order in which those of a group are applied: bills and
 rewards find the decisions of their group."""
 STAGES = {
     "routers": "declare_routers",
@@ -43,7 +43,7 @@ STAGES = {
     "costs": "pace_spend",
     "rewards": "learn_from_rewards",
 }
-"""What a dead letter says of who refused it, by source topic."""
+"""Name of who refused an event, in its dead letter, by source topic."""
 TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
 """Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
 PUBLISH_EVERY = 0.2
@@ -108,7 +108,7 @@ def build_ports(app: App) -> Ports:
         topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,
         inbox=app.sources.inbox,
-        finished=app.finished,
+        finished=app.metrics.group if app.spans is None else app.finished,
         outbox=app.outbox,
         dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),

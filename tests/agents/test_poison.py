@@ -47,9 +47,9 @@ def defect(
     return failed
 
 
-async def started() -> tuple[MemoryWorker, Log]:
+async def started(settings: Settings = SETTINGS) -> tuple[MemoryWorker, Log]:
     """Return a worker with one router that has decided a request."""
-    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    worker, log = MemoryWorker(settings, [0]), Log()
     await worker.start()
     await worker.take("routers", [log.event("routers", router(HOME))])
     await worker.take(
@@ -209,3 +209,25 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
     await world.pass_time(100.0)
     findings = audit(world.topics(), SETTINGS)
     assert findings.clean, findings.as_json()
+
+
+async def test_an_event_that_breaks_an_invariant_is_refused_where_states_are_checked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    true = deciding.decide
+
+    def miscounting(state: Any, policy: Any, request: Any, **rest: Any) -> Any:
+        record = true(state, policy, request, **rest)
+        if request.request_id == "b":
+            state.settled += 1
+        return record
+
+    monkeypatch.setattr(deciding, "decide", miscounting)
+    worker, log = await started(SETTINGS.model_copy(update={"validate_state": True}))
+    names = [{"request_id": name, "context": CONTEXT} for name in "abc"]
+    await worker.take("requests", [log.event("requests", name) for name in names])
+    assert [route["request_id"] for route in routes(worker)] == ["first", "a", "c"]
+    assert reasons(worker) == ["internal_error"]
+    assert "settled is not the number of bills" in caplog.text
+    assert f"failed on the state of router {HOME}" in caplog.text
+    assert check(worker).settled == 0

@@ -12,6 +12,7 @@ import pytest
 from paretobandit_client import Refused, Router, SyncRouter
 from paretobandit_client.checks import checked, utc
 from paretobandit_client.events import Ask, Cost, Reward, encode
+from paretobandit_streams import FOLDERS
 from schemas import EVENTS, decode
 
 
@@ -121,16 +122,7 @@ def test_neither_numpy_nor_faust_nor_the_service_comes_along() -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
     assert {"aiokafka", "msgspec"} <= set(loaded)
-    assert not {
-        "numpy",
-        "faust",
-        "mode",
-        "pydantic",
-        "schemas",
-        "streams",
-        "agents",
-        "router_state",
-    } & set(loaded)
+    assert not {"numpy", "faust", "mode", "pydantic", *FOLDERS} & set(loaded)
 
 
 def test_a_sync_router_that_is_not_open_says_so() -> None:

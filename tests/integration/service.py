@@ -102,6 +102,7 @@ class Worker:
             "PB_PARTITIONS": str(settings.partitions),
             "PB_WEB_PORT": "0",
             "PB_ENCODER_BACKEND": "none",
+            "PB_VALIDATE_STATE": "true",
         }
         self.log = log
         self.started = time.monotonic()

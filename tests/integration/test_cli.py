@@ -356,3 +356,48 @@ def test_the_client_of_the_readme_works(worker: Settings, tmp_path: Path) -> Non
     deadline = time.monotonic() + 60
     while done_json(worker, "budget", "show")["rewards_applied"] == 0:
         assert time.monotonic() < deadline
+
+
+def test_budgets_of_a_period_are_set_shown_and_taken_away(worker: Settings) -> None:
+    add_two(worker, "periods")
+    zone = ("--timezone", "Europe/Berlin")
+    state = done_json(worker, "budget", "set", "20", "--per", "month", *zone, router="periods")
+    done(worker, "budget", "set", "2", "--per", "day", "--carry", "all", router="periods")
+    declared = json.loads(done(worker, "routers", "show", "periods", "--json"))
+    assert declared["budget"] == [
+        {"usd": 20.0, "per": "month", "timezone": "Europe/Berlin"},
+        {"usd": 2.0, "per": "day", "timezone": "Europe/Berlin", "carry": "all"},
+    ]
+    asked = ("request", "--context", "-", "--id", "one")
+    done_json(worker, *asked, stdin=CONTEXT, router="periods")
+    done(worker, "cost", "one", "0.5", router="periods")
+    shown = done(worker, "budget", "show", router="periods")
+    assert "$20 per month: $19.5 left" in shown
+    assert "$2 per day: $1.5 left" in shown
+    assert "Now: $2 per day: $1.5 left" in done(worker, "explain", "one", router="periods")
+    done(worker, "budget", "set", "none", "--per", "day", router="periods")
+    left = done_json(worker, "budget", "show", router="periods")["budgets"]
+    assert [(one["period"], one["charged_usd"]) for one in left] == [("month", 0.5)]
+    assert [one["usd"] for one in state["budgets"]] == [20.0]
+    refused = run(worker, "budget", "set", "20000", router="periods")
+    assert refused.exit_code == 2
+    assert "--per month" in refused.output
+
+
+def test_a_pool_s_leases_are_granted_and_add_up(worker: Settings, tmp_path: Path) -> None:
+    for name in ("pool-a", "pool-b", "pool-c"):
+        add_two(worker, name)
+    path = tmp_path / "pools.yaml"
+    path.write_text(
+        "pools:\n"
+        "  all: {usd: 30, per: month, members: {pool-a: {min: 0.5}, rest: {}}}\n"
+        "  rest: {members: {pool-b: {}, pool-c: {}}}\n"
+    )
+    told = done(worker, "pools", "keep", str(path), "--rounds", "1")
+    assert "all: pool-a $0 → $15" in told
+    shown = done_json(worker, "pools", "show", str(path))["all"]
+    assert shown["leases"] == {"pool-a": 15.0, "pool-b": 7.5, "pool-c": 7.5}
+    assert (shown["granted_usd"], shown["free_usd"]) == (30.0, 0.0)
+    # What is worth no change is none.
+    assert done(worker, "pools", "keep", str(path), "--rounds", "1") == ""
+    assert "$0 are not granted" in done(worker, "pools", "show", str(path))

@@ -48,6 +48,7 @@ NOT_RUN = {
     r"pbstream encoder distill": "needs the weights: tests/reference/test_weights.py",
     r".*python -m (benchmarks|paper)\b": "minutes to hours",
     r"location /routers/": "nginx's configuration",
+    r"95\.6% of |.*[┤└]| +\$2\.858e-05": "the picture that watch draws",
     r"partitioner=": "librdkafka's configuration",
 }
 """Lines that are not run here, and why."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from schemas import RouterDeclared
 from tests.integration.service import (
     ANSWERS,
     ROOT,
@@ -40,11 +41,16 @@ LEARNED = {
 PROMPT = "What is {} plus {}?"
 
 
-def example(topic: str) -> dict[str, Any]:
-    """Return a topic's example."""
+def examples(topic: str) -> list[dict[str, Any]]:
+    """Return a topic's examples: the one that is sent, then others."""
     section = WIRE.partition(f"\n## `pb.{topic}`")[2].partition("\n## ")[0]
-    (text,) = re.findall(r"^```json\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
-    return dict(json.loads(text))
+    found = re.findall(r"^```json\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    return [json.loads(text) for text in found]
+
+
+def example(topic: str) -> dict[str, Any]:
+    """Return the example of a topic that is sent."""
+    return examples(topic)[0]
 
 
 ROUTER = str(example("routers")["router_id"])
@@ -158,6 +164,13 @@ async def said(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         source = "__connect.errors.topic"
         headers[source] = headers[source].replace(service.settings.prefix, "pb.")
         return {**shown, "dlq": (headers, json.loads(letter.value))}
+
+
+async def test_the_other_declarations_of_the_page_are_valid() -> None:
+    others = examples("routers")[1:]
+    assert others
+    for one in others:
+        RouterDeclared.model_validate_json(json.dumps(one))
 
 
 @pytest.mark.parametrize("topic", [topic for topic in ANSWERS if topic != "dlq"])

@@ -95,6 +95,28 @@ def state(**changed: Any) -> LambdaUpdated:
     return LambdaUpdated(**{**fields, **changed})
 
 
+def standing(**changed: Any) -> PeriodStanding:
+    """Return how the budget of a month stands."""
+    fields: dict[str, Any] = {
+        "period": "month",
+        "begins": NOON,
+        "ends": NOON + timedelta(days=9),
+        "usd": 24.0,
+        "charged_usd": 18.0,
+        "left_usd": 6.0,
+        "reserved_usd": 0.02,
+        "requests_left": 2990.0,
+        "requests_low": 2500.0,
+        "requests_high": 3500.0,
+        "per_request_usd": 0.002,
+        "forecast_usd": 23.98,
+        "forecast_low_usd": 23.0,
+        "forecast_high_usd": 25.0,
+        "binds": True,
+    }
+    return PeriodStanding(**{**fields, **changed})
+
+
 def drift() -> AlertRaised:
     return AlertRaised(
         router_id="default",
@@ -408,28 +430,11 @@ def test_every_kind_of_alert_has_a_sentence() -> None:
 
 
 def test_budgets_of_a_period_are_said_in_words() -> None:
-    standing = PeriodStanding(
-        period="month",
-        begins=NOON,
-        ends=NOON + timedelta(days=9),
-        usd=24.0,
-        charged_usd=18.0,
-        left_usd=6.0,
-        reserved_usd=0.02,
-        requests_left=2990.0,
-        requests_low=2500.0,
-        requests_high=3500.0,
-        per_request_usd=0.002,
-        forecast_usd=23.98,
-        forecast_low_usd=23.0,
-        forecast_high_usd=25.0,
-        binds=True,
-    )
     floor = FloorStanding(
         expected_reward=0.93, best_reward=0.94, needed_usd_per_request=0.0015, binds=False
     )
     board = Board("default")
-    board.observe(state(budgets=(standing,), floor=floor), at=0.0)
+    board.observe(state(budgets=(standing(),), floor=floor), at=0.0)
     assert board.spend_per_budget is None
     lines = standing_lines(board.state or state())
     assert "$6 left until 2026-11-30 12:00 UTC for some 2,990 requests" in lines[0]
@@ -437,7 +442,7 @@ def test_budgets_of_a_period_are_said_in_words() -> None:
     assert "the floor takes $0.0015 a request" in lines[1]
     assert "left of the month $6" in screen.line(board, now=0.0)
     top = Top()
-    top.observe(b"default", encode(state(budgets=(standing,))), at=0.0)
+    top.observe(b"default", encode(state(budgets=(standing(),))), at=0.0)
     assert top.rows(sort="ratio", now=0.0)[0]["spend_per_budget"] == pytest.approx(0.999, abs=1e-3)
 
 

@@ -50,8 +50,8 @@ def test_what_is_far_more_than_chance_is_paid_back_within_the_horizon(
 ) -> None:
     assume(usd > 10.0 * math.sqrt(HORIZON) * scatter)
     paid = 1.0 - debt(usd, scatter, 1.0).target(1.0, 0.0)
-    # What it takes of a request leaves some of what the cheapest models save, here one budget.
-    assert paid == pytest.approx(usd / (HORIZON + usd), rel=0.01)
+    # No request pays back more than the cheapest models save, here one budget.
+    assert paid == pytest.approx(min(usd / HORIZON, 1.0), rel=0.01)
 
 
 @given(owed, owed, scatters)
@@ -62,12 +62,12 @@ def test_who_owes_more_may_spend_less(one: float, other: float, scatter: float) 
 
 
 @given(owed, scatters, st.floats(0.0, 1.0))
-def test_the_target_is_never_below_the_cheapest_and_leaves_some_of_what_they_save(
+def test_the_target_is_never_below_the_cheapest_and_there_where_much_is_owed(
     usd: float, scatter: float, low: float
 ) -> None:
     target = debt(usd, scatter, 1.0).target(1.0, low)
     assert target >= low
-    assert low == 1.0 or debt(1e4, scatter, 1.0).target(1.0, low) > low
+    assert debt(1e6, scatter, 1.0).target(1.0, low) == pytest.approx(low)
 
 
 @given(owed, scatters, st.floats(1.0, 10.0))

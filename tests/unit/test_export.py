@@ -214,7 +214,17 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
 
 REPORTS = {"_journal", "journal", "_correction", "_u"}  # whom an object reports to, where it works
 KEPT_APART = {
-    RouterState: {"config", "arms", "rng", "journal", "pacer", "buckets", "since", "ledger"},
+    RouterState: {
+        "config",
+        "arms",
+        "rng",
+        "journal",
+        "pacer",
+        "buckets",
+        "since",
+        "ledger",
+        "availability",
+    },
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "block", "inverse", "theta", "tails", "pending"},

@@ -12,7 +12,7 @@ from router_state.change import bills
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.pacing.debt import HORIZON
-from router_state.policies.eligibility import TOLERATED, within_risk
+from router_state.policies.eligibility import CREDIT, TOLERATED, within_risk
 
 X = np.array([0.0, 1.0])
 BUDGET = 1e-3
@@ -67,7 +67,7 @@ def test_without_a_bill_the_risk_in_flight_stays_bounded_and_somebody_is_left(
         in_flight = sum(model.awaited for model in arms.costs)
         assert math.hypot(*risks, 0.0) <= max(HORIZON, TOLERATED * in_flight) * BUDGET
     for model, cost in zip(arms.costs, costs, strict=True):
-        assert cost <= HORIZON * BUDGET or model.awaited == 0
+        assert cost <= CREDIT * BUDGET or model.awaited == 0
 
 
 def test_one_model_is_called_however_much_it_risks() -> None:
@@ -90,8 +90,8 @@ def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() ->
     assert left(arms) == [0, 1]
 
 
-def test_a_model_that_costs_more_than_a_hundred_budgets_is_out_of_reach() -> None:
-    arms = portfolio(0.5, 160.0)
+def test_a_model_that_costs_more_than_fifty_budgets_is_out_of_reach() -> None:
+    arms = portfolio(0.5, 80.0)
     found = within_risk(arms, [None, None], expected(arms), BUDGET)
     assert found == [None, "out_of_reach"]
     assert within_risk(arms, ["capped", None], expected(arms), BUDGET) == ["capped", None]

@@ -136,10 +136,13 @@ class Fleet:
     def row(self, router: RouterView, *, now: float) -> Row:
         """Return a router's row; it is made anew when the router has changed, or its rate has."""
         version, row = self._rows.get(router.router_id, (-1, {}))
-        # A rate falls by itself, without any event: a row that shows one is out of date at once.
-        if version != router.version or row["rate"]:
+        if version != router.version:
             row = _row(router, now)
             self._rows[router.router_id] = router.version, row
+        # A rate falls by itself, without any event: a row that shows one may be out of date.
+        elif row["rate"] and (rate := round(router.rate(now), 2)) != row["rate"]:
+            row = {**row, "rate": rate}
+            self._rows[router.router_id] = version, row
         return row
 
     def total(self, allows: Callable[[str], bool], *, now: float) -> Document:

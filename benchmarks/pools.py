@@ -1,0 +1,241 @@
+"""Eight routers on three workers share one budget, and one worker is away in the middle.
+
+What is spent, and how much of what one price of a dollar for all traffic gains do leases gain?
+
+uv run python -m benchmarks.pools [--quick]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+import numpy as np
+
+from agents.wire import lambda_value
+from benchmarks.arena import Array, Rows
+from benchmarks.protocol import declaration, prompts
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
+from doors.pools.file import Pools
+from doors.pools.leases import Holding, changed, leases_of
+from router_state.config import RouterConfig, knobs_for
+from router_state.engine import Engine
+from router_state.periods.declared import PeriodBudget, Spending
+from schemas import LambdaUpdated, decode
+from studies.warm_start.lines import held_out, within_budget
+
+ROUTERS, WORKERS = 8, 3
+DAY = 86_400.0
+BEGIN = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+EVERY = 900.0
+"""Seconds between two rounds of the keeper."""
+LATE = 30
+"""Requests after whose decision a bill and a reward come."""
+KILLED = (10.0 * 3600.0, 12.0 * 3600.0)
+"""Seconds of the day between which the first worker is away; its requests come afterwards."""
+How = Literal["even", "pool", "one price"]
+"""An even split; leases that move; and leases as one price of a dollar for all prompts would have
+spent them, known from the first request on."""
+LEVEL = 4.0e-4
+"""Dollars of the pool per request: it binds."""
+
+
+@dataclass(slots=True, eq=False)
+class Side:
+    """A router's engine and what it did."""
+
+    name: str
+    rows: Rows
+    times: Array
+    weight: float
+    engine: Engine
+    at: int = 0
+    spent: float = 0.0
+    reward: float = 0.0
+    lease: float = 0.0
+    said: LambdaUpdated | None = None
+    due: list[tuple[str, float, float]] = field(default_factory=list)
+
+
+def play(seed: int, *, requests: int, how: How) -> tuple[float, float, float]:
+    """Return spend ÷ pool, mean reward, and the sum of leases ÷ pool at its highest."""
+    sides, pool = _sides(seed, requests), LEVEL * requests * ROUTERS
+    pools = Pools.model_validate(
+        {
+            "pools": {
+                "all": {"usd": pool, "per": "day", "members": {"left": {}, "right": {}}},
+                "left": {"members": {side.name: {} for side in sides[::2]}},
+                "right": {"members": {side.name: {} for side in sides[1::2]}},
+            }
+        }
+    )
+    known = Lines(sides).leases(pool) if how == "one price" else [pool / ROUTERS] * ROUTERS
+    for side, lease in zip(sides, known, strict=True):
+        _lease(side, lease, now=BEGIN - 1.0)
+    most = 0.0
+    for now in np.arange(BEGIN, BEGIN + DAY, EVERY).tolist():
+        if how == "pool":
+            _keep(pools, sides, now)
+        most = max(most, sum(side.lease for side in sides) / pool)
+        for k, side in enumerate(sides):
+            if not _is_away(k, now):
+                _serve(side, now, until=now + EVERY)
+    for side in sides:
+        _feed(side, 0)
+    n = sum(len(side.times) for side in sides)
+    spent, reward = sum(side.spent for side in sides), sum(side.reward for side in sides)
+    return spent / pool, reward / n, most
+
+
+def _is_away(k: int, now: float) -> bool:
+    return k % WORKERS == 0 and KILLED[0] <= now - BEGIN < KILLED[1]
+
+
+def _sides(seed: int, requests: int) -> list[Side]:
+    """Return routers whose answers are worth differently much: of some a good model's answer is
+    hardly better than a cheap one's."""
+    rng, val, test = np.random.default_rng([361, seed]), prompts("val"), prompts("test")
+    sides = []
+    for k in range(ROUTERS):
+        # The traffic differs, as does what dear models bring.
+        n = int(requests * (0.4, 0.7, 1.0, 1.9)[k % 4])
+        weight = (0.15, 1.0)[k // 4]
+        config = replace(
+            declaration(val, LEVEL),
+            knobs=knobs_for("live", {"seed": seed * ROUTERS + k, "commitment_ttl_seconds": 1e9}),
+        )
+        engine = Engine.start(config)
+        side = Side(
+            f"router-{k}",
+            rng.integers(len(test), size=n),
+            BEGIN + np.sort(rng.random(n)) * DAY,
+            weight,
+            engine,
+        )
+        for i, row in enumerate(rng.permutation(len(val))[:400].tolist()):
+            record = engine.decide(f"w{i}", val.contexts[row], now=BEGIN - 1000.0 + i)
+            j = val.models.index(record.model)
+            engine.settle(f"w{i}", cost_usd=float(val.costs[row, j]))
+            engine.learn(f"w{i}", reward=_worth(val.rewards[row], j, weight))
+        sides.append(side)
+    return sides
+
+
+def _worth(rewards: Array, j: int, weight: float) -> float:
+    """Return a reward: its distance from the cheapest model's, weighted."""
+    return float(rewards[0] + weight * (rewards[j] - rewards[0]))
+
+
+def _config(side: Side, usd: float) -> RouterConfig:
+    spending = Spending((PeriodBudget(usd, "day"),))
+    config = side.engine.state.config
+    return replace(config, budget_usd_per_request=None, spending=spending)
+
+
+def _lease(side: Side, usd: float, *, now: float) -> None:
+    side.engine.configure(_config(side, usd), now=now)
+    side.lease = usd
+
+
+def _keep(pools: Pools, sides: list[Side], now: float) -> None:
+    """Move leases as the keeper does: what is given back first; who is away takes up nothing."""
+    for k, side in enumerate(sides):
+        if not _is_away(k, now):
+            side.said = _said(side, now)
+    holdings = {side.name: Holding(side.lease, side.said) for side in sides}
+    before = {side.name: side.lease for side in sides}
+    pool = pools.pools["all"].usd or 0.0
+    for name, usd in changed(before, leases_of(pools, "all", holdings, now=now)):
+        k = next(k for k, side in enumerate(sides) if side.name == name)
+        free = pool - sum(side.lease for side in sides if side.name != name)
+        if not _is_away(k, now):
+            _lease(sides[k], min(usd, max(free, 0.0)), now=now)
+
+
+def _said(side: Side, now: float) -> LambdaUpdated:
+    """Return what a router says on `pb.lambda`."""
+    applied = dict.fromkeys(("requests", "costs", "rewards"), 0)
+    at = datetime.fromtimestamp(now, UTC)
+    value = lambda_value(
+        side.name, side.engine.state, observed_at=at, applied=applied, unbooked=None
+    )
+    return decode(LambdaUpdated, value)
+
+
+def _serve(side: Side, now: float, *, until: float) -> None:
+    """Answer what has come until then; what came while the worker was away comes now."""
+    test = prompts("test")
+    while side.at < len(side.times) and side.times[side.at] < until:
+        i = side.at
+        row = int(side.rows[i])
+        at = max(float(side.times[i]), now)
+        record = side.engine.decide(str(i), test.contexts[row], now=at)
+        j = test.models.index(record.model)
+        reward = _worth(test.rewards[row], j, side.weight)
+        side.spent += float(test.costs[row, j])
+        side.reward += reward
+        side.due.append((str(i), float(test.costs[row, j]), reward))
+        side.at += 1
+        _feed(side, LATE)
+
+
+def _feed(side: Side, waiting: int) -> None:
+    while len(side.due) > waiting:
+        request_id, cost_usd, reward = side.due.pop(0)
+        side.engine.settle(request_id, cost_usd=cost_usd)
+        side.engine.learn(request_id, reward=reward)
+
+
+class Lines:
+    """Cross-fitted linear rewards and costs of every router, and what they would have done."""
+
+    def __init__(self, sides: list[Side]) -> None:
+        test = prompts("test")
+        self.parts: list[tuple[Array, Array, Array]] = []
+        for side in sides:
+            contexts, costs, truth = (
+                of[side.rows] for of in (test.contexts, test.costs, test.rewards)
+            )
+            worth = truth[:, :1] + side.weight * (truth - truth[:, :1])
+            scale = np.maximum(costs.mean(0), 1e-12)
+            expected = np.maximum(held_out(contexts, costs / scale), 0.05) * scale
+            self.parts.append((held_out(contexts, worth), expected, costs))
+
+    def leases(self, pool: float) -> list[float]:
+        """Return what each router would spend at one price of a dollar for all."""
+        columns = zip(*self.parts, strict=True)
+        scores, expected, costs = (np.concatenate(column) for column in columns)
+        chosen = within_budget(scores, expected, costs, pool / len(costs))
+        spent = costs[np.arange(len(costs)), chosen]
+        ends = np.cumsum([len(part[2]) for part in self.parts])
+        parts = [float(part.sum()) for part in np.split(spent, ends[:-1])]
+        return [part * pool / sum(parts) for part in parts]
+
+
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
+    """Compare leases that move with an even split, over days of eight routers."""
+    seeds, requests = chosen.seeds or (1 if quick else 5), 400 if quick else 1500
+    rows = []
+    for seed in range(seeds):
+        even, kept, known = (
+            play(seed, requests=requests, how=how) for how in ("even", "pool", "one price")
+        )
+        rows.append((seed, even[0], kept[0], known[0], kept[2], even[1], kept[1], known[1]))
+    heads = ("seed", "even: spent", "pool: spent", "one price: spent", "most leased")
+    title = f"{ROUTERS} routers, {WORKERS} workers, one away for two hours; ÷ the pool's budget"
+    print_table(title, (*heads, "even: reward", "pool: reward", "one price: reward"), rows)
+    # Of sums: what one day gains scatters as much as it is.
+    even_sum, kept_sum, known_sum = (sum(row[k] for row in rows) for k in (5, 6, 7))
+    print_figures(
+        "pools",
+        {
+            "most_spent": max(row[2] for row in rows),
+            "most_leased": max(row[4] for row in rows),
+            "share_of_the_gain": (kept_sum - even_sum) / (known_sum - even_sum),
+        },
+    )
+
+
+if __name__ == "__main__":
+    command(run)()
