@@ -24,13 +24,16 @@ export function moments(low, high, many) {
   });
 }
 
-const ruler = document.createElement("canvas").getContext("2d");
+let ruler = null;
 
 /** Pixels of a text at the size of an axis, in the page's font. */
 export function wide(text, bold = false) {
-  const { fontFamily, fontSize } = getComputedStyle(document.documentElement);
-  ruler.font = `${bold ? "600 " : ""}${0.8 * parseFloat(fontSize)}px ${fontFamily}`;
-  return ruler.measureText(text).width;
+  if (!ruler) {
+    const { fontFamily, fontSize } = getComputedStyle(document.documentElement); // once: each time would lay the page out
+    ruler = { pen: document.createElement("canvas").getContext("2d"), font: `${0.8 * parseFloat(fontSize)}px ${fontFamily}` };
+  }
+  ruler.pen.font = `${bold ? "600 " : ""}${ruler.font}`;
+  return ruler.pen.measureText(text).width;
 }
 
 /** A bold text cut to so many pixels. */
@@ -49,11 +52,11 @@ export function spread(heights, room, low, high) {
   return placed;
 }
 
-/** Call it whenever the element has another width; returns what ends that. */
+/** Tell the width of an element, and again whenever it has another one; returns what ends that. */
 export function resized(element, then) {
-  let width = 0;
-  const seen = new ResizeObserver(() => {
-    if (element.clientWidth && element.clientWidth !== width) { width = element.clientWidth; then(); }
+  let before = 0;
+  const seen = new ResizeObserver(([{ contentRect: { width } }]) => {
+    if (width && Math.round(width) !== before) then(before = Math.round(width));
   });
   seen.observe(element);
   return () => seen.disconnect();

@@ -19,13 +19,13 @@ const groups = new Map(); // charts that show the same place when one of them is
  */
 export function chart(title, { line = null, low: least = null, high = null, show = digits, ink = (_, at) => `c${at % 8}`, over = null, sync = "time" } = {}) {
   const place = el("div.plot"), box = el("figure.chart", {}, el("h3", {}, title), place);
-  let times = [], columns = {}, marks = [], alarms = [], pointed = null;
+  let times = [], columns = {}, marks = [], alarms = [], pointed = null, width = 0;
   const group = groups.get(sync) ?? groups.set(sync, new Set()).get(sync);
   const point = (at) => { if (at !== pointed) { pointed = at; render(); } };
   const told = (at) => over ? `${over} ${count(Math.round(at))}` : clock(at);
   group.add(point);
   place.addEventListener("pointermove", (event) => {
-    const { left, width } = place.getBoundingClientRect(), x = scale(width);
+    const { left } = place.getBoundingClientRect(), x = scale();
     if (times.length) for (const other of group) other(times.reduce((a, b) => Math.abs(x(b) - event.clientX + left) < Math.abs(x(a) - event.clientX + left) ? b : a));
   });
   place.addEventListener("pointerleave", () => { for (const other of group) other(null); });
@@ -39,18 +39,19 @@ export function chart(title, { line = null, low: least = null, high = null, show
     }).filter((one) => one.last !== undefined);
   }
 
-  const margin = (width) => Math.min(0.5 * width, 12 + Math.max(24, ...ends().map((one) => wide(one.text, true))));
-  function scale(width) {
-    const [first, last] = [times[0], times.at(-1)], right = width - margin(width);
+  const margin = () => Math.min(0.5 * width, 12 + Math.max(24, ...ends().map((one) => wide(one.text, true))));
+  function scale() {
+    const [first, last] = [times[0], times.at(-1)], right = width - margin();
     return (at) => last > first ? LEFT + (right - LEFT) * (at - first) / (last - first) : right;
   }
 
   function render() {
-    const width = Math.max(240, place.clientWidth), names = ends(), values = names.flatMap((one) => columns[one.name]).filter(Number.isFinite).sort((a, b) => a - b);
-    if (!values.length) return place.replaceChildren(el("p.note", {}, "Nothing to show yet."));
+    if (!width) return;
+    const names = ends(), values = names.flatMap((one) => columns[one.name]).filter(Number.isFinite).sort((a, b) => a - b);
+    if (!values.length) { place.replaceChildren(el("p.note", {}, "Nothing to show yet.")); return; }
     const limit = Math.min(values.at(-1), highest(values)), low = least === null ? Math.min(0, values[0], line ?? 0) : Math.max(least, values[0] - SPAN / 2);
-    const reached = Math.max(line === null ? 0 : 1.2 * line, limit + 0.06 * (limit - low)) || 1, top = high === null ? reached : least === null ? high : Math.min(high, limit + SPAN / 2), right = width - margin(width), bottom = HIGH - BOTTOM;
-    const x = scale(width), y = (value) => bottom - (bottom - TOP) * (Math.min(top, value) - low) / (top - low);
+    const reached = Math.max(line === null ? 0 : 1.2 * line, limit + 0.06 * (limit - low)) || 1, top = high === null ? reached : least === null ? high : Math.min(high, limit + SPAN / 2), right = width - margin(), bottom = HIGH - BOTTOM;
+    const x = scale(), y = (value) => bottom - (bottom - TOP) * (Math.min(top, value) - low) / (top - low);
     const above = values.filter((value) => value > top).length, heights = spread(names.map((one) => y(one.last) + 4), LINE, TOP, bottom);
     const across = over ? ticks(times[0], times.at(-1), Math.max(2, width / 110)).map((at) => ({ at, text: count(at) })) : moments(times[0], times.at(-1), Math.max(2, width / 110));
     const spoken = `${title}, ${pointed === null ? "at the end" : `at ${told(pointed)}`}: ${names.map((one) => one.text).join(", ")}.${above ? ` Above the scale: ${above} point${above > 1 ? "s" : ""}, up to ${show(values.at(-1))}.` : ""}`;
@@ -68,7 +69,7 @@ export function chart(title, { line = null, low: least = null, high = null, show
   }
 
   const joined = (column, x, y) => times.flatMap((at, place) => Number.isFinite(column[place]) ? [`${x(at).toFixed(1)} ${y(column[place]).toFixed(1)}`] : []).map((one, at) => `${at ? "L" : "M"}${one}`).join("");
-  const end = resized(place, () => times.length && render());
+  const end = resized(place, (found) => { width = Math.max(240, found); render(); });
   return {
     box, end: () => { end(); group.delete(point); },
     set: (at, found, newMarks = marks, newAlarms = alarms) => { [times, columns, marks, alarms] = [at, found, newMarks, newAlarms]; if (!times.includes(pointed)) pointed = null; render(); },

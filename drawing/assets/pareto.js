@@ -15,9 +15,9 @@ export const inkOf = (at) => `c${1 + at % 7}`;
  */
 export function pareto({ high = 420 } = {}) {
   const box = el("figure.pareto");
-  let picture = null;
-  const show = () => { if (picture) box.replaceChildren(pictured(picture, Math.max(280, box.clientWidth), high)); };
-  const end = resized(box, show);
+  let picture = null, width = 0;
+  const show = () => { if (picture && width) box.replaceChildren(pictured(picture, Math.max(280, width), high)); };
+  const end = resized(box, (found) => { width = found; show(); });
   return { box, end, set: (found) => { picture = found; show(); } };
 }
 

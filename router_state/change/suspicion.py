@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from router_state.change.detector import CUT_AT
+from router_state.kernel import CUT_AT
 
 RETURNED = 4.0
 """Log-likelihood ratio that ends a suspicion (benchmarks.drift); three rewards at least, as one

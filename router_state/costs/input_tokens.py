@@ -12,7 +12,7 @@ import numpy as np
 
 from router_state.changes import Journal
 from router_state.config import BELIEVED, MEMORY, Vector
-from router_state.costs.cost_model import MOST_TAUGHT
+from router_state.kernel import MOST_TAUGHT
 from router_state.state.framing import Json
 
 LENGTH = 128

@@ -48,10 +48,7 @@ class Met(NamedTuple):
 def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
     """Return expected rewards, shape (size, K), without what the posterior sample adds; of arms
     that are closed what their `scores` say."""
-    theta = arms.stack.blocks[:, arms.d].astype(np.float32)
-    means: Matrix = window.contexts[: window.size].dot(theta.T).astype(np.float64)
-    if arms.suspect:
-        means += [arm.offset for arm in arms]
+    means, _ = window.options(arms, drawn=False).arrays()
     return np.where(scores > 0.5 * CLOSED_SCORE, means, scores)
 
 

@@ -12,10 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from router_state.arms import Arms
-from router_state.learning.sample import LEVEL
+from router_state.kernel import LEVEL, Chance
 from router_state.record import Candidates
 
 LOSS = 0.02
@@ -42,16 +40,16 @@ class Tried(NamedTuple):
     passed: float
 
 
-def draw(options: Sequence[Option], rng: np.random.Generator) -> Tried:
+def draw(options: Sequence[Option], chance: Chance) -> Tried:
     """Draw one of the options, each with probability loss ÷ gap, or none."""
     drawn, why, passed = -1, "ucb", 1.0
     chances: dict[int, float] = {}
     loss = LOSS / max(len(options), 1)
     for k, gap, reason in options:
-        chance = AT_MOST if gap * AT_MOST <= loss else loss / gap
-        chances[k] = passed * chance
-        passed *= 1.0 - chance
-        if drawn < 0 and rng.random() < chance:
+        share = AT_MOST if gap * AT_MOST <= loss else loss / gap
+        chances[k] = passed * share
+        passed *= 1.0 - share
+        if drawn < 0 and chance.random() < share:
             drawn, why = k, reason
     return Tried(drawn, why, chances, passed)
 
@@ -102,10 +100,10 @@ def log_costs(
     return found
 
 
-def cheapest(arms: Arms, costs: list[float], eligible: list[int], rng: np.random.Generator) -> int:
+def cheapest(arms: Arms, costs: list[float], eligible: list[int], chance: Chance) -> int:
     """Return the arm that is cheapest by a draw from what is known of their costs."""
     known = log_costs(arms, costs, eligible)
-    drawn = rng.standard_normal(len(known)).tolist()
+    drawn = chance.standard_normal(len(known))
     return min(
         zip(known.items(), drawn, strict=True),
         key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],

@@ -8,13 +8,14 @@ from typing import Protocol
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.kernel import Projection
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import Live
 from router_state.policies.paper import Paper
-from router_state.policies.scoring import Choice, Projection
+from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
-from router_state.state.router import RouterState
+from router_state.state.router import Chances, RouterState
 
 
 class Policy(Protocol):
@@ -22,6 +23,10 @@ class Policy(Protocol):
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return what spends a budget from now on: the present pacer where it can go on."""
+        ...
+
+    def chance(self, state: RouterState, config: RouterConfig) -> Chances:
+        """Return what draws from now on: the present source where it can go on."""
         ...
 
     def statistics(

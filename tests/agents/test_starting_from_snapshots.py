@@ -110,9 +110,10 @@ async def test_a_router_that_is_there_keeps_what_it_has_learned() -> None:
     await traffic(world, [COPY], 20)
     engine = world.worker.service.shards[world.partition_of(COPY)].engine(COPY)
     assert engine is not None
-    before = engine.state.arms.stack.blocks.copy()
+    before = [arm.rewards.kept.copy() for arm in engine.state.arms]
     await world.send("routers", declared)
-    assert (engine.state.arms.stack.blocks == before).all()
+    for arm, kept in zip(engine.state.arms, before, strict=True):
+        assert (arm.rewards.kept == kept).all()
     assert engine.state.seq == 20
 
 

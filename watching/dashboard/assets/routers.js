@@ -182,7 +182,8 @@ export function showRouters(view) {
     // Of a single router its own sentence is the answer.
     told.hidden = sum.routers < 2;
     ahead.classList.toggle("among", !told.hidden);
-    told.replaceChildren(...answer(`${count(sum.routers)} routers spent ${usd(sum.spend_usd, 3)}${less}.`));
+    const sentence = `${count(sum.routers)} routers spent ${usd(sum.spend_usd, 3)}${less}.`;
+    if (told.textContent !== sentence) told.replaceChildren(...answer(sentence));
     say(now, sum.routers ? `${fixed(sum.rate, 1)} requests/s, ${count(sum.in_flight)} in flight, ${sum.suspected ? `${count(sum.suspected)} with a suspected model` : "no model suspected"}.` : "");
   }
 
