@@ -73,8 +73,8 @@ def show(summary: FitSummary, folder: Path, settings: Settings, *, from_history:
     elif from_history:
         click.echo("For a router whose contexts are made as this one's were. Next:")
     click.echo(
-        f"  pbstream models add NAME --input-price USD --output-price USD --prior {quote(str(folder))} "
-        "--router NEW"
+        "  pbstream models add NAME --input-price USD --output-price USD --prior "
+        f"{quote(str(folder))} --router NEW"
     )
 
 
