@@ -22,7 +22,7 @@ HIT_MEMORY = 500.0
 
 
 class Caching:
-    """What bills and sessions say of caches.
+    """The caches of models, by what bills and sessions say of them.
 
     Attributes:
         hits: per model the share of warm prefixes that bills show as cached, and of how many bills.
