@@ -41,6 +41,7 @@ _compiled = _load()
 COMPILED: bool = _compiled is not None
 """Whether the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
+    from router_state.kernel.choosing import chance_of, doubts, scored, within
     from router_state.kernel.cost_model import (
         LEAST_PART,
         MOST_TAUGHT,
@@ -53,6 +54,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.dual import Options, options
     from router_state.kernel.elementary import tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
+    from router_state.kernel.learning import learn_reward, watched
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import TIE, Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
@@ -89,17 +91,23 @@ __all__ = [
     "Shift",
     "Side",
     "best",
+    "chance_of",
     "check",
     "conclude_shifted",
     "cost_piece",
+    "doubts",
     "estimate",
     "expected_costs",
+    "learn_reward",
     "levels_of",
     "lognormal_mean",
     "options",
     "project",
     "risks",
+    "scored",
     "sources",
     "tabulated",
+    "watched",
     "wins",
+    "within",
 ]
