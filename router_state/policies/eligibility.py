@@ -1,4 +1,4 @@
-"""Which arms a request may be given to."""
+"""Find the arms that a request may be given to."""
 
 from __future__ import annotations
 

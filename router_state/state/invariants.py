@@ -1,5 +1,6 @@
-"""What must hold after every step, and of every state from outside: a checksum vouches for bytes,
-not for their sense. Tests call `check` after each event."""
+"""Check what must hold after every step, and of every state from outside: a checksum vouches for
+bytes, not for their sense. Tests call `check` after each event, and a worker with
+PB_VALIDATE_STATE after each batch."""
 
 from __future__ import annotations
 

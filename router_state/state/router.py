@@ -21,7 +21,7 @@ from router_state.state.books import Books
 from router_state.state.caps import Bucket
 
 Chances: TypeAlias = Chance | np.random.Generator
-"""What draws for a router: its profile chooses."""
+"""Source of a router's random draws; its profile chooses."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class RouterState(Books):
 
     @property
     def unreachable(self) -> bool:
-        """Whether even the cheapest models are known to cost more than the budget."""
+        """Tell whether even the cheapest models are known to cost more than the budget."""
         return self.pacer.unreachable
 
     def declare_spending(self, config: RouterConfig) -> None:

@@ -1,10 +1,11 @@
 """The state as bytes and back, equal to the bit: JSON for what is small, arrays for what is large,
 never pickle.
 
-A router is kept in pieces, so that an event writes only what it changed: its configuration, its
-`head` (counters, pacer, clock and prices), two pieces per arm (what rewards and what bills change),
-one of each shared prior, the posterior sample, blocks of the window and one piece per request. Each
-begins with the version of its format and a checksum. `layout` declares the numbers in them.
+A router is kept in pieces, so that an event writes only what it changed. These are its
+configuration, its `head` (counters, pacer, clock and prices), two pieces per arm (what rewards and
+what bills change), one of each shared prior, the posterior sample, blocks of the window and one
+piece per request. Each begins with the version of its format and a checksum. `layout` declares the
+numbers in them.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from router_state.state.router import Chances, RouterState
 Pieces = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
-"""Which block of the window a piece holds."""
+"""Block of the window that a piece holds, by its name."""
 _COST_PIECE = cost_piece("")
-"""What the name of a cost model's piece begins with."""
+"""Beginning of the names of cost models' pieces."""
 
 
 def _head(state: RouterState) -> bytes:
