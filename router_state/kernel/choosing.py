@@ -1,13 +1,15 @@
-"""What a choice of the live policy computes for every arm."""
+"""What a choice computes for every arm."""
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from router_state.kernel.cost_model import CostModel
+from router_state.kernel.elementary import power
 from router_state.kernel.linear import dot
 from router_state.kernel.propensity import wins
-from router_state.kernel.regression import Regression, require_length, taken
+from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, require_length, taken
 from router_state.kernel.sample import FEATURES, PosteriorSample
 from router_state.kernel.shared_prior import SharedPrior
 from router_state.kernel.words import Floats, Index, Known, Real, known
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from router_state.config import Vector
+
+MIN_VARIANCE = 1e-12
+"""Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
 
 
 def scored(
@@ -41,6 +46,39 @@ def scored(
         terms.append(cost)
         penalties.append(per_dollar * cost)
     return terms, penalties
+
+
+def optimistic(
+    means: Sequence[float],
+    variances: Sequence[float],
+    costs: Sequence[float],
+    *,
+    rewards: Sequence[Regression],
+    played: Sequence[int],
+    t: Index,
+    alpha: Real,
+    gamma: Real,
+    least: Real,
+) -> list[float]:
+    """Return mean, bonus α·√(v ÷ max(γ^dt, `least`)) and cost of each arm, one behind the other
+    (ParetoBandit Eq. 2 and 9); dt counts from its last reward or from when it was last `played`."""
+    K: Index = len(rewards)
+    if not len(means) == len(variances) == len(costs) == len(played) == K:
+        raise ValueError(f"an entry for each of {K} arms is wanted")
+    terms: list[float] = []
+    one: Regression
+    for k in range(K):
+        one = rewards[k]
+        v: Real = variances[k]
+        v /= one.decay
+        last: Index = played[k]
+        steps: Index = t - max(one.last_update, last)
+        if steps > 0 and gamma < 1.0:
+            v /= max(power(gamma, min(steps, MAX_DECAY_STEPS)), least)
+        terms.append(means[k])
+        terms.append(alpha * sqrt(max(v, MIN_VARIANCE)))
+        terms.append(costs[k])
+    return terms
 
 
 def chance_of(
