@@ -7,7 +7,7 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test test-reference pytest lint compiled fuzz worlds chaos chaos-quick soak site
+.PHONY: help demo setup test test-reference pytest lint fuzz worlds chaos chaos-quick soak site
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -17,7 +17,6 @@ help:
 	@echo 'make test-reference                the encoder on torch, and the export to ONNX (5 GB of packages)'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
 	@echo 'make site                          build the pages of docs/ as a site, into build/site'
-	@echo 'make compiled                      the tests of the learning core, with the core compiled by mypyc (gcc; some minutes)'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
 	@echo 'make chaos                         kill and cut for hours; docs/lab/chaos.md has the report (ARGS="--scale 0.1")'
@@ -50,12 +49,6 @@ test-reference:
 
 site:
 	NO_MKDOCS_2_WARNING=1 $(UV) run --locked --only-group site mkdocs build
-
-# With the agents that call it: C refuses a type that Python takes. Not where tests replace functions or look at `__slots__`.
-compiled: setup
-	tools/compiled python -m pytest -n 2 --dist loadfile -p no:cacheprovider tests/unit/test_core_*.py tests/unit/test_live_*.py tests/unit/test_budget_unreachable.py tests/unit/test_doubt_shown.py \
-	  tests/unit/test_novelty.py tests/unit/test_older_state.py tests/unit/test_shared_prior.py tests/unit/test_prompt_tokens.py tests/unit/test_propensities.py \
-	  tests/unit/test_replay_scenario.py tests/unit/test_worlds.py tests/agents tests/parity --ignore tests/agents/test_poison.py $(ARGS)
 
 fuzz: setup
 	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)

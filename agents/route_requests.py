@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -33,10 +33,8 @@ from router_state.capabilities import Needs
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.foreseeing import foreseen
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
-from router_state.state.router import RouterState
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.prompt_length import input_tokens
 from schemas.quick import Request
@@ -45,8 +43,6 @@ from schemas.requests import RequestNamed
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two looks at whether declarations are in force; together five seconds, then a
 request waits for its router as if none was on its way."""
-TOGETHER = 16
-"""Requests whose routers' estimates are made together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +97,9 @@ class RouteRequests(Batch):
         """Decide."""
         answers.strays += self._strays
         answers.refused += self._refused
-        for start in range(0, len(self._requests), TOGETHER):
-            group = self._requests[start : start + TOGETHER]
-            with foreseen(_states(group, self._service)):
-                for request in group:
-                    with on_behalf_of(request.message):
-                        decide(request, self._service, answers)
+        for request in self._requests:
+            with on_behalf_of(request.message):
+                decide(request, self._service, answers)
 
     async def _look_again(self) -> None:
         # A worker that comes back reads its backlogs side by side, and only so many requests may
@@ -183,13 +176,6 @@ def _needs_encoding(request: Prepared, service: Service) -> bool:
         )
         and not shard.knows(event.router_id, event.request_id)
     )
-
-
-def _states(requests: list[Prepared], service: Service) -> Iterator[RouterState]:
-    for request in requests:
-        engine = service.shard(request.message.partition).engine(request.event.router_id)
-        if engine is not None:
-            yield engine.state
 
 
 def decide(request: Prepared, service: Service, answers: Answers) -> None:

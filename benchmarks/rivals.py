@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.arena import Array, Policy
 from router_state.changes import Alert
 from router_state.config import RouterConfig
-from router_state.pacing.dual import solve_dual
+from router_state.kernel import Options
 
 WINDOW = 128
 """Contexts that the dual is solved over."""
@@ -64,9 +64,8 @@ class Apart:
         if self.budget < float("inf") and (self.decided % EVERY == 0 or self.decided < EVERY):
             scores = np.array(self.window) @ np.array([self.theta[m] for m in self.models]).T
             share = min(max(1.0 - self.debt / self.budget / HORIZON, 0.25), 2.0)
-            solved = solve_dual(
-                scores, np.tile(costs, (len(scores), 1)), target=share * self.budget
-            )
+            options = Options.of(scores, np.tile(costs, (len(scores), 1)))
+            solved = options.price(target=share * self.budget)
             self.lambda_t = UNREACHABLE if solved is None else solved * self.budget
         self.decided += 1
         theta = np.array([self._drawn(model) for model in self.models])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-from router_state.change.detector import Detector
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Journal
 from router_state.config import Price
-from router_state.costs.cost_model import CostModel
-from router_state.learning.regression import Regression
-from router_state.learning.shared_prior import SharedPrior
+from router_state.kernel import CostModel, Detector, Regression, SharedPrior
 
 LOG_PRICE_FLOOR, LOG_PRICE_CEILING = math.log(1e-4), math.log(0.1)
 """Ends of the paper's scale of list prices, in $ per 1k tokens (ParetoBandit Eq. 6)."""
@@ -78,5 +75,5 @@ class Arm:
 
     @property
     def offset(self) -> float:
-        """What is added to its expected reward while it is under suspicion."""
+        """Return what is added to its expected reward while it is under suspicion."""
         return 0.0 if self.suspicion is None else self.suspicion.offset

@@ -8,14 +8,10 @@ from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Journal
 from router_state.config import Matrix, Price, Vector
-from router_state.costs.cost_model import CostModel
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.learning.regression import Regression
-from router_state.learning.sample import PIECE as SAMPLE
-from router_state.learning.sample import PosteriorSample
-from router_state.learning.shared_prior import COSTS, REWARDS, SharedPrior
-from router_state.learning.stack import Stack
+from router_state.kernel import SAMPLE_PIECE, CostModel, PosteriorSample, Regression, SharedPrior
+from router_state.learning.guess import COSTS, REWARDS
 
 
 class Arms:
@@ -23,20 +19,20 @@ class Arms:
     who is suspected changes here.
 
     Attributes:
-        stack: the arrays of all of them.
         names, row: by position, and {name: position}.
         rewards, bills: the priors that the arms' rewards, and their bills, share.
         sample: the posterior sample that scores use.
         tokens: how long prompts are.
 
-    Derived: `regressions` of rewards and `costs` by position; `open`, a None per arm while every
-    arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is `onboarding`
-    or a `suspect`.
+    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `open`, a None
+    per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any
+    arm is `onboarding` or a `suspect`.
     """
 
     __slots__ = (
         "_arms",
         "_journal",
+        "billed",
         "bills",
         "costs",
         "d",
@@ -48,11 +44,11 @@ class Arms:
         "rewards",
         "row",
         "sample",
-        "stack",
         "suspect",
         "tokens",
     )
 
+    billed: list[Regression]
     costs: list[CostModel]
     regressions: list[Regression]
     open: list[str | None] | None
@@ -63,7 +59,7 @@ class Arms:
         self.rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         self.bills = SharedPrior("\x1fbills", d, COSTS, journal)
         self.sample, self.tokens = PosteriorSample(d, journal), InputTokens(journal)
-        self._bind(Stack(d))
+        self.derive()
 
     def __len__(self) -> int:
         return len(self._arms)
@@ -95,26 +91,24 @@ class Arms:
         `now_t`."""
         arm = Arm(name, self.bills, price, self._journal, now_t=now_t, pulls=pulls)
         self._arms.append(arm)
-        self.stack.grow()
-        self._bind(self.stack)
+        self._changed()
         arm.rewards.start(A, b)
         arm.costs.begin()
-        self._journal.pieces.update((SAMPLE, self.rewards.name, self.bills.name))
+        self._journal.pieces.update((SAMPLE_PIECE, self.rewards.name, self.bills.name))
         self._journal.jumped = True
         return arm
 
     def restore(self, arms: list[Arm]) -> None:
         """Take over arms, whose arrays are about to be filled in."""
         self._arms = arms
-        self._bind(Stack(self.d, len(arms)))
+        self._changed()
 
     def remove(self, name: str) -> None:
         """Drop an arm; those after it move up."""
         k = self.row[name]
         gone = self._arms.pop(k)
-        self._journal.pieces.update((gone.rewards.piece, gone.costs.regression.piece, SAMPLE))
-        self.stack.drop(k)
-        self._bind(self.stack)
+        self._journal.pieces.update((gone.rewards.piece, gone.costs.regression.piece, SAMPLE_PIECE))
+        self._changed()
 
     def reprice(self, arm: Arm, price: Price) -> None:
         """Put a new list price in force; what bills say of the tokens per request stays, but for
@@ -156,13 +150,8 @@ class Arms:
         self._journal.jumped = True
         self.derive()
 
-    def _bind(self, stack: Stack) -> None:
-        self.stack, d = stack, self.d
-        # Regressions hold views into the stack: when a row is added or dropped, every view points
-        # to memory that is no longer read.
-        for arm, block, tails in zip(self._arms, stack.blocks, stack.tails, strict=True):
-            arm.rewards.bind(block[: d + 1], tails[0])
-            arm.costs.regression.bind(block[d + 1 :], tails[1])
+    def _changed(self) -> None:
+        """Derive what follows from who takes part, anew."""
         if self.tokens.count:
             self._journal.pieces.add(TOKENS)
         self.derive()
@@ -175,6 +164,7 @@ class Arms:
         self.row = {name: k for k, name in enumerate(self.names)}
         self.regressions = [arm.rewards for arm in arms]
         self.costs = [arm.costs for arm in arms]
+        self.billed = [costs.regression for costs in self.costs]
         taking = self.taking
         self.open = [None] * len(arms) if arms and len(taking) == len(arms) else None
         self.highest_per_1k = max((arm.per_1k for arm in taking), default=0.0)

@@ -19,7 +19,7 @@ from router_state.errors import (
     UnpricedModel,
 )
 from router_state.events import Charged, Judged
-from router_state.policies import scoring
+from router_state.kernel import check
 from router_state.policies.policy import Policy
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.state.books import checked_cost
@@ -38,7 +38,7 @@ def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vec
     WrongContext, NonFiniteInput."""
     if record.x is not None or x is None:
         return record.x
-    scoring.check(x, state.arms.d)
+    check(x, state.arms.d)
     return x
 
 

@@ -1,8 +1,8 @@
 """Publish the metrics that every process has: its build, and the resources it takes."""
 
 import platform
+import sys
 from importlib.metadata import version
-from importlib.util import find_spec
 
 from prometheus_client import (
     CollectorRegistry,
@@ -36,8 +36,8 @@ def new_registry() -> CollectorRegistry:
 
 
 def core() -> str:
-    """Return `compiled` where mypyc has compiled the learning core (docs/lab/performance.md), else
+    """Return `compiled` where the core's kernel is (docs/lab/performance.md), else
     `interpreted`."""
-    # Found, not imported: a gateway needs no engine.
-    found = find_spec("router_state.engine")
-    return "interpreted" if found is None or (found.origin or "").endswith(".py") else "compiled"
+    # Where it is not imported, as in a gateway, it is not run either.
+    kernel = sys.modules.get("router_state.kernel")
+    return "interpreted" if kernel is None or not kernel.COMPILED else "compiled"

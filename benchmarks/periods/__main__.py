@@ -1,7 +1,7 @@
 """A month's budget on traffic that is not flat: what is spent at its end, and what it earned,
 against per-request pacing, an even split by the day with refusal, and hindsight.
 
-uv run python -m benchmarks.periods [--quick] [--histories 200] [--csv FILE]
+uv run python -m benchmarks.periods [--quick] [--histories 200] [--side month] [--csv FILE]
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ def _table(rows: list[Row]) -> list[list[str]]:
 @click.option("--quick", is_flag=True, help="A smaller run, under 60 seconds.")
 @click.option("--histories", default=200, show_default=True, help="How many are drawn.")
 @click.option("--first", default=0, help="Number of the first one.")
+@click.option("--step", default=1, help="Distance of their numbers.")
+@click.option("--requests", default=5000, show_default=True, help="Of a usual month.")
 @click.option("--side", "sides", multiple=True, type=click.Choice(SIDES), help="Only these.")
 @click.option(
     "--csv",
@@ -92,14 +94,16 @@ def run(
     quick: bool,
     histories: int,
     first: int,
+    step: int,
+    requests: int,
     sides: tuple[Side, ...],
     path: Path | None,
     processes: int,
 ) -> None:
     """Play drawn histories of a month."""
-    numbers = range(first, first + (QUICK if quick else histories))
+    numbers = range(first, first + step * (QUICK if quick else histories), step)
     shape = None if path is None else from_csv(path)
-    each = partial(one, sides=sides or SIDES, requests=2000 if quick else 8000, shape=shape)
+    each = partial(one, sides=sides or SIDES, requests=2000 if quick else requests, shape=shape)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before a worker imports numpy
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         rows = [r for found in pool.map(each, numbers) for r in found]

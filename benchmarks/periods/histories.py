@@ -21,7 +21,7 @@ MONTHS = ((2026, 2), (2026, 3), (2026, 4), (2026, 6), (2026, 8))
 FRIDAYS = ((2026, 5), (2027, 1))
 LATE = (0.0, 30.0, 100.0, 300.0)
 LEVELS = (3.0e-4, 6.62e-4, 1.87e-3)
-REQUESTS = 8000
+REQUESTS = 5000
 """Requests of a month of usual traffic."""
 WEEK = 7.0 * 24.0
 NOISE = 0.15

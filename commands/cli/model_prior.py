@@ -17,7 +17,7 @@ SHA256 = 64
 
 
 def prior_from(folder: Path, model: str) -> Document:
-    """Return what a declaration says of a model that a folder has a prior of."""
+    """Return the fields of a model's declaration that a folder's priors fill."""
     from streams.priors.priors import fields_for_wire, load_priors
 
     return fields_for_wire(load_priors(folder), model)
@@ -42,8 +42,8 @@ def reference_to(folder: Path) -> Document:
 
 
 def contexts_of(settings: Settings, prior: Path | None, projection: Path | None) -> Document:
-    """Return what a new router declares of its contexts: how many numbers, and the projection of
-    the prior where prompts become other contexts with these settings.
+    """Return the contexts that a new router declares: how many numbers, and the prior's projection
+    where it is not the one of these settings.
     """
     from streams.encoder.load import projection_of
     from streams.encoder.projection import Projection
@@ -61,8 +61,8 @@ def contexts_of(settings: Settings, prior: Path | None, projection: Path | None)
 
 
 def mismatch(settings: Settings, model: Document) -> str | None:
-    """Return what to say where the prior is for other contexts than prompts become with these
-    settings.
+    """Return the advice where a prior is for other contexts than these settings make of prompts;
+    None where it fits.
     """
     from streams.encoder.load import projections_of
 

@@ -1,5 +1,6 @@
-"""Take a call to a model, as OpenAI's chat completions have it, for a request: the prompt, its
-tokens and what it needs are found in the call itself."""
+"""Take a call to a model, as OpenAI's chat completions have it, in place of a request: the prompt,
+its tokens and its needs are found in the call.
+"""
 
 from __future__ import annotations
 

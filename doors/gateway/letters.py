@@ -1,5 +1,5 @@
-"""Payloads of others that say nothing this gateway understands: to the dead letter topic, with
-their bytes. Who sends them, a webhook, mostly keeps nothing.
+"""Keep payloads that this gateway does not understand on the dead letter topic, with their bytes: a
+webhook, which sends them, mostly keeps no copy.
 """
 
 from __future__ import annotations

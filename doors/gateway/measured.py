@@ -1,4 +1,4 @@
-"""Count and time what is answered, and let no reader who does not read keep an answer for ever."""
+"""Count and time answers, and close connections of clients that do not read theirs."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class GatewayMetrics:
         )
 
     def begin_at_zero(self, names: Iterable[str]) -> None:
-        """Show what can be asked for before anybody asks, so that the first time is seen.
+        """Show every series at zero from the start, so that its first increase is seen.
 
         Args:
             names: of the paths.

@@ -1,11 +1,11 @@
-"""What is assumed of a model since its rewards drifted, until a likelihood ratio tells that it is
+"""Assume less of a model whose rewards drifted, until a likelihood ratio tells that it is
 over."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from router_state.change.detector import CUT_AT
+from router_state.kernel import CUT_AT
 
 RETURNED = 4.0
 """Log-likelihood ratio that ends a suspicion (benchmarks.drift); three rewards at least, as one
@@ -49,10 +49,10 @@ class Suspicion:
 
     @property
     def over(self) -> bool:
-        """Whether the model is as before again."""
+        """Tell whether the model is as before again."""
         return self.evidence > RETURNED
 
     @property
     def accepted(self) -> bool:
-        """Whether the drift has lasted long enough to be the new normal."""
+        """Tell whether the drift has lasted long enough to be the new normal."""
         return self.count > ACCEPTED_AFTER

@@ -1,4 +1,4 @@
-"""What a model's costs are believed to be before the first bill: a declared mean, or sums over
+"""Give a model the costs that are believed before its first bill: a declared mean, or sums over
 earlier bills."""
 
 from __future__ import annotations
@@ -8,13 +8,10 @@ import math
 import numpy as np
 
 from router_state.config import BELIEVED, CostPrior, Matrix, Price, Vector
-from router_state.costs.cost_model import LEAST_PART, MOST_TAUGHT, CostModel
-from router_state.costs.predictive import lognormal_mean
 from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, bounded, list_price_of
 from router_state.errors import UnusablePrior
-from router_state.learning.linalg import symmetric_inverse
+from router_state.kernel import LEAST_PART, MOST_TAUGHT, CostModel, SharedPrior, lognormal_mean
 from router_state.learning.offline_sums import require_counted, require_invertible, require_observed
-from router_state.learning.shared_prior import SharedPrior
 
 MOST_BILLS = 200.0
 """Most bills that a prior counts for unless it says so: prices and habits change."""
@@ -121,9 +118,9 @@ def believe(
     if tokens:
         left = model.log_left(tokens)
         b = b + left * A[-1]
-    inverse = symmetric_inverse(A + np.diag(prior.ridges))
-    theta = inverse @ (b + prior.ridges * prior.mean)
-    model.regression.conclude(inverse, theta)
+    ridges = prior.ridges
+    model.regression.start(A + np.diag(ridges), b + ridges * prior.mean)
+    theta = model.regression.theta
     # The last feature is 1: the last row of A is Σx, and its corner counts the bills.
     means = A[-1] / A[-1, -1]
     spread = float(theta @ (A / A[-1, -1] - np.outer(means, means)) @ theta)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from router_state.config import Price
 
 MIN_PRICE_PER_1K = 1e-9
@@ -23,19 +21,3 @@ def list_price_of(price: Price) -> float:
 def bounded(exponent: float) -> float:
     """Return the logarithm of a ratio within what a call may cost."""
     return min(max(exponent, -MOST_EXPONENT), MOST_EXPONENT)
-
-
-def log_total(exponent: float, known: float) -> float:
-    """Return the logarithm of an expected ratio with its `known` part, the input tokens."""
-    return math.log(known + math.exp(bounded(exponent))) if known else exponent
-
-
-def rest_moves(moved: float, exponent: float, known: float) -> float:
-    """Return by how much the logarithm of the rest moves where that of the total moves by `moved`.
-
-    What a rise adds is all in the rest, since the input is billed at its list price.
-    """
-    if known <= 0.0 or moved < 0.0:
-        return moved
-    rest = math.exp(moved + log_total(exponent, known)) - known
-    return bounded(math.log(rest) - bounded(exponent))

@@ -9,7 +9,6 @@ from router_state.arms import Arms
 from router_state.changes import Alert, Journal
 from router_state.config import Matrix, Vector
 from router_state.pacing.debt import HORIZON, SAVED, Debt
-from router_state.pacing.dual import solve_dual
 from router_state.pacing.pacer import Terms, Weights
 from router_state.pacing.window import LENGTH, Window
 
@@ -83,19 +82,17 @@ class DollarDual:
         target."""
         budget = self.budget_usd
         self.stale = 1
-        scores, costs = self.window.candidates(arms)
-        # Of a row for each arm: entry by entry of K it would take ten times as long.
-        lowest = np.minimum.reduce(costs.T.copy())
-        cheapest_usd = float(np.add.reduce(lowest)) / len(lowest)
+        candidates = self.window.candidates(arms)
+        cheapest_usd = candidates.cheapest()
         self.target_usd = self.debt.target(budget, cheapest_usd)
-        per_dollar = solve_dual(
-            scores, costs, target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH
+        per_dollar = candidates.price(
+            target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH
         )
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
         if cheapest_usd <= budget:
             self.unreachable = False
         elif not self.unreachable:
-            self._review(arms, costs, now=now)
+            self._review(arms, candidates.arrays()[1], now=now)
         self.debt.bound(budget)
 
     def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:

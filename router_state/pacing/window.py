@@ -10,22 +10,26 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.costs.ratio import MOST_EXPONENT
-from router_state.errors import CorruptSnapshot, NonFiniteInput
+from router_state.errors import CorruptSnapshot
+from router_state.kernel import Options, options
 
 LENGTH = 128
-"""Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/algorithm.md)."""
+"""Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/lab/mechanisms.md).
+"""
 BLOCK = 8
 """Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
-"""Of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
+"""Score and cost of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
 PRICE_SPREAD = 0.1
-"""Share of λ_t within which every request has a price of its own: where all prompts are alike the
-winners of two prices mix, in the share that meets the budget, instead of one being called until the
-next solution (benchmarks.elsewhere, tasks)."""
+"""Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
+winners of two prices then mix in the share that meets the budget; otherwise one would be called
+until the next solution (benchmarks.elsewhere, tasks)."""
 GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
-"""By slot, what its request's price of a dollar is to λ_t."""
+"""Price of a dollar of each slot's request, as a multiple of λ_t."""
+NO_TOKENS = np.zeros(LENGTH)
+"""Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
 
@@ -83,48 +87,46 @@ class Window:
 
     @property
     def price(self) -> float:
-        """What the last request's own price of a dollar is to λ_t."""
+        """Return the last request's price of a dollar, as a multiple of λ_t."""
         return PRICES.item(self.next - 1)
 
-    def candidates(self, arms: Arms) -> tuple[Matrix, Matrix]:
+    def candidates(self, arms: Arms) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
-        every context, shape (size, K).
-
-        All as it is known now.
+        every context, as it is known now and the choices see it, with the draw in force.
 
         An arm that a request could not be given to can't win there; where all that it could be
         given to are gone, any may.
         """
-        d, n, K = arms.d, self.size, len(arms)
-        # Whether values are finite is looked at, not what flags the processor has: kernels of a
-        # BLAS set them for lanes of a register that no result comes from.
-        with np.errstate(all="ignore"):
-            # As the choices see it, with the draw in force; in single precision, as the contexts
-            # are kept. Rows d and d + 1 of each arm are the θ of rewards and of bills, so that one
-            # product gives scores and costs.
-            coefficients = arms.stack.blocks[:, d : d + 2].astype(np.float32)
-            coefficients[:, 0] += arms.sample.offsets
-            both = self.contexts[:n].dot(coefficients.reshape(2 * K, d).T)
-        if not np.logical_and.reduce(np.isfinite(both), axis=None):
-            raise NonFiniteInput(
-                "a context of the window, or what an arm has learned, is not finite"
-            )
-        scores = both[:, 0::2].astype(np.float64)
-        if arms.suspect:
-            scores += [arm.offset for arm in arms]
-        costs = both[:, 1::2].astype(np.float64)
-        costs += [0.5 * model.level for model in arms.costs]
-        np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
-        np.exp(costs, out=costs)
-        costs *= [model.factor * model.list_price for model in arms.costs]
-        if arms.tokens.in_use:
-            per_token = [0.0 if m.free else m.per_input_token for m in arms.costs]
-            costs += np.outer(arms.tokens.slots[:n], per_token)
-        costs *= [1.0 if model.free else model.paid for model in arms.costs]
-        costs *= PRICES[:n, None]
+        found = self.options(arms)
         if self.limited or arms.open is None:
-            self._close(arms, scores, costs)
-        return scores, costs
+            self._close(arms, *found.arrays())
+        return found
+
+    def options(self, arms: Arms, *, drawn: bool = True) -> Options:
+        """Return scores and expected costs as if every arm was open; without what the draw adds
+        unless it is `drawn`."""
+        costs = arms.costs
+        paid = [1.0 if model.free else model.paid for model in costs]
+        return options(
+            self.contexts,
+            self.size,
+            arms.d,
+            rewards=arms.regressions,
+            offsets=arms.sample.array if drawn else np.zeros(len(costs) * arms.d),
+            shifts=[arm.offset for arm in arms] if arms.suspect else None,
+            bills=arms.billed,
+            levels=[0.5 * model.level for model in costs],
+            factors=[
+                model.factor * model.list_price * share
+                for model, share in zip(costs, paid, strict=True)
+            ],
+            per_token=[
+                model.per_input_token * share for model, share in zip(costs, paid, strict=True)
+            ],
+            most=MOST_EXPONENT,
+            tokens=arms.tokens.slots if arms.tokens.in_use else NO_TOKENS,
+            prices=PRICES,
+        )
 
     def _close(self, arms: Arms, scores: Matrix, costs: Matrix) -> None:
         """Let no arm win where it could not be chosen."""

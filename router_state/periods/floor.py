@@ -25,14 +25,14 @@ hardly count."""
 
 
 class Kept(NamedTuple):
-    """What the last requests were expected to earn, and what the best models would have."""
+    """Expected rewards of the last requests: of the chosen models, and of the best ones."""
 
     reward: float
     best: float
 
 
 class Met(NamedTuple):
-    """What it takes on the last prompts.
+    """The price that the floor takes on the last prompts.
 
     Attributes:
         floor: reward that is to be met, without what makes up for the last requests.
@@ -48,10 +48,7 @@ class Met(NamedTuple):
 def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
     """Return expected rewards, shape (size, K), without what the posterior sample adds; of arms
     that are closed what their `scores` say."""
-    theta = arms.stack.blocks[:, arms.d].astype(np.float32)
-    means: Matrix = window.contexts[: window.size].dot(theta.T).astype(np.float64)
-    if arms.suspect:
-        means += [arm.offset for arm in arms]
+    means, _ = window.options(arms, drawn=False).arrays()
     return np.where(scores > 0.5 * CLOSED_SCORE, means, scores)
 
 

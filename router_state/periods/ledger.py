@@ -123,8 +123,11 @@ class Ledger:
         self._journal.pieces.add(PIECE)
 
     def start_over(self) -> None:
-        """Empty the accounts, for a router that goes on from another one's learned state."""
-        self.budgets = [Accounts(budget) for budget in self.spending.budgets]
+        """Await no bill, for a router that goes on from another one's state: decisions are counted
+        anew, and what was charged stays, like a debt."""
+        for accounts in self.budgets:
+            for account in accounts.kept:
+                account.waiting, account.first_seq = 0, 1
 
     def is_sound(self) -> bool:
         """Tell whether it holds only what can be."""

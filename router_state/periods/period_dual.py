@@ -117,7 +117,7 @@ class PeriodDual(DollarDual):
         if not ledger.spending.has_floor:
             super()._solve(arms, now=now)
             return
-        scores, costs = self.window.candidates(arms)
+        scores, costs = self.window.candidates(arms).arrays()
         means = means_of(self.window, arms, scores)
         met = meet(ledger.spending, Kept(ledger.reward, ledger.best), scores, means, costs)
         ledger.floor_usd = met.usd

@@ -12,15 +12,16 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from router_state.arms import Arms
-from router_state.learning.sample import LEVEL
+from router_state.kernel import LEVEL, Chance
 from router_state.record import Candidates
 
 LOSS = 0.02
 """Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
 where there is no such price."""
+RETURNING = 10.0
+"""By so much more often a suspect is probed that looks as before: some more probes tell. Without
+them a return costs 0.005 to 0.01 of reward (benchmarks.drift)."""
 AT_MOST = 0.5
 """Largest probability of trying one arm."""
 
@@ -42,16 +43,16 @@ class Tried(NamedTuple):
     passed: float
 
 
-def draw(options: Sequence[Option], rng: np.random.Generator) -> Tried:
+def draw(options: Sequence[Option], chance: Chance) -> Tried:
     """Draw one of the options, each with probability loss ÷ gap, or none."""
     drawn, why, passed = -1, "ucb", 1.0
     chances: dict[int, float] = {}
     loss = LOSS / max(len(options), 1)
     for k, gap, reason in options:
-        chance = AT_MOST if gap * AT_MOST <= loss else loss / gap
-        chances[k] = passed * chance
-        passed *= 1.0 - chance
-        if drawn < 0 and rng.random() < chance:
+        share = AT_MOST if gap * AT_MOST <= loss else loss / gap
+        chances[k] = passed * share
+        passed *= 1.0 - share
+        if drawn < 0 and chance.random() < share:
             drawn, why = k, reason
     return Tried(drawn, why, chances, passed)
 
@@ -72,8 +73,10 @@ def options(
     for j in eligible:
         if j == k or costs[j] > allowance_usd:
             continue
-        if arms[j].suspicion is not None:
-            found.append(Option(j, best - (mean[j] - penalty[j])))
+        suspicion = arms[j].suspicion
+        if suspicion is not None:
+            gap = best - (mean[j] - penalty[j])
+            found.append(Option(j, gap / RETURNING if suspicion.evidence > 0.0 else gap))
         elif pulls and arms[j].pulls_left > 0:
             pulls = False  # one at a time
             found.append(Option(j, best - (hopeful - penalty[j]), "onboarding"))
@@ -102,10 +105,10 @@ def log_costs(
     return found
 
 
-def cheapest(arms: Arms, costs: list[float], eligible: list[int], rng: np.random.Generator) -> int:
+def cheapest(arms: Arms, costs: list[float], eligible: list[int], chance: Chance) -> int:
     """Return the arm that is cheapest by a draw from what is known of their costs."""
     known = log_costs(arms, costs, eligible)
-    drawn = rng.standard_normal(len(known)).tolist()
+    drawn = chance.standard_normal(len(known))
     return min(
         zip(known.items(), drawn, strict=True),
         key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],

@@ -1,4 +1,4 @@
-"""Which arms a request may be given to."""
+"""Find the arms that a request may be given to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from router_state.arms import Arms
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
+from router_state.kernel import risks, within
 from router_state.pacing.debt import HORIZON
 
 CREDIT = 50.0
@@ -59,12 +60,10 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
     Args:
         costs: expected dollars of the request at each arm.
     """
-    credit, in_flight, total = CREDIT * budget_usd, 0, 0.0
-    beyond: list[float] = []
-    for model, cost in zip(arms.costs, costs, strict=True):
-        beyond.append(model.beyond(cost))
-        in_flight += model.awaited
-        total += (model.awaited * beyond[-1]) ** 2
+    credit = CREDIT * budget_usd
+    if within(arms.costs, costs, credit=credit, most=HORIZON * budget_usd):
+        return excluded
+    beyond, in_flight, total = risks(arms.costs, costs)
     found, limit = list(excluded), budget_usd * max(HORIZON, TOLERATED * in_flight)
     for k, (model, cost) in enumerate(zip(arms.costs, costs, strict=True)):
         # Of each arm its next call is at risk, too.

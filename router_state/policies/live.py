@@ -6,21 +6,31 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from router_state.arm import Arm
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.learning.estimating import Part, conclude_shifted, estimate, estimated
-from router_state.learning.regression import RIDGE_FLOOR
+from router_state.kernel import (
+    RIDGE_FLOOR,
+    Chance,
+    Projection,
+    conclude_shifted,
+    doubts,
+    estimate,
+    learn_reward,
+    scored,
+)
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, eligibility, priors, propensity, scoring
 from router_state.policies.eligibility import Excluded
-from router_state.policies.scoring import Choice, Projection
+from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
-from router_state.state.router import RouterState
+from router_state.state.router import Chances, RouterState
 
 
 class Live:
@@ -40,6 +50,11 @@ class Live:
             return Unpaced()
         return DollarDual(budget_usd, state.arms.d, state.journal)
 
+    def chance(self, state: RouterState, config: RouterConfig) -> Chances:
+        """See Policy."""
+        chance = state.chance
+        return chance if isinstance(chance, Chance) else Chance(config.knobs.seed)
+
     def statistics(
         self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
     ) -> tuple[Matrix, Vector]:
@@ -50,7 +65,7 @@ class Live:
 
     def joined(self, state: RouterState, names: list[str]) -> None:
         """See Policy; the scales stay as they are."""
-        estimate(Part(state.arms.rewards, state.arms.regressions), rescaled=False)
+        estimate(state.arms.rewards, state.arms.regressions, rescaled=False)
 
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
         """See Policy: estimate what is due, count the prompt's tokens, draw a new sample."""
@@ -59,10 +74,9 @@ class Live:
         moved |= self._take_tokens(state, tokens)
         if not arms.sample.serve(x):
             arms.sample.renew(
-                arms.stack,
                 arms.regressions,
                 noise=arms.rewards.noise,
-                rng=state.rng,
+                chance=cast(Chance, state.chance),
                 free=state.lambda_t <= 0.0,
             )
         return moved
@@ -71,26 +85,20 @@ class Live:
         """Estimate what is due before a decision, and tell whether anything was: what comes in
         between two decisions changes the estimate that the second one needs, so one is enough."""
         arms = state.arms
-        if not (arms.rewards.due or arms.bills.due):
-            return False
-        known, conclusions = state.foreseen
-        if known != state.learned:
-            conclusions = estimated(due(state))
-        if arms.rewards.due:
-            self._forget(state)
-        for conclusion in conclusions:
-            conclusion.take()
-        return True
+        rewards_due, bills_due = arms.rewards.due, arms.bills.due
+        if rewards_due:
+            self._estimate_rewards(state)
+        if bills_due:
+            estimate(arms.bills, arms.priced)
+        return rewards_due or bills_due
 
-    def _forget(self, state: RouterState) -> None:
-        """Let all arms forget; one that is under suspicion forgets nothing meanwhile."""
+    def _estimate_rewards(self, state: RouterState) -> None:
+        """Estimate what rewards have in common, once all arms have forgotten; one that is under
+        suspicion forgets nothing meanwhile."""
         for arm in state.arms:
             if arm.suspicion is None:
                 arm.rewards.forget(t=state.t, gamma=state.config.knobs.gamma)
-
-    def _estimate_rewards(self, state: RouterState) -> None:
-        self._forget(state)
-        estimate(Part(state.arms.rewards, state.arms.regressions))
+        estimate(state.arms.rewards, state.arms.regressions)
 
     def _take_tokens(self, state: RouterState, said: int | None) -> bool:
         """Take in how many input tokens a request says it has. Once enough have, what is expected
@@ -135,22 +143,22 @@ class Live:
 
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
-        arms, rng, epsilon = state.arms, state.rng, state.config.knobs.epsilon
-        terms: list[float] = []
-        for mean, bonus, cost in zip(seen.means, arms.sample.of(x), costs, strict=True):
-            terms += (mean, bonus, cost)
-        penalties = [weights[2] * cost for cost in costs]
+        arms, chance, epsilon = state.arms, cast(Chance, state.chance), state.config.knobs.epsilon
+        terms, penalties = scored(x, arms.sample, seen.means, costs, weights[2])
         candidates = Candidates(arms.names, terms, penalties, excluded)
+        if not (weights[0] >= UNREACHABLE or epsilon or arms.suspect or arms.onboarding):
+            k = _best(candidates, chance)
+            return candidates, Choice(k, "ucb", propensity.best(arms, seen, candidates, k))
         eligible = [k for k, why in enumerate(excluded) if why is None]
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
-        k = choosing.cheapest(arms, costs, eligible, rng) if short else _best(candidates, rng)
-        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), rng)
+        k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
+        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), chance)
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k
-        elif epsilon > 0.0 and rng.random() < epsilon:
-            k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
+        elif epsilon > 0.0 and chance.random() < epsilon:
+            k, reason = eligible[chance.integers(len(eligible))], "probe"
         elif arms[k].pulls_left > 0:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
@@ -164,17 +172,10 @@ class Live:
 
     def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
         """See Policy."""
-        arms, noise, bill_noise = state.arms, state.arms.rewards.noise, state.arms.bills.noise
-        found = [float(arms.rewards.mean.dot(x))]
-        for spread, arm in zip(seen.variances, arms, strict=True):
-            bills_of = arm.costs.regression
-            level = bills_of.inverse.item(-1) / bills_of.decay
-            found += (
-                noise * spread / arm.rewards.decay,
-                bill_noise * (1.0 + level),
-                arm.costs.paid,
-            )
-        return found
+        arms = state.arms
+        return doubts(
+            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
+        )
 
     def decided(self, state: RouterState) -> None:
         """See Policy; the clock counts feedback."""
@@ -194,8 +195,7 @@ class Live:
         # The prior fades with every reward; below its floor A would lose rank where no reward came.
         if regression.decay < RIDGE_FLOOR:
             self._estimate_rewards(state)
-        residual, variance = regression.observe(x, reward)
-        shared.observe(residual, variance)
+        residual, variance = learn_reward(regression, shared, x, reward)
         if shared.overdue:
             self._estimate_rewards(state)
         rewards.watch(state, arm, residual, variance)
@@ -216,26 +216,10 @@ class Live:
         if alert is not None:
             state.journal.alerts.append(alert)
         if arms.bills.overdue or arm.costs.regression.decay < RIDGE_FLOOR:
-            estimate(Part(arms.bills, arms.priced))
+            estimate(arms.bills, arms.priced)
 
 
-def due(state: RouterState) -> list[Part]:
-    """Return what the next decision of a router has to estimate first."""
-    arms = state.arms
-    parts: list[Part] = []
-    if arms.rewards.due:
-        gamma = state.config.knobs.gamma
-        left = [
-            arm.rewards.left_at(state.t, gamma) if arm.suspicion is None else arm.rewards.decay
-            for arm in arms
-        ]
-        parts.append(Part(arms.rewards, arms.regressions, left))
-    if arms.bills.due:
-        parts.append(Part(arms.bills, arms.priced))
-    return parts
-
-
-def _best(candidates: Candidates, rng: np.random.Generator) -> int:
+def _best(candidates: Candidates, chance: Chance) -> int:
     """Return the arm with the best score; the cheaper one of a tie.
 
     Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
@@ -246,7 +230,7 @@ def _best(candidates: Candidates, rng: np.random.Generator) -> int:
         costs = candidates.expected_cost_usd
         lowest = min(costs[k] for k in tied)
         tied = [k for k in tied if costs[k] == lowest]
-    return tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
+    return tied[0] if len(tied) == 1 else tied[chance.integers(len(tied))]
 
 
 def _options(

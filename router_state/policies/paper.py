@@ -6,22 +6,19 @@ costs, and the clock of forgetting counts decisions.
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.kernel import Projection, optimistic
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.policies import eligibility, priors, scoring
 from router_state.policies.eligibility import Excluded
-from router_state.policies.scoring import Choice, Projection
+from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
-from router_state.state.router import RouterState
+from router_state.state.router import Chances, RouterState
 
-MIN_VARIANCE = 1e-12
-"""Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
-MAX_STALE_STEPS = 1000
-"""Steps of the clock that an idle arm may become uncertain by."""
 MEAN_GUESS = 3.0
 """Thousands of tokens per request that are assumed before the first bill: rather too many than too
 few."""
@@ -40,6 +37,13 @@ class Paper:
             return EmaPacer(budget_usd, per_log_price=per_log_price)
         pacer.budget_usd, pacer.per_log_price = budget_usd, per_log_price
         return pacer
+
+    def chance(self, state: RouterState, config: RouterConfig) -> Chances:
+        """See Policy; ties are broken by the reference library's draws, which are numpy's."""
+        chance = state.chance
+        if isinstance(chance, np.random.Generator):
+            return chance
+        return np.random.default_rng(config.knobs.seed)
 
     def statistics(
         self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
@@ -87,17 +91,18 @@ class Paper:
         (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last choice: one that
         awaits its rewards is not stale. Ties are broken at random.
         """
-        arms, knobs, rng = state.arms, state.config.knobs, state.rng
-        terms: list[float] = []
-        t, alpha, gamma, least = state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
-        for arm, mean, spread, cost in zip(arms, seen.means, seen.variances, costs, strict=True):
-            regression, played = arm.rewards, arm.last_played
-            v, updated = spread / regression.decay, regression.last_update
-            steps = t - (updated if updated > played else played)
-            if steps > 0 and gamma < 1.0:
-                left = gamma ** (steps if steps < MAX_STALE_STEPS else MAX_STALE_STEPS)
-                v /= left if left > least else least
-            terms += (mean, alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE), cost)
+        arms, knobs, chance = state.arms, state.config.knobs, state.chance
+        terms = optimistic(
+            seen.means,
+            seen.variances,
+            costs,
+            rewards=arms.regressions,
+            played=[arm.last_played for arm in arms],
+            t=state.t,
+            alpha=knobs.alpha,
+            gamma=knobs.gamma,
+            least=1.0 / knobs.v_max,
+        )
         penalties = [weights[1] * arm.log_price for arm in arms]
         candidates = Candidates(arms.names, terms, penalties, excluded)
         if arms.onboarding:
@@ -105,13 +110,13 @@ class Paper:
                 if arm.pulls_left > 0 and excluded[k] in (None, "ceiling"):
                     return candidates, Choice(k, "onboarding")
         tied = scoring.best(candidates)
-        k = tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
+        k = tied[0] if len(tied) == 1 else tied[int(chance.integers(len(tied)))]
         reason, epsilon, share = "ucb", knobs.epsilon, 1.0 / len(tied)
         if epsilon <= 0.0:
             return candidates, Choice(k, reason, share)
         eligible = [j for j, why in enumerate(excluded) if why is None]
-        if rng.random() < epsilon:
-            k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
+        if chance.random() < epsilon:
+            k, reason = eligible[int(chance.integers(len(eligible)))], "probe"
         by_score = (1.0 - epsilon) * share if k in tied else 0.0
         return candidates, Choice(k, reason, min(by_score + epsilon / len(eligible), 1.0))
 

@@ -8,20 +8,27 @@ from typing import Protocol
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.kernel import Projection
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import Live
 from router_state.policies.paper import Paper
-from router_state.policies.scoring import Choice, Projection
+from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
-from router_state.state.router import RouterState
+from router_state.state.router import Chances, RouterState
 
 
 class Policy(Protocol):
-    """How a router decides and learns. Policies hold no state: all of it is the router's."""
+    """The way in which a router decides and learns. Policies hold no state: all of it is the
+    router's.
+    """
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return what spends a budget from now on: the present pacer where it can go on."""
+        ...
+
+    def chance(self, state: RouterState, config: RouterConfig) -> Chances:
+        """Return what draws from now on: the present source where it can go on."""
         ...
 
     def statistics(
@@ -92,4 +99,4 @@ class Policy(Protocol):
 
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({"paper": Paper(), "live": Live()})
-"""By the names of `config.PROFILES`."""
+"""Policies by the names of `config.PROFILES`."""

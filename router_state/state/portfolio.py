@@ -45,7 +45,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
     state.availability.keep(config.models)
     state.declare_spending(config)
-    state.put_in_force(config, policy.pacer(state, config))
+    state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
 
 
 def _go_on(arms: Arms, config: RouterConfig, *, now: float) -> None:

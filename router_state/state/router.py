@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from router_state.arms import Arms
 from router_state.availability import Availability
 from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.learning.estimating import Conclusion
+from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
@@ -20,8 +20,8 @@ from router_state.since import Since
 from router_state.state.books import Books
 from router_state.state.caps import Bucket
 
-NOTHING_FORESEEN: tuple[tuple[int, int, int], Sequence[Conclusion]] = (-1, -1, -1), ()
-"""Stands for no estimate that was made ahead."""
+Chances: TypeAlias = Chance | np.random.Generator
+"""Source of a router's random draws; its profile chooses."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class RouterState(Books):
     Attributes:
         config: the declaration in force.
         arms: what is known of every model.
-        rng: draws posterior samples, ties, probes and pulls.
+        chance: draws posterior samples, ties, probes and pulls.
         journal: what has changed since it was last written.
         t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
         latest: when something last happened, in seconds since the epoch.
@@ -42,12 +42,11 @@ class RouterState(Books):
         since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
         availability: which models answer.
-        foreseen: what was estimated ahead, and the clock and counts at which it holds; not kept.
     """
 
     config: RouterConfig
     arms: Arms
-    rng: np.random.Generator
+    chance: Chances
     journal: Journal
     t: int = 0
     latest: float = 0.0
@@ -57,7 +56,6 @@ class RouterState(Books):
     since: Since = field(default_factory=Since)
     newcomers: Newcomers = field(default_factory=Newcomers)
     availability: Availability = field(init=False)
-    foreseen: tuple[tuple[int, int, int], Sequence[Conclusion]] = NOTHING_FORESEEN
 
     def __post_init__(self) -> None:
         self.availability = Availability(self.journal)
@@ -66,8 +64,8 @@ class RouterState(Books):
     def start(cls, config: RouterConfig) -> RouterState:
         """Return the state of a router that has no arms yet; `Engine.configure` adds them."""
         journal = Journal()
-        rng = np.random.default_rng(config.knobs.seed)
-        return cls(config=config, arms=Arms(config.dimensions, journal), rng=rng, journal=journal)
+        arms, chance = Arms(config.dimensions, journal), Chance(config.knobs.seed)
+        return cls(config=config, arms=arms, chance=chance, journal=journal)
 
     @property
     def lambda_t(self) -> float:
@@ -75,13 +73,8 @@ class RouterState(Books):
         return self.pacer.lambda_t
 
     @property
-    def learned(self) -> tuple[int, int, int]:
-        """The clock and the counts of rewards and bills at which what was estimated holds."""
-        return self.t, self.arms.rewards.seen, self.arms.bills.seen
-
-    @property
     def unreachable(self) -> bool:
-        """Whether even the cheapest models are known to cost more than the budget."""
+        """Tell whether even the cheapest models are known to cost more than the budget."""
         return self.pacer.unreachable
 
     def declare_spending(self, config: RouterConfig) -> None:
@@ -96,12 +89,12 @@ class RouterState(Books):
         else:
             self.ledger.declare(config.spending)
 
-    def put_in_force(self, config: RouterConfig, pacer: Pacer) -> None:
-        """Replace the declaration and the pacer. What is owed in dollars stays owed."""
+    def put_in_force(self, config: RouterConfig, pacer: Pacer, chance: Chances) -> None:
+        """Replace the declaration, the pacer and what draws. What is owed in dollars stays owed."""
         if pacer is not self.pacer:
             # Its pieces are to be deleted: what paces anew starts without a history.
             self.journal.pieces.update(self.pacer.pieces)
-        self.config, self.pacer = config, pacer
+        self.config, self.pacer, self.chance = config, pacer, chance
         if pacer.budget_usd is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)

@@ -1,10 +1,11 @@
 """The state as bytes and back, equal to the bit: JSON for what is small, arrays for what is large,
 never pickle.
 
-A router is kept in pieces, so that an event writes only what it changed: its configuration, its
-`head` (counters, pacer, clock and prices), two pieces per arm (what rewards and what bills change),
-one of each shared prior, the posterior sample, blocks of the window and one piece per request. Each
-begins with the version of its format and a checksum. `layout` declares the numbers in them.
+A router is kept in pieces, so that an event writes only what it changed. These are its
+configuration, its `head` (counters, pacer, clock and prices), two pieces per arm (what rewards and
+what bills change), one of each shared prior, the posterior sample, blocks of the window and one
+piece per request. Each begins with the version of its format and a checksum. `layout` declares the
+numbers in them.
 """
 
 from __future__ import annotations
@@ -20,14 +21,9 @@ from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.config import Price
-from router_state.costs.cost_model import cost_piece
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.learning.linalg import floats, packed
-from router_state.learning.regression import Regression
-from router_state.learning.sample import PIECE as SAMPLE
-from router_state.learning.shared_prior import SharedPrior
-from router_state.learning.stack import TAILS
+from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import PIECES
@@ -40,20 +36,21 @@ from router_state.since import Since
 from router_state.state import layout, upgrade
 from router_state.state.caps import Bucket
 from router_state.state.config_bytes import pack_config, unpack_config
+from router_state.state.floats import floats, packed
 from router_state.state.framing import Json, body_of, frame, loads, reading, version_of
-from router_state.state.router import RouterState
+from router_state.state.router import Chances, RouterState
 
 Pieces = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
-"""Which block of the window a piece holds."""
+"""Block of the window that a piece holds, by its name."""
 _COST_PIECE = cost_piece("")
-"""What the name of a cost model's piece begins with."""
+"""Beginning of the names of cost models' pieces."""
 
 
 def _head(state: RouterState) -> bytes:
     """Return counters, pacer, caps, random generator, and what decisions change of every arm."""
-    arms, pacer, rng = state.arms, state.pacer, state.rng.bit_generator.state
+    arms, pacer = state.arms, state.pacer
     return orjson.dumps(
         {
             "counters": layout.COUNTERS.of(state),
@@ -61,13 +58,7 @@ def _head(state: RouterState) -> bytes:
             "dual": layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else None,
             "jumped": state.journal.jumped,
             "buckets": [[bucket.left_usd, bucket.at, bucket.exhausted] for bucket in state.buckets],
-            # 128 bits are more than JSON's integers.
-            "rng": [
-                f"{rng['state']['state']:x}",
-                f"{rng['state']['inc']:x}",
-                rng["has_uint32"],
-                rng["uinteger"],
-            ],
+            "chance": _chance(state.chance),
             "names": arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
@@ -80,7 +71,7 @@ def _arm(arm: Arm) -> bytes:
     """Return what rewards change of an arm."""
     suspicion = [] if arm.suspicion is None else layout.SUSPICION.of(arm.suspicion)
     numbers = [*layout.REWARDS.of(arm), len(suspicion), *suspicion]
-    return packed(numbers, *arm.rewards.pack())
+    return packed(numbers, arm.rewards.kept)
 
 
 def _restore_arm(arm: Arm, data: bytes) -> None:
@@ -91,19 +82,19 @@ def _restore_arm(arm: Arm, data: bytes) -> None:
     if behind > size + 1:
         arm.suspicion = Suspicion(0.0, 0, 0.0, 0.0, 0)
         layout.SUSPICION.put(arm.suspicion, values[size + 1 : behind].tolist())
-    arm.rewards.unpack(values[behind:])
+    arm.rewards.restore(values[behind:])
 
 
 def _costs(arm: Arm) -> bytes:
     """Return what bills change of an arm."""
-    return packed(layout.COSTS.of(arm), *arm.costs.regression.pack())
+    return packed(layout.COSTS.of(arm), arm.costs.regression.kept)
 
 
 def _restore_costs(arm: Arm, data: bytes) -> None:
     size = len(layout.COSTS)
     values = _values(data, arm.costs.regression, size, size)
     layout.COSTS.put(arm, values[:size].tolist())
-    arm.costs.regression.unpack(values[size:])
+    arm.costs.regression.restore(values[size:])
 
 
 def _values(data: bytes, regression: Regression, least: int, most: int) -> np.ndarray:
@@ -149,7 +140,7 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     arms = state.arms
     layout.COUNTERS.put(state, head["counters"])
     state.since = Since.unpack(head["since"])
-    _restore_rng(state, head["rng"])
+    _restore_chance(state, head["chance"] if "chance" in head else head["rng"])
     if state.config.spending is not None:
         state.ledger = Ledger(state.config.spending, state.journal)
         week = floats(body_of(piece(SHAPE)), least=2 * HOURS, most=2 * HOURS)
@@ -172,7 +163,7 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     _restore_pacer(state, head, piece)
     for prior in (arms.rewards, arms.bills):
         _restore_prior(prior, body_of(piece(prior.name)))
-    arms.sample.unpack(body_of(piece(SAMPLE)), len(arms))
+    arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
     if tokens := piece(TOKENS):
         arms.tokens.restore(loads(tokens))
     if health := piece(AVAILABILITY):
@@ -181,11 +172,25 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     state.journal.jumped = bool(head["jumped"])
 
 
-def _restore_rng(state: RouterState, packed_rng: Json) -> None:
-    seed, inc, has_uint32, uinteger = packed_rng
-    state.rng.bit_generator.state = {
+def _chance(chance: Chances) -> Json:
+    if isinstance(chance, Chance):
+        return chance.state
+    state = chance.bit_generator.state
+    # 128 bits are more than JSON's integers.
+    words = f"{state['state']['state']:x}", f"{state['state']['inc']:x}"
+    return [*words, state["has_uint32"], state["uinteger"]]
+
+
+def _restore_chance(state: RouterState, kept: Json) -> None:
+    chance = state.chance = POLICIES[state.config.profile].chance(state, state.config)
+    if isinstance(chance, Chance):
+        # Before format 6 it was numpy's.
+        chance.state = (int(kept[0], 16) if isinstance(kept, list) else int(kept)) % 2**64
+        return
+    word, inc, has_uint32, uinteger = kept
+    chance.bit_generator.state = {
         "bit_generator": "PCG64",
-        "state": {"state": int(seed, 16), "inc": int(inc, 16)},
+        "state": {"state": int(word, 16), "inc": int(inc, 16)},
         "has_uint32": has_uint32,
         "uinteger": uinteger,
     }
@@ -213,7 +218,7 @@ def piece_names(state: RouterState) -> list[str]:
     return [
         CONFIG,
         HEAD_PIECE,
-        SAMPLE,
+        SAMPLE_PIECE,
         arms.rewards.name,
         arms.bills.name,
         *arms.names,
@@ -245,7 +250,7 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body: bytes | None = _head(state)
     elif (arm := arms.find(name)) is not None:
         body = _arm(arm)
-    elif name == SAMPLE:
+    elif name == SAMPLE_PIECE:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)

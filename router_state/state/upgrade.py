@@ -13,12 +13,12 @@ import orjson
 
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Vector
-from router_state.costs.cost_model import cost_piece
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.learning.linalg import packed
+from router_state.kernel import cost_piece
 from router_state.since import Since
 from router_state.state import layout
+from router_state.state.floats import packed
 from router_state.state.framing import Json, body_of, frame, loads, version_of
 
 Piece = Callable[[str], bytes]

@@ -37,9 +37,9 @@ def distill(out_dir: Path, weights: str | None = None) -> Path:
     """Write a table of token vectors and a general projection into `out_dir`; return it.
 
     The vectors are the model's own word embeddings, on the principal components of the tokens as
-    frequent as in text: their mean, then, says what a prompt has in other measure than text at
-    large. Zipf 1949 for the frequencies: BERT's vocabulary is sorted by them. The projection is
-    fitted on texts drawn from the same frequencies, as no text has to be shipped for that.
+    frequent as in text: their mean then says in what a prompt differs from text at large. Zipf 1949
+    for the frequencies: BERT's vocabulary is sorted by them. The projection is fitted on texts
+    drawn from the same frequencies, as no text has to be shipped for that.
 
     Raises:
         EncoderError: the weights are missing, or hold no word embeddings of a BERT.

@@ -73,7 +73,7 @@ class Encoder:
         return contexts
 
     def reading(self, prompt: str) -> Reading:
-        """Say how much of a prompt has a say in its context."""
+        """Say how much of a prompt is read."""
         return self._sentences.reading(prompt)
 
 

@@ -35,7 +35,7 @@ class Excerpts:
         self._head = int(HEAD * self._max_tokens)
 
     def of(self, prompt: str) -> str:
-        """Return the prompt, or of a long one the first and the last words that fit into the
+        """Return the prompt, or the first and the last words of a long one that fit into the
         window.
         """
         # A token has at least one byte.
@@ -51,8 +51,8 @@ class Excerpts:
         return Reading(len(self._encode(self.of(prompt)).ids), len(self._encode(prompt).ids))
 
     def _first(self, prompt: str) -> Encoding:
-        """Return the tokens of the whole prompt, or of so much that a word after the window has
-        begun.
+        """Return the tokens of the whole prompt, or of its beginning up to a word behind the
+        window.
         """
         characters = _CHARACTERS
         while True:

@@ -1,4 +1,4 @@
-"""Find and load the encoder that the settings name; what one backend needs is imported for that one
+"""Find and load the encoder that the settings name; the libraries of a backend are imported for it
 alone.
 """
 

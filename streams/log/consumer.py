@@ -87,8 +87,8 @@ class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 def place_what_is_unreadable() -> None:
-    """Let every consumer of this process raise UnreadableBatch where aiokafka raises what its
-    codecs do.
+    """Let every consumer of this process raise UnreadableBatch where aiokafka raises an error of
+    its codecs.
     """
     fetcher.PartitionRecords = PartitionRecords
 

@@ -1,6 +1,4 @@
-"""Know whether a part outside answers: said once when it goes and once when it is back, with a
-count between.
-"""
+"""Know whether a part outside answers, and log it once when it goes and once when it is back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say why Kafka can't be reached: aiokafka tells its log only."""
+"""Find out why Kafka can't be reached, as aiokafka tells only its log."""
 
 from __future__ import annotations
 

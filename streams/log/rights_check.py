@@ -1,5 +1,5 @@
-"""Ask Kafka what the user of this process may do, before a worker begins: what is missing is named,
-not met in the middle.
+"""Ask Kafka what the user of this process may do, before a worker begins: a missing right is named
+at once, and not met later.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ async def read_states(settings: Settings) -> AsyncIterator[tuple[str, RouterStat
 async def _read_shard(
     settings: Settings, consumer: AIOKafkaConsumer, number: int, own: tuple[bytes, ...]
 ) -> Shard:
-    """Read a partition of the changelog to its end, of it the keys that begin with one of `own`."""
+    """Read the keys of a changelog's partition that begin with one of `own`, to its end."""
     partition, place = Partition(number), TopicPartition(settings.changelog, number)
     consumer.assign([place])
     begin, end = await bounds(consumer, place)

@@ -215,7 +215,7 @@ class Partition:
 
 @lru_cache(maxsize=512)
 def _kept_once(value: bytes) -> bytes:
-    """Return the first of equal values: what arms that have learned nothing hold is alike for all
-    routers, and that is most of what 10,000 new ones take beside their arrays.
+    """Return the first of equal values. Arms that have learned nothing are alike for all routers;
+    kept once, 10,000 new routers take little beside their arrays.
     """
     return value

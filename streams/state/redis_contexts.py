@@ -46,8 +46,8 @@ class RedisContexts:
     """Keep contexts as `{prefix}context:{router_id}:{request_id}` with a time to live, all of a
     batch in one round trip.
 
-    A Redis that is away or full stops nothing: that is said and counted, and what it lacks is read
-    back from the changelog.
+    A Redis that is away or full stops nothing: the failure is logged and counted, and missing
+    contexts are read back from the changelog.
 
     Args:
         client: opens its connections when first used.
@@ -113,7 +113,7 @@ class RedisContexts:
         return [np.frombuffer(found[ref], "<f8") if ref in found else None for ref in refs]
 
     async def look(self) -> None:
-        """Ask whether Redis answers, for the readiness of a worker that has nothing to do."""
+        """Ask whether Redis answers, so that an idle worker knows whether it is ready."""
         await self._ask(self._mget, [PROBE])
 
     async def close(self) -> None:
@@ -159,7 +159,7 @@ class RedisContexts:
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _ask(self, call: Callable[[Any], Awaitable[object]], argument: Any) -> Any:
-        """Return what Redis answers, None where it does not; a failure is said and counted."""
+        """Return what Redis answers, None where it does not; a failure is logged and counted."""
         if self._clock() < self._rests_until:
             return None
         try:

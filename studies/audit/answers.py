@@ -246,8 +246,8 @@ class AnswerCheck:
                 self._check_record((router_id, request_id), record, present)
 
     def _judge_unasked(self, ref: Ref, where: str, *, complete: bool) -> None:
-        """Say of a decision beyond the state that nobody asked for it: every request stands on its
-        topic before its answer.
+        """Report a decision that no request asked for: every request stands on its topic before its
+        answer.
         """
         if complete:
             self._findings.violation(

@@ -79,7 +79,7 @@ class Findings:
         self._add(self.violations, kind.value, where, what)
 
     def unprovable(self, kind: str, where: str, what: str) -> None:
-        """Note something of which the topics do not hold enough to prove it."""
+        """Note something that the topics do not hold enough to prove."""
         self._add(self.notes, kind, where, what)
 
     def as_json(self) -> Document:

@@ -170,7 +170,7 @@ class LearnedCheck:
 
 
 def _pacing(found: RouterState, again: RouterState) -> Iterator[str]:
-    """Say what of the pacing is not as its recomputation."""
+    """Name the parts of the pacing that differ from their recomputation."""
     terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
     ours, theirs = (cast("dict[str, float]", state.pacer.terms()) for state in (found, again))
     terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}

@@ -82,7 +82,8 @@ class Comparison:
 
 def _had_a_chance(case: Case, choice: str | None) -> bool:
     """Tell whether history could have chosen as a policy does: it did, or it chose at random among
-    models of which that is one."""
+    models that include the policy's.
+    """
     if choice == case.model:
         return True
     return case.propensity < 1.0 and (case.eligible is None or choice in case.eligible)

@@ -69,9 +69,7 @@ class Expectations(NamedTuple):
 
 
 class DirectModel:
-    """An outcome by context, a ridge regression per model; a model of which nothing is known gets
-    the mean over all.
-    """
+    """Outcomes by context, a ridge regression per model; an unknown one gets the mean over all."""
 
     def __init__(self) -> None:
         self._models: dict[str, Ridge] = {}

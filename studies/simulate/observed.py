@@ -71,7 +71,9 @@ def _table(kept: list[tuple[Case, dict[str, float]]], latest: dict[str, float]) 
 
 
 def _since(name: str, then: dict[str, float], latest: dict[str, float]) -> float:
-    """Return by what a model's list price has been multiplied since; 1 where either is nothing."""
+    """Return the factor by which a model's list price has changed since; 1 where either price is
+    zero.
+    """
     before, after = then.get(name, 0.0), latest.get(name, 0.0)
     # A bill is proportional to the list price: one of last month is worth what it would cost today.
     return after / before if before > 0.0 and after > 0.0 else 1.0

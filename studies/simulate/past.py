@@ -44,5 +44,5 @@ def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = 
 
 
 def prior_reader_of(settings: Settings) -> ReadPrior:
-    """Return what reads a prior that is declared by reference."""
+    """Return the function that reads a referenced prior."""
     return blocking_prior_reader(settings.priors_path)

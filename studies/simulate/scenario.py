@@ -165,8 +165,8 @@ class Duplication(Happening):
 
 
 class Budget(Happening):
-    """The budget changes: that of a request (null: there is none), or dollars of a period in place
-    of all budgets; or the floor of rewards does.
+    """The budget or the floor of rewards changes. A budget is that of a request (null: none), or
+    dollars of a period in place of all budgets.
     """
 
     kind: Literal["budget"]

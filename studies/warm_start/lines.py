@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ground.extras import sklearn
 from ground.files.array_folder import Array
-from router_state.pacing.dual import solve_dual
+from router_state.kernel import Options
 
 Rows = npt.NDArray[np.intp]
 FOLDS = 5
@@ -92,7 +92,7 @@ def within_budget(
     if not over(0.0):
         return choices(0.0)
     # Half the budget asks for a price that is surely too high: an upper end to bisect from.
-    low, high = 0.0, 2.0 * (solve_dual(scores, expected, target=budget / 2.0) or 1e6)
+    low, high = 0.0, 2.0 * (Options.of(scores, expected).price(target=budget / 2.0) or 1e6)
     # Sixty halvings leave less than the rounding of a float.
     for _ in range(60):
         middle = (low + high) / 2.0

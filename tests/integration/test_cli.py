@@ -379,6 +379,10 @@ def test_budgets_of_a_period_are_set_shown_and_taken_away(worker: Settings) -> N
     left = done_json(worker, "budget", "show", router="periods")["budgets"]
     assert [(one["period"], one["charged_usd"]) for one in left] == [("month", 0.5)]
     assert [one["usd"] for one in state["budgets"]] == [20.0]
+    fields = ("min_reward.of_best=0.98", "max_cost_per_request_usd=0.5", "when_spent=refuse")
+    done(worker, "routers", "set", "periods", *fields)
+    declared = json.loads(done(worker, "routers", "show", "periods", "--json"))
+    assert (declared["min_reward"], declared["when_spent"]) == ({"of_best": 0.98}, "refuse")
     refused = run(worker, "budget", "set", "20000", router="periods")
     assert refused.exit_code == 2
     assert "--per month" in refused.output

@@ -34,6 +34,7 @@ ELSEWHERE = {
     "http-client": "tests/integrations/test_integrate_page.py",
     "litellm": "tests/integrations/test_integrate_page.py",
     "redis": "tests/unit/test_cli_docs.py compares it; tests/integration/test_secured.py sets it",
+    "text": "a drawing",
     "yaml": "it is a file of docs/scenarios, which tests/unit/test_replay_scenario.py reads",
 }
 """Languages of blocks, and which test has them."""
@@ -46,6 +47,7 @@ NOT_RUN = {
     r"kafka-consumer-groups\.sh": "Kafka's own tool, and it makes a service forget",
     r"kubectl |helm ": "needs a cluster; tests/unit/test_chart.py renders the chart",
     r"pbstream encoder distill": "needs the weights: tests/reference/test_weights.py",
+    r"pbstream .*sentence-transformers:": "needs torch: tests/reference/test_own_model.py",
     r".*python -m (benchmarks|paper)\b": "minutes to hours",
     r"location /routers/": "nginx's configuration",
     r"95\.6% of |.*[┤└]| +\$2\.858e-05": "the picture that watch draws",

@@ -16,8 +16,7 @@ from router_state.capabilities import Offers
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
-from router_state.learning.regression import Regression
-from router_state.learning.shared_prior import SharedPrior
+from router_state.kernel import Regression, SharedPrior
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, snapshot
 

@@ -196,8 +196,9 @@ def test_no_number_can_poison_the_state(entries: list[float], cost: float, rewar
             attempt()
         except errors.RouterStateError:
             assert freeze(engine) == before
-    for k in range(len(engine.state.arms)):
-        assert np.isfinite(engine.state.arms.stack.blocks[k]).all()
+    for arm in engine.state.arms:
+        assert np.isfinite(arm.rewards.kept).all()
+        assert np.isfinite(arm.costs.regression.kept).all()
     assert np.isfinite(
         [engine.state.spend_usd, engine.state.lambda_t, engine.state.committed_usd]
     ).all()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.change.detector import CUT_AT, LIMIT, Detector, Shift
+from router_state.kernel import CUT_AT, LIMIT, Detector, Shift
 
 Residuals = np.ndarray
 
@@ -39,7 +39,7 @@ def test_a_shift_of_two_deviations_is_found_within_sixty_residuals(
             sigma * (2.0 * sign + rng.normal()), deviation=sigma, leverage=1.0, now=float(i)
         )
         if shift is not None:
-            assert np.sign(shift.size) == sign and shift.count <= 60 and shift.since <= i
+            assert np.sign(shift.size) == sign and shift.residuals <= 60 and shift.since <= i
             return
     pytest.fail("not found")
 

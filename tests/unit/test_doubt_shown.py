@@ -90,4 +90,4 @@ def test_levels_are_of_the_prompts_that_come_now() -> None:
     other = np.append(np.full(D - 1, 3.0), 1.0)
     for i in range(64):
         engine.decide(f"other-{i}", other, now=float(i))
-    assert engine.state.arms.sample.center == pytest.approx(other, abs=0.5)
+    assert engine.state.arms.sample.array[-D:] == pytest.approx(other, abs=0.5)

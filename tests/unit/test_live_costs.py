@@ -11,15 +11,21 @@ import pytest
 
 from router_state.arms import Arms
 from router_state.change import bills
-from router_state.change.detector import LIMIT
 from router_state.changes import Journal
-from router_state.config import BELIEVED, Cap, ModelConfig, Price, RouterConfig, Vector, knobs_for
+from router_state.config import (
+    BELIEVED,
+    MEMORY,
+    Cap,
+    ModelConfig,
+    Price,
+    RouterConfig,
+    Vector,
+    knobs_for,
+)
 from router_state.costs import believed
-from router_state.costs.cost_model import GAMMA, CostModel
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
-from router_state.learning.estimating import Part, estimate
-from router_state.learning.stack import TAILS, WIDE
+from router_state.kernel import LIMIT, TAILS, WIDE, CostModel, estimate
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.policies.scoring import expected_costs, project
 from router_state.state import invariants
@@ -50,7 +56,7 @@ def billed(counts: dict[str, int], ratio: float = 0.2) -> Arms:
         x = np.append(0.5 * rng.standard_normal(D - 1), 1.0)
         bill(arms[name].costs, ratio * math.exp(0.3 * rng.standard_normal()), x)
         if arms.bills.due:
-            estimate(Part(arms.bills, arms.priced))
+            estimate(arms.bills, arms.priced)
     return arms
 
 
@@ -118,7 +124,7 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         pacer = state.pacer
         assert isinstance(pacer, DollarDual)
         pacer.window.push(x)
-        _, costs = pacer.window.candidates(state.arms)
+        _, costs = pacer.window.candidates(state.arms).arrays()
         scored = expected_costs(state.arms, project(state.arms, x).exponents, None)
         last = costs[pacer.window.next - 1] / pacer.window.price
         assert last == pytest.approx(scored, rel=1e-5)
@@ -303,12 +309,13 @@ def test_bills_in_many_dimensions_are_learned_as_in_few_and_kept_whole_at_any_ti
     for n, x in enumerate(X):
         ratio = float(rng.lognormal())
         assert not bill(costs, ratio, x)
-        A, b = GAMMA * A + np.outer(x, x), GAMMA * b + math.log(ratio) * x
+        left = 1.0 - 1.0 / MEMORY
+        A, b = left * A + np.outer(x, x), left * b + math.log(ratio) * x
         assert regression.pending == (n + 1) % TAILS
         assert regression.theta == pytest.approx(np.linalg.solve(A, b), abs=1e-9)
-        packed = np.concatenate(regression.pack())
-        kept.regression.unpack(packed)
-        assert (np.concatenate(kept.regression.pack()) == packed).all()
+        packed = regression.kept.copy()
+        kept.regression.restore(packed)
+        np.testing.assert_array_equal(kept.regression.kept, packed)
     assert regression.A_inv() == pytest.approx(np.linalg.inv(A), abs=1e-9)
 
 
@@ -318,4 +325,4 @@ def test_a_regression_with_more_pending_rows_than_there_can_be_is_refused(number
     arms.add("m", price=PRICE, A=np.eye(WIDE), b=np.zeros(WIDE), now_t=0, pulls=0)
     for regression in (arms["m"].rewards, arms["m"].costs.regression):
         with pytest.raises(CorruptSnapshot):
-            regression.unpack(np.concatenate([*regression.pack(), np.zeros(numbers)]))
+            regression.restore(np.concatenate([regression.kept, np.zeros(numbers)]))

@@ -13,9 +13,9 @@ from msgspec import structs
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.costs import believed
 from router_state.engine import Engine
+from router_state.kernel import Options
 from router_state.pacing.debt import SAVED
 from router_state.pacing.dollar_dual import EVERY, UNREACHABLE, DollarDual
-from router_state.pacing.dual import FAR, _by_loops, _by_products, solve_dual
 from router_state.state import invariants
 from tests.unit.live_world import D, World, declaration, world
 
@@ -42,7 +42,7 @@ def test_the_dual_is_the_smallest_price_that_meets_the_target(
 ) -> None:
     rng = np.random.default_rng(seed)
     scores, costs = rng.normal(size=(n, K)), rng.lognormal(size=(n, K))
-    price = solve_dual(scores, costs, target=target, start=start)
+    price = Options.of(scores, costs).price(target=target, start=start)
     if price is None:
         assert costs.min(1).mean() > target
         return
@@ -51,24 +51,10 @@ def test_the_dual_is_the_smallest_price_that_meets_the_target(
         assert mean_cost(scores, costs, price * (1 - 1e-6)) > target * (1 - 1e-9)
 
 
-@given(
-    st.integers(1, 8),
-    st.integers(1, 3),
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([0.0, 1e-3, 1.0, 1e3, FAR]),
-)
-def test_loops_find_what_products_find(n: int, K: int, seed: int, price: float) -> None:
-    rng = np.random.default_rng(seed)
-    # Rounded, so that there are ties.
-    scores, costs = rng.normal(size=(n, K)).round(1), rng.lognormal(size=(n, K)).round(1)
-    score, cost = _by_loops(scores, costs, 0.3)(price)
-    assert (score, cost) == pytest.approx(_by_products(scores, costs, 0.3)(price))
-
-
 def test_equal_models_and_equal_costs_have_a_price_of_zero() -> None:
     ones = np.ones((5, 3))
-    assert solve_dual(ones, ones, target=1.0) == 0.0
-    assert solve_dual(ones, ones, target=0.9) is None
+    assert Options.of(ones, ones).price(target=1.0) == 0.0
+    assert Options.of(ones, ones).price(target=0.9) is None
 
 
 @pytest.mark.parametrize("late", [0, 30, 100, 300])
@@ -189,7 +175,7 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
     for _ in range(100):
         pacer.window.push(x)
     pacer.weigh(arms, x, limited_to=None, seq=1, now=0.0)
-    _, costs = pacer.window.candidates(arms)
+    _, costs = pacer.window.candidates(arms).arrays()
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd
 
 

@@ -20,11 +20,13 @@ from router_state.changes import CONFIG, HEAD
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot
+from router_state.kernel import Chance, Regression
 from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.record import RequestRecord
 from router_state.state import invariants, layout, portable, record_bytes, snapshot
 from router_state.state.framing import body_of
+from router_state.state.router import Chances
 from tests.unit.core_reference import PORTFOLIO, context, declaration
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "format-4.json.xz"
@@ -90,12 +92,29 @@ def play(engine: Engine, n: int) -> None:
         invariants.check(engine.state, engine.records)
 
 
+def arrays(one: Regression) -> list[np.ndarray]:
+    """Return V without what is pending, θ, and the pending rows, as format 4 had them in memory."""
+    d, triangle = one.d, one.d * (one.d + 1) // 2
+    V = np.zeros((d, d))
+    V[np.tril_indices(d)] = one.kept[:triangle]
+    return [V + np.tril(V, -1).T, one.theta, one.kept[triangle + d :].reshape(-1, d)]
+
+
 def arrays_of(arm: Arm) -> dict[str, str]:
     """Return digests of what an arm's regressions hold."""
     return {
-        f"of {what}": digest(one.inverse, one.theta, one.tails[: one.pending])
+        f"of {what}": digest(*arrays(one))
         for what, one in (("rewards", arm.rewards), ("bills", arm.costs.regression))
     }
+
+
+def drawn_from(chance: Chances, before: str) -> str:
+    """Return the state of a generator, as format 4 wrote it; of a source that starts from it,
+    `before`."""
+    if isinstance(chance, Chance):
+        assert chance.state == int(before, 16) % 2**64
+        return before
+    return f"{chance.bit_generator.state['state']['state']:x}"
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -103,12 +122,12 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
     numbers, state = WRITTEN[name]["numbers"], restored(name).state
     arms, pacer = state.arms, state.pacer
     whole: dict[str, Callable[[], object]] = {
-        "rng": lambda: f"{state.rng.bit_generator.state['state']['state']:x}",
+        "rng": lambda: drawn_from(state.chance, numbers["rng"]),
         "names": lambda: list(arms.names),
         "buckets": lambda: [[one.left_usd, one.at, one.exhausted] for one in state.buckets],
         "rewards": lambda: digest(arms.rewards.mean, arms.rewards.center),
         "bills": lambda: digest(arms.bills.mean, arms.bills.center),
-        "sample": lambda: digest(arms.sample.offsets, arms.sample.levels, arms.sample.center),
+        "sample": lambda: digest(arms.sample.array),
         "slots": lambda: digest(arms.tokens.slots),
     }
     if isinstance(pacer, DollarDual):

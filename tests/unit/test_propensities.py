@@ -9,10 +9,11 @@ import pytest
 
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
+from router_state.kernel import Chance, Projection, wins
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.policies import propensity
 from router_state.policies.policy import POLICIES
-from router_state.policies.scoring import Projection, project
+from router_state.policies.scoring import project
 from router_state.record import Candidates
 
 DRAWS = 20_000
@@ -36,9 +37,7 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
     costs, open_ = policy.costs(state, seen, None), arms.open or []
     drawn, inverse, logged = np.zeros(3), np.zeros(3), np.zeros(3)
     for _ in range(DRAWS):
-        arms.sample.renew(
-            arms.stack, arms.regressions, noise=arms.rewards.noise, rng=state.rng, free=True
-        )
+        arms.sample.renew(arms.regressions, noise=arms.rewards.noise, chance=Chance(1), free=True)
         _, choice = policy.choose(state, X, seen, costs, excluded=open_, weights=(0.0, 0.0, 0.0))
         drawn[choice.k] += 1
         inverse[choice.k] += 1.0 / choice.propensity
@@ -82,8 +81,7 @@ def test_the_probability_of_a_best_score_is_the_share_of_a_million_draws(rivals:
         scores = means + deviations * rng.standard_normal((100_000, rivals + 1))
         won += np.bincount(scores.argmax(1), minlength=rivals + 1)
     for k in range(rivals + 1):
-        others = [(means[k] - means[j], deviations[j] ** 2) for j in range(rivals + 1) if j != k]
-        found = propensity.probability(deviations[k] ** 2, others)
+        found = wins(k, means.tolist(), (deviations**2).tolist())
         assert found == pytest.approx(won[k] / 1e6, abs=0.004)
 
 

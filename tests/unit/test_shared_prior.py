@@ -10,19 +10,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.changes import Journal
+from router_state.config import GUESSED, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
-from router_state.learning import evidence as posterior
-from router_state.learning.sample import _roots
-from router_state.policies.propensity import LEAST_PROPENSITY, probability
+from router_state.kernel import LEAST_PROPENSITY, Regression, SharedPrior, estimate, wins
+from router_state.learning.guess import REWARDS
 from router_state.state import invariants, portable
 from tests.unit.core_reference import observed
 
 Array = npt.NDArray[np.float64]
 
 
-def sums(K: int, d: int, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def evidence(K: int, d: int, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return Σ xxᵀ and Σ y·x of K arms that have seen n contexts each."""
     X = rng.standard_normal((K, n, d))
     X[..., -1] = 1.0
@@ -30,22 +30,16 @@ def sums(K: int, d: int, n: int, rng: np.random.Generator) -> tuple[Array, Array
     return np.einsum("kni,knj->kij", X, X), np.einsum("kni,kn->ki", X, y)
 
 
-def scales(*, rng: np.random.Generator, counts: list[int], d: int) -> posterior.Scales:
-    """Return some scales of groups of so many regressions."""
-    own, shared, toward = rng.uniform(0.5, 9.0, (3, len(counts), d))
-    return posterior.Scales(own, shared, toward, counts)
-
-
-@given(K=st.integers(1, 4), d=st.integers(2, 5), n=st.integers(0, 20), seed=st.integers(0, 99))
-def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    A, b = sums(K, d, n, rng)
-    assumed = scales(rng=rng, counts=[K], d=d)
-    own, shared, toward = assumed.ridges[0], assumed.shared_ridges[0], assumed.toward[0]
-    found = posterior.fit(A, b, assumed)
-    # Coefficients (θ_0, δ_1 … δ_K): every observation of arm a is one of θ_0 + δ_a.
+def joint(A: Array, b: Array, prior: SharedPrior) -> tuple[Array, Array]:
+    """Return means and variances of (θ_0, δ_1 … δ_K), shape (K + 1, d): every observation of arm a
+    is one of θ_0 + δ_a."""
+    K, d = b.shape
+    own = prior.ridges
+    shared = np.full(d, prior.shared_ridge)
+    shared[-1] = prior.noise / prior.guess.deviation**2
     precision, response = np.zeros(((K + 1) * d,) * 2), np.zeros((K + 1) * d)
-    precision[:d, :d], response[:d] = np.diag(shared), toward
+    precision[:d, :d] = np.diag(shared)
+    response[d - 1] = shared[-1] * prior.guess.mean
     for k in range(K):
         at = slice((k + 1) * d, (k + 2) * d)
         precision[:d, :d] += A[k]
@@ -53,37 +47,39 @@ def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, see
         precision[at, at] = A[k] + np.diag(own)
         response[:d] += b[k]
         response[at] = b[k]
-    joint, variances = np.linalg.solve(precision, response), np.diag(np.linalg.inv(precision))
-    differences = joint[d:].reshape(K, d)
-    assert found.shift[0] == pytest.approx(joint[:d], abs=1e-8)
-    assert found.excess == pytest.approx(joint[:d] + differences, abs=1e-8)
-    (sizes,) = posterior.sizes(found.inverse.copy(), posterior.times(found.inverse, b), assumed)
-    assert sizes.shift == pytest.approx(joint[:d], abs=1e-8)
-    assert sizes.squares == pytest.approx((differences**2).sum(0), abs=1e-8)
-    known = (1.0 - own * variances[d:].reshape(K, d)).sum(0)
-    assert sizes.known == pytest.approx(known, abs=1e-8)
-    assert sizes.known_shared == pytest.approx(1.0 - shared * variances[:d], abs=1e-8)
+    means, variances = np.linalg.solve(precision, response), np.diag(np.linalg.inv(precision))
+    return means.reshape(K + 1, d), variances.reshape(K + 1, d)
 
 
-@pytest.mark.parametrize("counts", [[3, 3], [1, 11, 2], [9, 9, 9]])
-def test_what_a_group_gets_does_not_depend_on_the_others_to_the_bit(counts: list[int]) -> None:
-    rng, d = np.random.default_rng(1), 26
-    A, b = sums(sum(counts), d, 12, rng)
-    assumed = scales(rng=rng, counts=counts, d=d)
-    together = posterior.fit(A, b, assumed)
-    sizes = posterior.sizes(together.inverse.copy(), together.excess.copy(), assumed)
-    ends = np.cumsum([0, *counts])
-    for group, rows in enumerate(map(slice, ends, ends[1:])):
-        ridges, shared_ridges, toward = (part[[group]] for part in assumed[:3])
-        one = posterior.Scales(ridges, shared_ridges, toward, [counts[group]])
-        alone = posterior.fit(A[rows].copy(), b[rows].copy(), one)
-        np.testing.assert_array_equal(alone.inverse, together.inverse[rows])
-        np.testing.assert_array_equal(alone.excess, together.excess[rows])
-        np.testing.assert_array_equal(alone.shift[0], together.shift[group])
-        (found,) = posterior.sizes(alone.inverse.copy(), alone.excess.copy(), one)
-        np.testing.assert_array_equal(np.array(found), np.array(sizes[group]))
-        spread = posterior.spreads(A, assumed)[group], posterior.spreads(A[rows].copy(), one)[0]
-        np.testing.assert_array_equal(*(np.r_[square, center] for square, center in spread))
+@given(K=st.integers(1, 4), d=st.integers(2, 5), n=st.integers(1, 20), seed=st.integers(0, 99))
+def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, b = evidence(K, d, n, rng)
+    prior = SharedPrior("p", d, REWARDS, Journal())
+    prior.ridge, prior.bias_ridge, prior.shared_ridge = rng.uniform(0.5, 9.0, 3).tolist()
+    prior.mean = rng.standard_normal(d)
+    arms = [Regression(str(k), d, Journal()) for k in range(K)]
+    for k, arm in enumerate(arms):
+        arm.start(A[k] + np.diag(prior.ridges), b[k] + prior.ridges * prior.mean)
+    means, variances = joint(A, b, prior)
+    before = prior.ridge, prior.bias_ridge, prior.shared_ridge
+    estimate(prior, arms, rescaled=False)
+    assert prior.mean == pytest.approx(means[0], abs=1e-8)
+    for k, arm in enumerate(arms):
+        assert arm.theta == pytest.approx(means[0] + means[k + 1], abs=1e-8)
+        assert arm.A_inv() == pytest.approx(np.linalg.inv(A[k] + np.diag(prior.ridges)), abs=1e-8)
+    assert before == (prior.ridge, prior.bias_ridge, prior.shared_ridge)
+    # The ridges: what is determined by data ÷ Σ coefficients², first guesses counted in.
+    own, unit = prior.ridges, (d - 1) * np.einsum("kii->i", A)[:-1].sum() / A[:, -1, -1].sum()
+    unit /= max(d - 1, 1)
+    first = GUESSED / (REWARDS.features * unit)
+    known = np.maximum(1.0 - own * variances[1:], 0.0).sum(0)
+    squares = (means[1:] ** 2).sum(0)
+    expected = (known[:-1].sum() + GUESSED) / (squares[:-1].sum() / prior.noise + first)
+    estimate(prior, arms)
+    assert prior.ridge == pytest.approx(np.clip(expected, 1e-2 * unit, 1e5 * unit), rel=1e-5)
+    bias = (known[-1] + GUESSED) / (squares[-1] / prior.noise + GUESSED / REWARDS.bias)
+    assert prior.bias_ridge == pytest.approx(np.clip(bias, 2e-2, 1e4), rel=1e-5)
 
 
 def started(K: int, d: int, *, budget: float | None = None) -> Engine:
@@ -177,27 +173,21 @@ def test_a_propensity_is_how_often_the_score_is_the_largest(
     won = np.ones(20_000, dtype=bool)
     for gap, other in rivals:
         won &= own > -gap + np.sqrt(other) * rng.standard_normal(20_000)
-    assert LEAST_PROPENSITY <= probability(variance, rivals) <= 1.0
-    assert probability(variance, rivals) == pytest.approx(won.mean(), abs=0.03)
+    found = wins(0, [0.0, *(-gap for gap, _ in rivals)], [variance, *(v for _, v in rivals)])
+    assert LEAST_PROPENSITY <= found <= 1.0
+    assert found == pytest.approx(won.mean(), abs=0.03)
 
 
 @pytest.mark.parametrize("rivals", [1, 2, 3])
 @pytest.mark.parametrize(("gap", "chance"), [(0.5, 1.0), (-0.5, LEAST_PROPENSITY)])
 def test_without_doubt_the_larger_expectation_wins(rivals: int, gap: float, chance: float) -> None:
-    assert probability(0.0, [(gap, 0.0)] * rivals) == pytest.approx(chance)
+    found = wins(0, [gap, *[0.0] * rivals], [0.0] * (rivals + 1))
+    assert found == pytest.approx(chance)
 
 
 def asked(engine: Engine, n: int, rng: np.random.Generator) -> list[str]:
     """Let a router of three dimensions decide n requests, and return what was called."""
     return [engine.decide(f"{engine.state.seq}", x, now=1.0).model for x in contexts(n, 3, rng)]
-
-
-@pytest.mark.parametrize("learned", [0, 1, 3])
-def test_a_draw_has_the_factor_of_the_covariance_whatever_was_learned(learned: int) -> None:
-    rng = np.random.default_rng(learned)
-    covariances = rng.uniform(0.1, 1.0, size=(3, 5, 1)) * np.eye(5)
-    covariances[:learned] += 0.01
-    np.testing.assert_array_equal(_roots(covariances), np.linalg.cholesky(covariances))
 
 
 def test_what_comes_between_two_decisions_is_estimated_once_and_before_the_second() -> None:

@@ -1,5 +1,5 @@
-"""The way to the service over Kafka: one producer, one consumer, and a connection that is mended
-behind the callers' backs.
+"""The way to the service over Kafka: one producer, one consumer, and a connection that mends
+itself.
 """
 
 from __future__ import annotations

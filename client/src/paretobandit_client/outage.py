@@ -59,8 +59,8 @@ it."""
 
 
 class _IntoOutage(logging.Filter):
-    """Make suspicions of what a connection's own Kafka clients warn of, most of which they mend by
-    themselves; warnings of other clients in the process pass.
+    """Turn warnings of a connection's own Kafka clients into suspicions, as the clients mend most
+    of them by themselves. Warnings of other clients pass.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -6,8 +6,11 @@ budget.
 
 from __future__ import annotations
 
-import math
+from math import sqrt
 from typing import NamedTuple
+
+from router_state.kernel.elementary import below, exp, log
+from router_state.kernel.words import Real
 
 MOST_LOG_VARIANCE = 2.0
 """Largest variance of a logarithm: the deviation of its lognormal is 2.5 times the mean."""
@@ -15,14 +18,14 @@ Z90 = 1.2816
 """Deviations of a normal distribution that nine values in ten stay below."""
 
 
-def lognormal_mean(variance: float) -> float:
+def lognormal_mean(variance: Real) -> float:
     """Return the mean of a lognormal whose logarithm has mean 0 and this variance."""
-    return math.exp(0.5 * min(variance, MOST_LOG_VARIANCE))
+    return exp(0.5 * min(variance, MOST_LOG_VARIANCE))
 
 
-def relative_variance(variance: float) -> float:
+def relative_variance(variance: Real) -> float:
     """Return a lognormal's variance ÷ its squared mean, its logarithm having this variance."""
-    return math.expm1(min(variance, MOST_LOG_VARIANCE))
+    return exp(min(variance, MOST_LOG_VARIANCE)) - 1.0
 
 
 class Predictive(NamedTuple):
@@ -45,18 +48,18 @@ class Predictive(NamedTuple):
     @property
     def deviation(self) -> float:
         """The standard deviation of one call's dollars, all doubt included."""
-        spread = 1.0 + relative_variance(self.level + self.noise)
-        return self.mean * math.sqrt(max(spread / self.paid - 1.0, 0.0))
+        spread: Real = 1.0 + relative_variance(self.level + self.noise)
+        return self.mean * sqrt(max(spread / self.paid - 1.0, 0.0))
 
-    def chance_below(self, usd: float) -> float:
+    def chance_below(self, usd: Real) -> float:
         """Return the probability that a call costs less than `usd` on average."""
         if usd <= 0.0:
             return 0.0
         if self.mean <= 0.0:
             return 1.0
         # The mean of a lognormal is above its median by half its variance.
-        gap = math.log(usd / self.mean) + 0.5 * self.level
-        variance = self.level + self.calibration
+        gap: Real = log(usd / self.mean) + 0.5 * self.level
+        variance: Real = self.level + self.calibration
         if variance <= 0.0:
             return 1.0 if gap > 0.0 else 0.0
-        return 0.5 * math.erfc(-gap / math.sqrt(2.0 * variance))
+        return below(gap / sqrt(variance))

@@ -1,0 +1,245 @@
+"""Compile router_state/kernel into one extension beside it:  python build_kernel.py [--check]
+
+It is also what a wheel and an editable installation are built with. It needs Cython, setuptools and
+a C compiler; without them the kernel runs as Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tempfile
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface as _Interface
+except ImportError:
+    _Interface = object
+
+ROOT = Path(__file__).resolve().parent
+FOLDER = ROOT / "router_state" / "kernel"
+PARTS = (
+    "elementary",
+    "linear",
+    "regression",
+    "shared_prior",
+    "estimating",
+    "randomness",
+    "sample",
+    "dual",
+    "projection",
+    "propensity",
+    "detector",
+    "predictive",
+    "cost_model",
+    "choosing",
+    "learning",
+)
+"""Modules of the kernel, each after those that it uses."""
+FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno"]
+"""No multiplication is fused with an addition: every machine rounds the same sums."""
+TYPES = {
+    "Real": "cython.double",
+    "Index": "cython.Py_ssize_t",
+    "Word": "cython.ulonglong",
+    "Flag": "cython.bint",
+    "Floats": "cython.double[::1]",
+    "Known": "cython.const[cython.double][::1]",
+    "Singles": "cython.float[::1]",
+}
+"""What an annotation is in C."""
+FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
+    "Word": "unsigned long long"
+}
+HEAD = """\
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: infer_types=True, cdivision=False
+import cython
+from libc.math cimport floor, isfinite, sqrt
+from libc.math cimport frexp as _frexp
+
+COMPILED = True
+cdef unsigned long long MASK = 0xFFFFFFFFFFFFFFFFULL
+
+cdef inline object view(object array):
+    return array
+
+cdef inline object known(object array):
+    return array
+
+cdef inline object singles(object array):
+    return array.reshape(-1)
+
+cdef inline Py_ssize_t whole(double value) noexcept:
+    return <Py_ssize_t>value
+
+cdef inline (double, int) frexp(double value) noexcept:
+    cdef int exponent = 0
+    cdef double mantissa = _frexp(value, &exponent)
+    return mantissa, exponent
+"""
+"""The words of the kernel, in C: see router_state/kernel/words.py."""
+
+
+def sources() -> str:
+    """Return a digest of the kernel's modules, as `router_state.kernel.sources` does."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(FOLDER.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_current() -> bool:
+    """Tell whether there is an extension of these sources and for this Python."""
+    mark = FOLDER / "_compiled.of"
+    return bool(_extensions()) and mark.exists() and mark.read_text() == _mark()
+
+
+def _mark() -> str:
+    maker = blake2b(Path(__file__).read_bytes(), digest_size=16).hexdigest()
+    return f"{sources()} {maker} {sys.implementation.cache_tag}"
+
+
+def _extensions() -> list[Path]:
+    return [*FOLDER.glob("_compiled*.so"), *FOLDER.glob("_compiled*.pyd")]
+
+
+def program() -> str:
+    """Return all modules of the kernel as one program of Cython."""
+    parts = [_part((FOLDER / f"{name}.py").read_text()) for name in PARTS]
+    public = re.findall(r'^    "(\w+)",$', (FOLDER / "__init__.py").read_text(), re.MULTILINE)
+    names = [name for name in public if name not in ("COMPILED", "sources")]
+    public = ", ".join(f"{name!r}: {name}" for name in names)
+    tail = f"SOURCES = {sources()!r}\n\ndef public():\n    return {{{public}}}\n"
+    return "\n".join([HEAD, *parts, tail])
+
+
+def _part(text: str) -> str:
+    """Return one module without what the others and C stand for, its types in Cython's words."""
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        if _is_of_python(node):
+            _blank(lines, node)
+        elif isinstance(node, ast.AnnAssign):
+            _declare(lines, node, "cdef")
+        elif isinstance(node, ast.Assign):
+            _declare_numbers(lines, node)
+        elif isinstance(node, ast.ClassDef) and any(
+            isinstance(one, ast.Name) and one.id == "cclass" for one in node.decorator_list
+        ):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign):
+                    _declare(lines, field, "cdef public")
+    found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
+    found = found.replace("@cfunc\n", "@cython.cfunc\n")
+    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
+    return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
+
+
+def _is_of_python(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        module = node.module or ""
+        return module in ("__future__", "math") or module.startswith("router_state.kernel")
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def _blank(lines: list[str], node: ast.stmt) -> None:
+    for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+        lines[number] = ""
+
+
+def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
+    """Turn `name: kind [= value]` into a declaration of C."""
+    at, name = node.lineno - 1, ast.unparse(node.target)
+    kind = ast.unparse(node.annotation).partition("[")[0]
+    own = ("Regression", "SharedPrior", "Detector", "Side", "list")
+    kind = FIELDS.get(kind, kind if kind in own else "object")
+    if kind == FIELDS["Floats"]:
+        word = "cdef"
+    lines[at] = re.sub(r"\w+: [\w\[\]]+", f"{word} {kind} {name}", lines[at], count=1)
+
+
+def _declare_numbers(lines: list[str], node: ast.Assign) -> None:
+    """Turn constants that are numbers into numbers of C."""
+    names, values = _items(node.targets[0]), _items(node.value)
+    kinds = [_kind(value) for value in values]
+    if not all(kinds) or len(names) != len(values):
+        return
+    _blank(lines, node)
+    lines[node.lineno - 1] = "\n".join(
+        f"cdef {kind} {ast.unparse(name)} = {ast.unparse(value)}"
+        for kind, name, value in zip(kinds, names, values, strict=True)
+    )
+
+
+def _items(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def _kind(value: ast.expr) -> str:
+    try:
+        number = ast.literal_eval(value)
+    except ValueError:
+        return ""
+    return {float: FIELDS["Real"], int: FIELDS["Index"]}.get(type(number), "")
+
+
+def build() -> None:
+    """Compile the kernel. Raises what the compiler says."""
+    for path in _extensions():
+        path.unlink()
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    with tempfile.TemporaryDirectory() as work:
+        source = Path(work) / "_compiled.pyx"
+        source.write_text(program())
+        extension = Extension(
+            "_compiled",
+            [str(source)],
+            extra_compile_args=[] if sys.platform == "win32" else FLAGS,
+        )
+        made = cythonize([extension], build_dir=work, quiet=True, language_level=3)
+        command: Any = build_ext(Distribution({"ext_modules": made}))
+        command.build_lib, command.build_temp, command.force = str(FOLDER), work, True
+        command.ensure_finalized()
+        command.run()
+    (FOLDER / "_compiled.of").write_text(_mark())
+
+
+class Hook(_Interface):
+    """Builds the kernel into wheels and editable installations, where there is a compiler."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """See hatchling: `version` is `editable` or `standard`."""
+        if self.target_name != "wheel":
+            return
+        try:
+            if not is_current():
+                build()
+        # Whatever the compiler lacks: the kernel runs without.
+        except (Exception, SystemExit) as error:
+            self.app.display_warning(f"the kernel will run uncompiled: {error}")
+            return
+        build_data["artifacts"] += ["router_state/kernel/_compiled*.so", "*/_compiled*.pyd"]
+        build_data["pure_python"], build_data["infer_tag"] = False, True
+
+
+def main() -> int:
+    """Build the kernel unless it is current; with `--check` only tell."""
+    if is_current() and "--force" not in sys.argv:
+        return 0
+    if "--check" in sys.argv:
+        return 1
+    build()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

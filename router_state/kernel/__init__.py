@@ -1,0 +1,123 @@
+"""The arithmetic of every event, compiled where it can be.
+
+The modules of this folder are Python, and are what is compiled: into one extension, `_compiled`, by
+`build_kernel.py`. Where there is none, or one that was made of another text, they run as they
+stand: the same to the bit, and hundreds of times slower.
+"""
+
+from __future__ import annotations
+
+import warnings
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+
+def sources() -> str:
+    """Return a digest of this folder's modules."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _load() -> ModuleType | None:
+    try:
+        found = import_module("router_state.kernel._compiled")
+    except ImportError:
+        return None
+    if sources() == found.SOURCES:
+        return found
+    warnings.warn(
+        "the compiled kernel is of another text, and is not used: tools/setup builds it anew",
+        stacklevel=2,
+    )
+    return None
+
+
+_compiled = _load()
+COMPILED: bool = _compiled is not None
+"""Whether the kernel runs compiled."""
+if TYPE_CHECKING or _compiled is None:
+    from router_state.kernel.choosing import (
+        MIN_VARIANCE,
+        chance_of,
+        doubts,
+        optimistic,
+        scored,
+        within,
+    )
+    from router_state.kernel.cost_model import (
+        LEAST_PART,
+        MOST_TAUGHT,
+        CostModel,
+        cost_piece,
+        expected_costs,
+        risks,
+    )
+    from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
+    from router_state.kernel.dual import Options, options
+    from router_state.kernel.elementary import tabulated
+    from router_state.kernel.estimating import conclude_shifted, estimate
+    from router_state.kernel.learning import learn_reward, watched
+    from router_state.kernel.predictive import Predictive, lognormal_mean
+    from router_state.kernel.projection import TIE, Projection, best, check, project
+    from router_state.kernel.propensity import LEAST_PROPENSITY, wins
+    from router_state.kernel.randomness import Chance
+    from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
+    from router_state.kernel.sample import FEATURES, LEVEL, SAMPLE_PIECE, PosteriorSample, levels_of
+    from router_state.kernel.shared_prior import SharedPrior
+else:
+    globals().update(_compiled.public())
+
+__all__ = [
+    "COMPILED",
+    "CUT_AT",
+    "FEATURES",
+    "LEAST_PART",
+    "LEAST_PROPENSITY",
+    "LEVEL",
+    "LIMIT",
+    "MAX_DECAY_STEPS",
+    "MIN_VARIANCE",
+    "MOST_TAUGHT",
+    "RIDGE_FLOOR",
+    "SAMPLE_PIECE",
+    "TAILS",
+    "TIE",
+    "WIDE",
+    "Chance",
+    "CostModel",
+    "Detector",
+    "Options",
+    "PosteriorSample",
+    "Predictive",
+    "Projection",
+    "Regression",
+    "SharedPrior",
+    "Shift",
+    "Side",
+    "best",
+    "chance_of",
+    "check",
+    "conclude_shifted",
+    "cost_piece",
+    "doubts",
+    "estimate",
+    "expected_costs",
+    "learn_reward",
+    "levels_of",
+    "lognormal_mean",
+    "optimistic",
+    "options",
+    "project",
+    "risks",
+    "scored",
+    "sources",
+    "tabulated",
+    "watched",
+    "wins",
+    "within",
+]

@@ -1,0 +1,158 @@
+"""Vectors, and symmetric matrices as the rows of their lower triangle, one behind the other.
+
+Every sum has a fixed order, four at a time, so that a processor may compute them side by side: the
+same digits on every machine. A matrix begins at `at`, and so does a vector.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from router_state.kernel.words import Floats, Index, Real, cfunc, view
+
+LEAST_PIVOT = 1e-12
+"""Share of a diagonal's entry that its pivot gets at least: above the rounding of 64 bits."""
+
+
+ROOM: Floats = view(np.empty(4096))
+"""Numbers that one call of the kernel works with; nothing in them outlasts it."""
+
+
+@cfunc
+def room(n: Index) -> Floats:
+    """Return room for n numbers."""
+    global ROOM  # noqa: PLW0603
+    if len(ROOM) < n:
+        ROOM = view(np.empty(2 * n))
+    return ROOM
+
+
+@cfunc
+def dot(a: Floats, i: Index, b: Floats, j: Index, n: Index) -> Real:
+    """Return the product of n entries of a from i on with those of b from j on."""
+    s0 = s1 = s2 = s3 = 0.0
+    k: Index = 0
+    while k + 4 <= n:
+        s0 += a[i + k] * b[j + k]
+        s1 += a[i + k + 1] * b[j + k + 1]
+        s2 += a[i + k + 2] * b[j + k + 2]
+        s3 += a[i + k + 3] * b[j + k + 3]
+        k += 4
+    while k < n:
+        s0 += a[i + k] * b[j + k]
+        k += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+@cfunc
+def add(c: Real, a: Floats, i: Index, b: Floats, j: Index, n: Index) -> None:
+    """Add c times n entries of a from i on to those of b from j on."""
+    for k in range(n):
+        b[j + k] += c * a[i + k]
+
+
+@cfunc
+def times(V: Floats, at: Index, x: Floats, i: Index, y: Floats, j: Index, d: Index) -> None:
+    """Write Vx into y."""
+    for row in range(d):
+        value = x[i + row]
+        y[j + row] = dot(V, at, x, i, row) + V[at + row] * value
+        add(value, V, at, y, j, row)
+        at += row + 1
+
+
+@cfunc
+def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
+    """Return xᵀVx."""
+    total = 0.0
+    for row in range(d):
+        value = x[i + row]
+        total += value * (2.0 * dot(V, at, x, i, row) + V[at + row] * value)
+        at += row + 1
+    return total
+
+
+@cfunc
+def take_off(c: Real, u: Floats, i: Index, V: Floats, at: Index, d: Index) -> None:
+    """Take c·uuᵀ off V."""
+    for row in range(d):
+        add(-c * u[i + row], u, i, V, at, row + 1)
+        at += row + 1
+
+
+@cfunc
+def invert(V: Floats, at: Index, d: Index, column: Floats) -> None:
+    """Invert V in place, by sweeping one pivot after the other (Goodnight 1979); `column` has room
+    for d numbers.
+
+    Raises:
+        ZeroDivisionError: V is singular.
+    """
+    for k in range(d):
+        first = at + k * (k + 1) // 2
+        for j in range(k):
+            column[j] = V[first + j]
+        pivot: Real = V[first + k]
+        place = first + k + 1
+        for i in range(k + 1, d):
+            column[i] = V[place + k]
+            place += i + 1
+        scale = 1.0 / pivot
+        column[k] = 0.0
+        place = at
+        for i in range(d):
+            if i != k:
+                add(-column[i] * scale, column, 0, V, place, i + 1)
+            place += i + 1
+        for j in range(k):
+            V[first + j] = column[j] * scale
+        V[first + k] = -scale
+        place = first + k + 1
+        for i in range(k + 1, d):
+            V[place + k] = column[i] * scale
+            place += i + 1
+    for n in range(at, at + d * (d + 1) // 2):
+        V[n] = -V[n]
+
+
+@cfunc
+def factor(V: Floats, at: Index, d: Index) -> None:
+    """Put L with LLᵀ = V in the place of V (Cholesky).
+
+    Where rounding has left less than `LEAST_PIVOT` of a pivot, that stands in its place.
+    """
+    row = at
+    for i in range(d):
+        other = at
+        for j in range(i):
+            pivot: Real = V[other + j]
+            rest: Real = V[row + j] - dot(V, row, V, other, j)
+            V[row + j] = rest / pivot if pivot > 0.0 else 0.0
+            other += j + 1
+        least: Real = LEAST_PIVOT * V[row + i]
+        square: Real = V[row + i] - dot(V, row, V, row, i)
+        square = square if square > least else least
+        V[row + i] = sqrt(square) if square > 0.0 else 0.0
+        row += i + 1
+
+
+@cfunc
+def product(L: Floats, at: Index, d: Index) -> None:
+    """Put LLᵀ in the place of L, see `factor`."""
+    row = at + d * (d + 1) // 2
+    for i in range(d - 1, -1, -1):
+        row -= i + 1
+        for j in range(i, -1, -1):
+            L[row + j] = dot(L, row, L, at + j * (j + 1) // 2, j + 1)
+
+
+@cfunc
+def finite(a: Floats, i: Index, n: Index) -> bool:
+    """Tell whether n entries of a from i on are all finite."""
+    total = 0.0
+    for k in range(n):
+        # Of what is finite this is 0, else NaN.
+        total += a[i + k] - a[i + k]
+    return total == 0.0

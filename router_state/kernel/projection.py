@@ -1,0 +1,141 @@
+"""What the arms say of one context, and whose score is best."""
+
+from __future__ import annotations
+
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from router_state.config import MAX_NORM
+from router_state.errors import NonFiniteInput, WrongContext
+from router_state.kernel.linear import dot, quadratic, room
+from router_state.kernel.regression import Regression
+from router_state.kernel.words import Floats, Index, Known, Real, cfunc, known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router_state.config import Vector
+
+TIE = 1e-12
+"""Difference below which scores are equal."""
+LARGEST_NORM: Real = MAX_NORM
+
+
+class Projection(NamedTuple):
+    """What the arms say of one context, by position.
+
+    Attributes:
+        means: expected rewards θᵀx.
+        variances: xᵀVx of the rewards' regressions, not decayed.
+        exponents: predicted logarithms of bill ÷ list price.
+    """
+
+    means: list[float]
+    variances: list[float]
+    exponents: list[float]
+
+
+def project(
+    x: Vector, d: Index, rewards: Sequence[Regression], bills: Sequence[Regression]
+) -> Projection:
+    """Return what regressions of rewards and of bills say of a context, shape (d,), last entry the
+    bias 1.0.
+
+    Raises:
+        WrongContext: another shape or bias, or features out of all proportion.
+        NonFiniteInput: a NaN or an infinity.
+    """
+    space: Floats = checked(x, d)
+    K: Index = len(rewards)
+    if len(bills) != K:
+        raise ValueError(f"{len(bills)} regressions of bills are none of {K} arms")
+    means, variances, exponents = [], [], []
+    total: Real = 0.0
+    one: Regression
+    for k in range(K):
+        one = rewards[k]
+        require_dimensions(one, d)
+        mean: Real = dot(one.values, one.at, space, 0, d)
+        variance: Real = quadratic(one.values, 0, space, 0, d)
+        row: Index = one.at + d
+        for _ in range(one.pending):
+            tail: Real = dot(one.values, row, space, 0, d)
+            variance -= tail * tail
+            row += d
+        one = bills[k]
+        require_dimensions(one, d)
+        exponent: Real = dot(one.values, one.at, space, 0, d)
+        total += mean + variance + exponent
+        means.append(mean)
+        variances.append(variance)
+        exponents.append(exponent)
+    if not isfinite(total):
+        raise NonFiniteInput("what an arm has learned is not finite")
+    return Projection(means, variances, exponents)
+
+
+@cfunc
+def require_dimensions(one: Regression, d: Index) -> None:
+    """Raise ValueError where a regression has other dimensions."""
+    if one.d != d:
+        raise ValueError(f"a regression of {one.d} dimensions is not of {d}")
+
+
+def check(x: Vector, d: int) -> None:
+    """Raise what is wrong with a context, see `project`."""
+    checked(x, d)
+
+
+@cfunc
+def checked(x: Vector, d: Index) -> Floats:
+    """Copy a context into the kernel's room, see `check`."""
+    if x.shape != (d,):
+        raise WrongContext(
+            f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has "
+            f"{d} dimensions"
+        )
+    context: Known = known(x)
+    if context[d - 1] != 1.0:
+        raise WrongContext("the last entry of a context is the bias, 1.0")
+    space: Floats = room(d)
+    for i in range(d):
+        space[i] = context[i]
+    norm: Real = sqrt(dot(space, 0, space, 0, d))
+    if not norm <= LARGEST_NORM:
+        for i in range(d):
+            if not isfinite(space[i]):
+                raise NonFiniteInput("the context holds a NaN or an infinity")
+        raise WrongContext(
+            f"the features of the context have a norm of {norm:.3g}; {LARGEST_NORM:,.0f} is the "
+            "limit"
+        )
+    return space
+
+
+def best(terms: list[float], penalties: list[float], excluded: list[str | None]) -> list[int]:
+    """Return the eligible arms whose score is the best, one where there is no tie.
+
+    Args:
+        terms: mean and bonus of each arm's score, and a third number.
+
+    Raises:
+        NonFiniteInput: a score is not finite.
+    """
+    K: Index = len(penalties)
+    if len(terms) != 3 * K or len(excluded) != K:
+        raise ValueError(f"{len(terms)} terms are not of {K} arms")
+    most: Real = -float("inf")
+    found: list[int] = []
+    for k in range(K):
+        if excluded[k] is None:
+            mean: Real = terms[3 * k]
+            bonus: Real = terms[3 * k + 1]
+            penalty: Real = penalties[k]
+            score: Real = mean + bonus - penalty
+            if score - most >= TIE:
+                most, found = score, [k]
+            elif most - score < TIE:
+                found.append(k)
+    if not isfinite(most):
+        raise NonFiniteInput("a score is not finite")
+    return found

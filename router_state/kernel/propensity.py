@@ -1,0 +1,154 @@
+"""The probability with which a model was chosen, for whoever evaluates other policies later."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from router_state.kernel.elementary import below, exp
+from router_state.kernel.linear import room
+from router_state.kernel.words import Floats, Index, Real, cfunc, view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CONTENDS = 16.0
+"""Squared deviations of a difference of scores within which the lower one may win."""
+LEAST_PROPENSITY = 1e-3
+"""Of a model that was chosen: the Gaussian approximation knows nothing of rarer events."""
+NODES: Floats = view((0.5 + 0.5 * np.polynomial.legendre.leggauss(6)[0]).copy())
+WEIGHTS: Floats = view(np.polynomial.legendre.leggauss(6)[1] / (4.0 * np.pi))
+"""Gauss-Legendre points on (0, 1), and their weights ÷ 2π: at most 0.0025 off."""
+CELLS, WIDEST = 128, 4.0
+"""Cells, and deviations either way, that the probabilities of many rivals are summed over. The
+rivals' part rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off,
+however narrow they are."""
+NARROWEST, LEAST_DEVIATION = 1e-3, 1e-150
+"""Of a rival's deviation, to that of the score and as such: narrower ones win by their expectation
+alone."""
+
+
+def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
+    """Return the probability that the k-th of several independent normal scores is the largest, at
+    least `LEAST_PROPENSITY`.
+
+    Exact for one rival; for two an integral over their correlation, for more one over the score.
+    """
+    K: Index = len(means)
+    if len(variances) != K or not 0 <= k < K:
+        raise ValueError(f"{len(variances)} variances of {K} scores, of which {k} won")
+    space: Floats = room(2 * K)
+    value: Real = means[k]
+    variance: Real = variances[k]
+    rivals: Index = 0
+    for j in range(K):
+        mean: Real = means[j]
+        spread: Real = variances[j]
+        gap: Real = value - mean
+        # The others have no chance that would show, and each rival costs an integral.
+        if j != k and (gap < 0.0 or gap * gap < CONTENDS * (variance + spread)):
+            space[2 * rivals], space[2 * rivals + 1] = gap, spread
+            rivals += 1
+    if rivals == 0:
+        return 1.0
+    found: Real
+    if rivals == 1:
+        found = apart(space[0], sqrt(variance + space[1]))
+    elif rivals == 2 and variance > 0.0:
+        found = both_apart(variance, space)
+    else:
+        found = all_apart(sqrt(variance), space, rivals)
+    return min(max(found, LEAST_PROPENSITY), 1.0)
+
+
+@cfunc
+def apart(gap: Real, deviation: Real) -> Real:
+    """Return P(deviation·z < gap) of a standard normal z."""
+    if deviation <= 0.0:
+        return 1.0 if gap > 0.0 else 0.5 if gap == 0.0 else 0.0
+    return below(gap / deviation)
+
+
+@cfunc
+def arcsine(x: Real) -> Real:
+    """Return arcsin x for 0 ≤ x ≤ 1, at most 2e-8 off (Abramowitz and Stegun 4.4.46)."""
+    series = 0.0066700901 + x * -0.0012624911
+    series = -0.0170881256 + x * series
+    series = 0.0308918810 + x * series
+    series = -0.0501743046 + x * series
+    series = 0.0889789874 + x * series
+    series = -0.2145988016 + x * series
+    series = 1.5707963050 + x * series
+    return 1.5707963267948966 - sqrt(max(1.0 - x, 0.0)) * series
+
+
+@cfunc
+def sine(x: Real) -> Real:
+    """Return sin x for 0 ≤ x ≤ π/2, to 1e-10: its series."""
+    square = x * x
+    series = 1.0 - square / 156.0
+    series = 1.0 - square / 110.0 * series
+    series = 1.0 - square / 72.0 * series
+    series = 1.0 - square / 42.0 * series
+    series = 1.0 - square / 20.0 * series
+    return x * (1.0 - square / 6.0 * series)
+
+
+@cfunc
+def both_apart(variance: Real, rivals: Floats) -> Real:
+    """Return the probability that two rivals are below, from the integral over the correlation of
+    the two differences (Drezner and Wesolowsky 1990)."""
+    one, other = sqrt(variance + rivals[1]), sqrt(variance + rivals[3])
+    h, k = rivals[0] / one, rivals[2] / other
+    total: Real = 0.0
+    angle: Real = arcsine(min(variance / (one * other), 1.0))
+    squares: Real = -0.5 * (h * h + k * k)
+    for point in range(6):
+        s: Real = sine(angle * NODES[point])
+        total += WEIGHTS[point] * exp((squares + h * k * s) / (1.0 - s * s))
+    return below(h) * below(k) + angle * total
+
+
+@cfunc
+def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
+    """Return the probability that all of n rivals are below, as a sum over the score."""
+    total: Real = 0.0
+    before: Real = 0.0
+    cell: Real = 2.0 * WIDEST / CELLS
+    least: Real = deviation * NARROWEST + LEAST_DEVIATION
+    for point in range(CELLS + 1):
+        z: Real = -WIDEST + point * cell
+        product: Real = 1.0
+        for j in range(n):
+            if product > 0.0:
+                other: Real = max(sqrt(rivals[2 * j + 1]), least)
+                product *= cumulated((rivals[2 * j] + deviation * z) / other)
+        if point:
+            mass: Real = CUMULATED[point] - CUMULATED[point - 1]
+            total += 0.5 * mass * (product + before)
+        before = product
+    return total
+
+
+@cfunc
+def cumulated(z: Real) -> Real:
+    """Return P(Z < z), between two points of the grid on the line through them; 0 and 1 beyond."""
+    if z <= -WIDEST:
+        return 0.0
+    if z >= WIDEST:
+        return 1.0
+    place: Real = (z + WIDEST) * (CELLS / (2.0 * WIDEST))
+    cell: Index = int(place)
+    return CUMULATED[cell] + (CUMULATED[cell + 1] - CUMULATED[cell]) * (place - cell)
+
+
+def _cumulated() -> Floats:
+    found = np.array([below(-WIDEST + point * 2.0 * WIDEST / CELLS) for point in range(CELLS + 1)])
+    found[0], found[CELLS] = 0.0, 1.0
+    return view(found)
+
+
+CUMULATED: Floats = _cumulated()
+"""The normal distribution function at the grid's points."""

@@ -1,0 +1,313 @@
+"""The kernel runs compiled, and does to the bit what its text does and what it did elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import router_state.kernel
+from router_state.changes import Journal
+from router_state.config import Price
+from router_state.kernel import (
+    cost_model,
+    dual,
+    elementary,
+    estimating,
+    projection,
+    propensity,
+    randomness,
+    regression,
+    sample,
+    shared_prior,
+)
+from router_state.learning.guess import COSTS, REWARDS
+
+compiled: Any = router_state.kernel
+TEXT: Any = SimpleNamespace(
+    **{
+        name: value
+        for module in (
+            cost_model,
+            dual,
+            elementary,
+            estimating,
+            projection,
+            propensity,
+            randomness,
+            regression,
+            sample,
+            shared_prior,
+        )
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+    }
+)
+"""The kernel as Python, whatever runs."""
+VALUES = np.concatenate(
+    [np.linspace(-30.0, 30.0, 301), 10.0 ** np.linspace(-300, 300, 61), [0.0, -745.5, 709.9, 1e9]]
+)
+Array = npt.NDArray[np.float64]
+
+
+def digest(*arrays: Any) -> str:
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array, "<f8").tobytes())
+    return found.hexdigest()[:16]
+
+
+def of(kernel: Any, name: str, values: Array) -> Array:
+    found: Array = kernel.tabulated(name, values)
+    return found
+
+
+def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
+    """Let a kernel learn, estimate, draw, price and choose; return digests of what it holds."""
+    rng, journal = np.random.default_rng(d), Journal()
+    prior = kernel.SharedPrior("rewards", d, REWARDS, journal)
+    bills = kernel.SharedPrior("bills", d, COSTS, journal)
+    arms = [kernel.Regression(str(k), d, journal) for k in range(K)]
+    costs = [kernel.CostModel(str(k), bills, Price(1.0 + k, 2.0), journal) for k in range(K)]
+    for arm, cost in zip(arms, costs, strict=True):
+        arm.know_only(prior.ridge, prior.bias_ridge, prior.mean)
+        cost.begin()
+    draw, chance, seen = kernel.PosteriorSample(d, journal), kernel.Chance(7), []
+    draw.resize(K)
+    billed = [cost.regression for cost in costs]
+    window = np.zeros((16, d), np.float32)
+    for i in range(n):
+        x = np.append(rng.normal(size=d - 1), 1.0)
+        window[i % 16] = x
+        if prior.due:
+            for arm in arms:
+                arm.forget(t=i, gamma=0.9995)
+            kernel.estimate(prior, arms)
+        if bills.due:
+            kernel.estimate(bills, billed)
+        if not draw.serve(x):
+            draw.renew(arms, noise=prior.noise, chance=chance, free=i % 3 == 0)
+        found = kernel.project(x, d, arms, billed)
+        expected = kernel.expected_costs(costs, found.exponents, 100.0)
+        options = kernel.options(
+            window,
+            min(i + 1, 16),
+            d,
+            rewards=arms,
+            offsets=draw.array,
+            shifts=None,
+            bills=billed,
+            levels=[0.5 * cost.level for cost in costs],
+            factors=[cost.factor * cost.list_price for cost in costs],
+            per_token=[cost.per_input_token for cost in costs],
+            most=20.0,
+            tokens=np.full(16, 100.0),
+            prices=np.linspace(0.9, 1.1, 16),
+        )
+        price = options.price(target=0.7 * options.cheapest() + 1e-3, start=1.0, within=0.005)
+        scores = [
+            m + b - (price or 0.0) * c
+            for m, b, c in zip(found.means, draw.of(x), expected, strict=True)
+        ]
+        k = scores.index(max(scores))
+        chosen = kernel.wins(k, scores, [0.01 * v for v in found.variances])
+        residual, variance = arms[k].observe(x, float(rng.random()))
+        prior.observe(residual, variance)
+        costs[k].observe(float(rng.lognormal()), x, known=0.1, now=float(i))
+        seen += [*found.means, *found.variances, *expected, price or -1.0, chosen, residual]
+    held = [arm.kept for arm in (*arms, *billed)]
+    numbers = [[c.ratio, c.calibration, c.input_share, c.detector.sigma] for c in costs]
+    return [
+        digest(seen),
+        digest(*held),
+        digest(prior.mean, prior.center, bills.mean, [prior.noise, prior.ridge, bills.bias_ridge]),
+        digest(draw.array, [chance.state % 2**32]),
+        digest(numbers),
+    ]
+
+
+def test_it_runs_compiled() -> None:
+    assert compiled.COMPILED, "python build_kernel.py compiles it"
+
+
+@pytest.mark.parametrize(("d", "K", "n"), [(2, 1, 40), (5, 3, 120), (26, 3, 12), (70, 2, 20)])
+def test_compiled_it_does_to_the_bit_what_its_text_does(d: int, K: int, n: int) -> None:
+    assert played(compiled, d=d, K=K, n=n) == played(TEXT, d=d, K=K, n=n)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("exp", "b049ee887e3d26c9"), ("log", "379541345fe26404"), ("below", "eb1dab45ae937bce")],
+)
+def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) -> None:
+    values = np.abs(VALUES) if name == "log" else VALUES
+    assert digest(of(compiled, name, values)) == wanted
+    assert digest(of(TEXT, name, values)) == wanted
+
+
+def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
+    assert played(compiled, d=26, K=3, n=60) == [
+        "2e47695f1d69f2a9",
+        "a926400e16a75eee",
+        "613b4f4476e85388",
+        "245d3a51a86b57bd",
+        "22b4419515ac71bb",
+    ]
+
+
+def test_elementary_functions_are_within_two_units_of_the_last_digit() -> None:
+    values = np.linspace(-700.0, 700.0, 5001)
+    assert (np.abs(of(compiled, "exp", values) / np.exp(values) - 1.0) < 5e-16).all()
+    values = 10.0 ** np.linspace(-300.0, 300.0, 5001)
+    wanted = np.log(values)
+    assert (np.abs(of(compiled, "log", values) - wanted) <= 5e-16 * np.abs(wanted)).all()
+    values = np.linspace(-8.0, 8.0, 1001)
+    wanted = np.array([0.5 * math.erfc(-z / math.sqrt(2.0)) for z in values.tolist()])
+    assert np.abs(of(compiled, "below", values) - wanted).max() < 1e-7
+
+
+def test_normal_draws_are_normal() -> None:
+    drawn = np.array(compiled.Chance(3).standard_normal(200_001))
+    assert abs(drawn.mean()) < 0.01 and abs(drawn.std() - 1.0) < 0.01
+    assert abs((drawn**4).mean() - 3.0) < 0.06
+    assert abs((drawn[1:] * drawn[:-1]).mean()) < 0.01
+    whole = [compiled.Chance(seed).integers(5) for seed in range(2000)]
+    assert min(np.bincount(whole, minlength=5)) > 320
+
+
+X = np.array([0.5, -0.5, 1.0])
+BAD: dict[str, Any] = {
+    "short": X[:2],
+    "long": np.ones(4),
+    "empty": np.empty(0),
+    "flat": np.float64(1.0),
+    "table": np.ones((3, 3)),
+    "strided": np.ones(6)[::2],
+    "reversed": np.ones(3)[::-1],
+    "single": X.astype(np.float32),
+    "whole": np.ones(3, dtype=np.int64),
+    "swapped": X.astype(">f8"),
+    "complex": X.astype(complex),
+    "text": "abc",
+    "none": None,
+    "list": [0.5, -0.5, 1.0],
+    "nan": np.array([math.nan, 0.0, 1.0]),
+    "infinite": np.array([math.inf, 0.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("kernel", [compiled, TEXT], ids=["compiled", "text"])
+def test_what_is_no_context_is_an_error_of_python(kernel: Any, name: str) -> None:
+    journal, bad = Journal(), BAD[name]
+    arm = kernel.Regression("m", 3, journal)
+    arm.know_only(1.0, 1.0, np.zeros(3))
+    draw = kernel.PosteriorSample(3, journal)
+    draw.resize(1)
+    before = arm.kept.copy()
+    calls = [
+        lambda: arm.observe(bad, 0.5),
+        lambda: arm.look(bad),
+        lambda: arm.revise(bad, difference=0.1, discount=1.0),
+        lambda: kernel.project(bad, 3, [arm], [arm]),
+        lambda: kernel.check(bad, 3),
+    ]
+    if name not in ("nan", "infinite"):
+        calls += [
+            lambda: draw.serve(bad),
+            lambda: draw.of(bad),
+            lambda: arm.know_only(1.0, 1.0, bad),
+        ]
+    for call in calls:
+        with pytest.raises((ValueError, TypeError, AttributeError, compiled_errors())):
+            call()
+    np.testing.assert_array_equal(arm.kept, before)
+
+
+def compiled_errors() -> type[Exception]:
+    from router_state.errors import RouterStateError
+
+    return RouterStateError
+
+
+@pytest.mark.parametrize("d", [1, 2, 4096])
+def test_few_and_many_dimensions(d: int) -> None:
+    arm = compiled.Regression("m", d, Journal())
+    arm.know_only(2.0, 1.0, np.zeros(d))
+    x = np.full(d, 1e-3)
+    x[-1] = 1.0
+    for _ in range(3):
+        residual, variance = arm.observe(x, 0.5)
+    assert 0.0 < residual < 0.5 and 0.0 < variance < 1.0
+    found = compiled.project(x, d, [arm], [arm])
+    assert found.means[0] == pytest.approx(0.5 - residual, abs=0.2)
+
+
+def test_a_thousand_models() -> None:
+    d, journal = 4, Journal()
+    arms = [compiled.Regression(str(k), d, journal) for k in range(1000)]
+    prior = compiled.SharedPrior("p", d, REWARDS, journal)
+    for arm in arms:
+        arm.know_only(prior.ridge, prior.bias_ridge, prior.mean)
+    x = np.array([0.1, 0.2, 0.3, 1.0])
+    arms[7].observe(x, 0.9)
+    compiled.estimate(prior, arms)
+    assert arms[7].predict(x) > arms[8].predict(x) > 0.0
+    assert compiled.wins(0, [0.0] * 1000, [1.0] * 1000) == pytest.approx(1e-3, rel=0.3)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-160, 1e150, 1e300, 1.7e308])
+def test_numbers_at_the_ends_of_their_range_are_learned_or_refused(size: float) -> None:
+    arm = compiled.Regression("m", 3, Journal())
+    arm.know_only(1.0, 1.0, np.zeros(3))
+    x = np.array([size, -size, 1.0])
+    try:
+        arm.observe(x, 0.5)
+    except compiled_errors():
+        pass
+    assert arm.is_finite()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: compiled.Regression("m", 0, Journal()),
+        lambda: compiled.Regression("m", -1, Journal()),
+        lambda: compiled.Options(0, 3),
+        lambda: compiled.Options(3, 0),
+        lambda: compiled.Options.of(np.ones((2, 3)), np.ones((2, 2))),
+        lambda: compiled.wins(3, [1.0], [1.0]),
+        lambda: compiled.wins(0, [1.0, 2.0], [1.0]),
+        lambda: compiled.wins(0, [1.0, "x"], [1.0, 1.0]),
+        lambda: compiled.best([1.0], [1.0], [None]),
+        lambda: compiled.expected_costs([None], [1.0], 0.0),
+        lambda: compiled.Chance("x"),
+        lambda: compiled.Chance(1).integers(0),
+        lambda: compiled.estimate(None, []),
+        lambda: compiled.estimate(
+            compiled.SharedPrior("p", 3, REWARDS, Journal()),
+            [compiled.Regression("m", 4, Journal())],
+        ),
+        lambda: compiled.project(X, 3, [None], [None]),
+        lambda: compiled.project(X, 3, [compiled.Regression("m", 5, Journal())], []),
+        lambda: compiled.project(X, 3, *[[compiled.Regression("m", 5, Journal())]] * 2),
+        lambda: compiled.Regression("m", 3, Journal()).restore(np.zeros(2)),
+        lambda: compiled.Regression("m", 3, Journal()).start(np.eye(2), np.zeros(2)),
+        lambda: compiled.PosteriorSample(3, Journal()).renew(
+            [compiled.Regression("m", 3, Journal())],
+            noise=1.0,
+            chance=compiled.Chance(1),
+            free=False,
+        ),
+    ],
+)
+def test_what_does_not_fit_is_an_error_of_python(call: Any) -> None:
+    with pytest.raises(
+        (ValueError, TypeError, IndexError, AttributeError, ZeroDivisionError, compiled_errors())
+    ):
+        call()
