@@ -176,6 +176,11 @@ class CostModel:
     def beyond(self, expected_usd: Real) -> float:
         """Return the dollars by which a call that is expected to cost so much may cost more on
         average, in nine of ten cases."""
+        return self.more(expected_usd)
+
+    @cfunc
+    def more(self, expected_usd: Real) -> Real:
+        """See `beyond`."""
         return expected_usd * (exp(Z90 * sqrt(self._level())) - 1.0)
 
     def predictive(self, expected_usd: Real) -> Predictive:
@@ -351,7 +356,7 @@ def risks(models: Sequence[CostModel], costs: Sequence[float]) -> tuple[list[flo
     total: Real = 0.0
     for k in range(len(models)):
         one = models[k]
-        more: Real = one.beyond(costs[k])
+        more: Real = one.more(costs[k])
         beyond.append(more)
         in_flight += one.awaited
         total += (one.awaited * more) * (one.awaited * more)
