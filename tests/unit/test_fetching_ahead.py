@@ -16,7 +16,7 @@ class Thread(ConsumerThread):
     """A thread whose fetches the test gives; both of its event loops are the test's."""
 
     should_stop = False
-    parent_loop = thread_loop = property(lambda self: asyncio.get_running_loop())  # type: ignore[assignment]
+    parent_loop = thread_loop = property(lambda self: asyncio.get_running_loop())
 
     def __init__(self, *fetches: Any) -> None:
         self._fetches, self.asked = deque(fetches), list[frozenset[TP]]()
@@ -32,8 +32,8 @@ class Thread(ConsumerThread):
 
         return Consumer
 
-    async def _fetch_records(self, consumer: Any, active: Any, **options: Any) -> Any:
-        self.asked.append(active)
+    async def _fetch_records(self, consumer: Any, *active: Any, **options: Any) -> Any:
+        self.asked += active
         if not self._fetches:
             await asyncio.Event().wait()  # nothing more comes
         found = self._fetches.popleft()
@@ -47,7 +47,7 @@ async def passes() -> None:
         await asyncio.sleep(0)
 
 
-async def pumping(*fetches: Any) -> tuple[Thread, asyncio.Task[None]]:
+async def pumping(*fetches: Any) -> tuple[Any, asyncio.Task[None]]:
     thread = Thread(*fetches)
     return thread, asyncio.create_task(thread._pump())
 
