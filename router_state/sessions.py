@@ -110,7 +110,8 @@ class Sessions:
     @property
     def pieces(self) -> list[str]:
         """Return the names of the pieces that hold them."""
-        return [f"{_PIECE}{number}" for number, drawer in self._drawers.items() if drawer]
+        # In one order, however the sessions came: an exported router is equal to the byte.
+        return [piece_of(number) for number, drawer in sorted(self._drawers.items()) if drawer]
 
     def pack(self, piece: str) -> Json | None:
         """Return the drawer of a piece; None: it is empty, or no drawer's."""
