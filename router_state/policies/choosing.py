@@ -20,8 +20,9 @@ LOSS = 0.02
 """Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
 where there is no such price."""
 RETURNING = 10.0
-"""By so much more often a suspect is probed that looks as before: some more probes tell. Without
-them a return costs 0.005 to 0.01 of reward (benchmarks.drift)."""
+"""Factor by which a suspect that looks as before is probed more often: some more probes tell.
+Without them a return costs 0.005 to 0.01 of reward (benchmarks.drift).
+"""
 AT_MOST = 0.5
 """Largest probability of trying one arm."""
 
