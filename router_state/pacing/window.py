@@ -34,6 +34,17 @@ PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
 
 
+def _save(arms: Arms, costs: Matrix) -> None:
+    """Take off costs, shape (size, K), what requests of sessions save at models that have seen most
+    of their prompts."""
+    for slot, saved in arms.caching.slots.items():
+        for name, tokens in saved.items():
+            if (k := arms.row.get(name)) is not None:
+                model = arms.costs[k]
+                usd = tokens * model.per_input_token * model.paid * PRICES.item(slot)
+                costs[slot, k] = max(costs[slot, k] - usd, 0.0)
+
+
 class Window:
     """A ring of the last 128 contexts, in single precision; scores and expected costs are computed
     anew whenever they are needed.
@@ -98,6 +109,8 @@ class Window:
         given to are gone, any may.
         """
         found = self.options(arms)
+        if arms.tokens.in_use and arms.caching.slots:
+            _save(arms, found.arrays()[1])
         if self.limited or arms.open is None:
             self._close(arms, *found.arrays())
         return found

@@ -52,6 +52,7 @@ def faults(state: RouterState) -> Iterator[str]:
         yield "posterior sample"
     yield from _pacer(state)
     yield from state.availability.faults()
+    yield from state.sessions.faults()
     if state.ledger is not None and not state.ledger.is_sound():
         yield "budgets of a period"
 

@@ -16,6 +16,7 @@ from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
+from router_state.sessions import Sessions
 from router_state.since import Since
 from router_state.state.books import Books
 from router_state.state.caps import Bucket
@@ -41,7 +42,7 @@ class RouterState(Books):
         ledger: what is left of periods, where the router has budgets of them.
         since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
-        availability: which models answer.
+        availability: which models answer; sessions: conversations.
     """
 
     config: RouterConfig
@@ -56,9 +57,11 @@ class RouterState(Books):
     since: Since = field(default_factory=Since)
     newcomers: Newcomers = field(default_factory=Newcomers)
     availability: Availability = field(init=False)
+    sessions: Sessions = field(init=False)
 
     def __post_init__(self) -> None:
         self.availability = Availability(self.journal)
+        self.sessions = Sessions(self.journal)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:

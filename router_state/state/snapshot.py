@@ -15,12 +15,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import orjson
 
+from router_state import sessions
 from router_state.arm import Arm
 from router_state.availability import PIECE as AVAILABILITY
 from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.config import Price
+from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior, cost_piece
@@ -166,6 +168,11 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
     if tokens := piece(TOKENS):
         arms.tokens.restore(loads(tokens))
+    if caching := piece(CACHING):
+        arms.caching.restore(loads(caching))
+    for number in range(sessions.DRAWERS) if state.config.caches else ():
+        if drawer := piece(sessions.piece_of(number)):
+            state.sessions.restore(number, loads(drawer))
     if health := piece(AVAILABILITY):
         state.availability.restore(loads(health))
     state.journal.pieces.clear()
@@ -226,6 +233,8 @@ def piece_names(state: RouterState) -> list[str]:
         *state.pacer.pieces,
         *([TOKENS] if arms.tokens.count else []),
         *([AVAILABILITY] if state.availability.values() is not None else []),
+        *([CACHING] if arms.caching.values() is not None else []),
+        *state.sessions.pieces,
         *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
 
@@ -256,6 +265,12 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif name == TOKENS:
         body = orjson.dumps(arms.tokens.values())
+    elif name == CACHING:
+        caching = arms.caching.values()
+        body = None if caching is None else orjson.dumps(caching)
+    elif sessions.holds(name):
+        drawer = state.sessions.pack(name)
+        body = None if drawer is None else orjson.dumps(drawer)
     elif name == AVAILABILITY:
         health = state.availability.values()
         body = None if health is None else orjson.dumps(health)
