@@ -39,7 +39,7 @@ def _load() -> ModuleType | None:
 
 _compiled = _load()
 COMPILED: bool = _compiled is not None
-"""Whether the kernel runs compiled."""
+"""True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
         MIN_VARIANCE,

@@ -1,4 +1,4 @@
-"""What a choice computes for every arm."""
+"""Compute for every arm what a choice needs."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""What bills say of one model: the regression of ln(bill ÷ list price) on contexts, and its means.
+"""Learn from the bills of one model: the regression of ln(bill ÷ list price) on contexts, and its
+means.
 
 Expected cost = paid·(tokens·input price·share + list price·factor·exp(θᵀx + ½·level)):
 
-- θ: coefficients of the logarithm of bill ÷ list price, per 1k tokens, so that an announced price
-  needs no relearning; `level` is the posterior variance of its bias;
-- factor: mean of bill ÷ exp(prediction) (smearing, Duan 1983), shrunk towards that of a lognormal;
-- paid: share of calls that cost anything; share: part of the input's list price that is billed.
+θ are the coefficients of the logarithm of bill ÷ list price, per 1k tokens, so that an announced
+price needs no relearning. `level` is the posterior variance of its bias. `factor` is the mean of
+bill ÷ exp(prediction) (smearing, Duan 1983), shrunk towards that of a lognormal. `paid` is the
+share of calls that cost anything. `share` is the part of the input's list price that is billed.
 
 The input part is 0 until requests say their tokens, see `input_tokens`.
 """
