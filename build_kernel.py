@@ -35,6 +35,8 @@ PARTS = (
     "detector",
     "predictive",
     "cost_model",
+    "choosing",
+    "learning",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno"]

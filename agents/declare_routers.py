@@ -11,7 +11,7 @@ from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
 from agents.parked import Parked
 from agents.poison import on_behalf_of
-from agents.portions import arm_bytes, portions
+from agents.portions import portions
 from agents.refusals import (
     Refusal,
     StaleConfig,
@@ -22,6 +22,7 @@ from agents.refusals import (
 )
 from agents.route_requests import route_waiting
 from agents.service import Service
+from agents.stored import arm_bytes
 from ground.messages import Record, headers_of
 from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import to_builtins
 
 from agents.spending import budgets_document, spending_of
+from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
 from router_state.config import (
     PROFILES,
@@ -76,6 +77,11 @@ def config_of(
             if model.offers is not None
         },
         error_reward=declared.error_reward,
+        caches={
+            name: cache
+            for name, model in declared.models.items()
+            if (cache := _cache(model)) is not None
+        },
     )
 
 
@@ -91,6 +97,31 @@ def _decoded(text: str) -> bytes:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error as error:
         raise CorruptSnapshot(f"no base64: {error}") from None
+
+
+def _cache(declared: ModelDeclared) -> CachePrice | None:
+    """Return what a model bills for cached input, if it says so."""
+    if declared.cached_input_price_per_m is None:
+        return None
+    usual = CachePrice(read_per_m=declared.cached_input_price_per_m)
+    ttl, least = declared.cache_ttl_seconds, declared.cache_min_tokens
+    return CachePrice(
+        read_per_m=declared.cached_input_price_per_m,
+        write_per_m=declared.cache_write_price_per_m,
+        ttl_seconds=usual.ttl_seconds if ttl is None else ttl,
+        min_tokens=usual.min_tokens if least is None else least,
+    )
+
+
+def _cache_document(cache: CachePrice) -> dict[str, object]:
+    found: dict[str, object] = {"cached_input_price_per_m": cache.read_per_m}
+    if cache.write_per_m is not None:
+        found["cache_write_price_per_m"] = cache.write_per_m
+    return {
+        **found,
+        "cache_ttl_seconds": cache.ttl_seconds,
+        "cache_min_tokens": cache.min_tokens,
+    }
 
 
 def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
@@ -136,6 +167,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
         }
         if model.onboarding_pulls is not None:
             models[name]["onboarding_pulls"] = model.onboarding_pulls
+        if name in config.caches:
+            models[name] |= _cache_document(config.caches[name])
         if name in config.offers:
             models[name]["offers"] = to_builtins(config.offers[name])
     document: dict[str, object] = {

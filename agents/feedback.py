@@ -206,6 +206,7 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Mes
         waited=isinstance(source, Parked),
         status=event.status,
         retry_after=event.retry_after_seconds,
+        cached=event.cached_input_tokens,
     )
 
 

@@ -4,36 +4,25 @@ and answers leave."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from agents.bulletin import Bulletin
-from agents.group import Agents, Answers, Batch, Declare, Group
+from agents.group import Answers, Batch, Group
 from agents.parked import Parked
-from agents.poison import LIVES, try_alone
-from agents.portions import arm_bytes
 from agents.ports import Ports
 from agents.refusals import InternalError
 from agents.shard import Shard
-from agents.turns import Turns
 from ground.boundary import BoundaryError
-from ground.messages import Message, Record
+from ground.messages import Record
 
 UNDER_WAY: Final = 2
 """Groups of a partition that are applied and not durable: the record batch of one travels, that of
 the next is packed when it has landed. More would only make them smaller (`benchmarks.stream`)."""
 UNANSWERED: Final = 8
 """Groups of a partition that are not finished, those whose answers are on their way included."""
-FEW: Final = 64
-"""Events in a group at the start."""
-GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.01, 0.025
-"""CPU seconds of a group below which full ones grow, and above which they shrink: so long a request
-of another partition may have to wait (`benchmarks.stream`, its row with a backlog of bills)."""
-SHARE: Final = 4
-"""Bills and rewards may each be the fourth part of a group at least, however many requests wait."""
 
 
 class Voided(BoundaryError):
@@ -42,29 +31,20 @@ class Voided(BoundaryError):
     reason = "voided"
 
 
-class Declarations(Batch):
-    """Declarations, which are put in force beside the groups."""
-
-    __slots__ = ()
-    name = "routers"
-
-
 class Lane:
-    """The only writer of one partition. A group of events passes it in eight steps:
+    """The only writer of one partition. A group, once taken (`agents.serving`), passes seven steps:
 
-    1. `take`: what was fetched of the partition, of all its topics, requests first, is decoded.
-       What has to wait (prompts become contexts) is prepared aside, and the others go on.
-    2. `applying`: the agents apply it, and nothing is awaited meanwhile. An event on which the
+    1. `applying`: the agents apply it, and nothing is awaited meanwhile. An event on which the
        worker fails rolls the group back.
-    3. `contain`: the state now contains these offsets of its sources.
-    4. `pack`: what changed becomes one record batch: pieces, records and offsets.
-    5. `send`: it goes its way, and the lane goes on with the next group.
-    6. `land`: once the one before it is on the log it is written, and it is there when Kafka has
+    2. `contain`: the state now contains these offsets of its sources.
+    3. `pack`: what changed becomes one record batch: pieces, records and offsets.
+    4. `send`: it goes its way, and the next group may be applied.
+    5. `land`: once the one before it is on the log it is written, and it is there when Kafka has
        it, at the offset where this owner's next batch belongs.
-    7. `answer`: decisions and dead letters leave, and Kafka has them.
-    8. `finish`: its source offsets may be committed, as all before them.
+    6. `answer`: decisions and dead letters leave, and Kafka has them.
+    7. `finish`: its source offsets may be committed, as all before them.
 
-    Up to 4 a group can be undone, as nobody has seen it. From 5 on it can't: whether a batch that
+    Up to 3 a group can be undone, as nobody has seen it. From 4 on it can't: whether a batch that
     failed is on the log only the log knows. So a failure there ends the process, with all groups
     behind it, and the partition is recovered from the log.
 
@@ -80,29 +60,18 @@ class Lane:
         shard: Shard,
         *,
         bulletin: Bulletin,
-        turns: Turns,
         refuse: Callable[[Parked, Exception, Answers], None],
     ) -> None:
         self.ports, self.shard, self.inbox = ports, shard, ports.inbox(shard.number)
-        self._bulletin, self._turns, self._refuse = bulletin, turns, refuse
+        self._bulletin, self._refuse = bulletin, refuse
         self.delivered: list[Parked] = []
         self.undelivered = [parked for parked in shard.parking if parked.refused]
         self.interrupted = True
-        self._size = min(FEW, ports.limits.batch_size)
-        self._prepared: dict[str, Batch] = {}
-        self._preparing: set[str] = set()
         self._groups: deque[Group] = deque()
         self._under_way = 0
         self._room = asyncio.Event()
         self._broken: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._agents: Agents = {}
-
-    def start(self, agents: Agents, declare: Declare) -> None:
-        """Begin to pass what comes."""
-        self._agents = agents
-        self._spawn(self._serve())
-        self._spawn(self._declare(declare))
 
     def stop(self) -> None:
         """Pass nothing any more."""
@@ -118,137 +87,6 @@ class Lane:
         if self._groups and not self._groups[-1].durable.done():
             await asyncio.wait([self._groups[-1].durable])
         self._require_sound()
-
-    async def _serve(self) -> None:
-        """Pass what comes of the agents' topics, in groups."""
-        with self.ports.fatal():
-            while True:
-                await self.inbox.arrived.wait()
-                self.inbox.arrived.clear()
-                while any(map(self._has_work, self._agents)):
-                    await self.room()
-                    await self._turns.take(urgent=self._has_work("requests"))
-                    if batches := self.take():
-                        await self._pass(batches)
-
-    async def _declare(self, declare: Declare) -> None:
-        """Pass declarations beside all else: they come seldom, and take several record batches."""
-        with self.ports.fatal():
-            while True:
-                await self.inbox.declared.wait()
-                self.inbox.declared.clear()
-                while records := self._records("routers", self.ports.limits.batch_size)[0]:
-                    batch = Declarations(records)
-                    await try_alone(records, declare, self._give_up)
-                    self.inbox.finish(batch.name, records[-1].offset + 1)
-                    self.ports.finished(Group([batch]))
-
-    def _has_work(self, name: str) -> bool:
-        return name in self._prepared or (
-            name not in self._preparing and bool(self.inbox.queue(name))
-        )
-
-    def take(self) -> list[Batch]:
-        """Take what is there, a batch a topic: as many events as a group has time for, and as its
-        record batch has bytes for."""
-        found: list[Batch] = []
-        left, most = self.ports.limits.changelog_batch_bytes // 2, self._size
-        for name, agent in self._agents.items():
-            batch = self._prepared.pop(name, None)
-            if batch is None and name not in self._preparing:
-                records, left = self._records(name, most, left)
-                batch = agent(records) if records else None
-            if batch is not None and not self._has_to_wait(batch):
-                found.append(batch)
-                most = max(most - len(batch.messages), self._size // SHARE)
-        return found
-
-    def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
-        """Take records of a topic, for so many bytes; what is left of them is returned."""
-        queue = self.inbox.queue(name)
-        found: list[Record] = []
-        while queue and len(found) < most and left > 0:
-            weight = self._weight(queue[0])
-            if weight > left and found:
-                break
-            left -= weight
-            found.append(queue.popleft())
-        if found:
-            self.inbox.took(name, found)
-        return found, left
-
-    def _weight(self, message: Message) -> int:
-        """Bound the bytes that an event may add to a record batch: itself, if it has to wait, and
-        the arm that it moves."""
-        engine = self.shard.engine((message.key or b"").decode(errors="replace"))
-        return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
-
-    def _has_to_wait(self, batch: Batch) -> bool:
-        """Prepare a batch aside where something has to be waited for."""
-        preparation = batch.preparation()
-        if preparation is None:
-            return False
-        batch.step("encode")
-        self._preparing.add(batch.name)
-        self._spawn(self._prepare(batch, preparation))
-        return True
-
-    async def _prepare(self, batch: Batch, preparation: Coroutine[object, object, None]) -> None:
-        with self.ports.fatal():
-            await preparation
-            batch.step("decode")
-            self._preparing.discard(batch.name)
-            self._prepared[batch.name] = batch
-            self.inbox.arrived.set()
-
-    async def _pass(self, batches: list[Batch]) -> None:
-        """Apply batches together, or each of their events alone where that fails for one."""
-        count, began = sum(len(batch.messages) for batch in batches), time.thread_time()
-        try:
-            self._apply(batches)
-        except InternalError as error:
-            for batch in batches:
-                for message in batch.messages:
-                    await self._alone(batch.name, message, error)
-            return
-        seconds = time.thread_time() - began
-        if seconds > SHRINK_ABOVE_SECONDS:
-            self._size = max(self._size // 2, 1)
-        elif count >= self._size and seconds < GROW_BELOW_SECONDS:
-            self._size = min(self._size * 2, self.ports.limits.batch_size)
-
-    def _apply(self, batches: list[Batch]) -> None:
-        group = Group(batches)
-        with self.applying(group):
-            for batch in batches:
-                batch.apply(group.answers)
-                self.contain(batch.messages)
-        self.send(group)
-
-    async def _alone(self, name: str, message: Record, error: InternalError) -> None:
-        """Give an event as many lives as it has, then refuse it."""
-        for _ in range(LIVES):
-            batch = self._agents[name]([message])
-            await self.room()
-            while (preparation := batch.preparation()) is not None:
-                await preparation
-                await self.room()
-            try:
-                self._apply([batch])
-            except InternalError as again:
-                error = again
-            else:
-                return
-        await self._give_up(message, error, [batch])
-
-    async def _give_up(
-        self, message: Record, error: InternalError, batches: Sequence[Batch] = ()
-    ) -> None:
-        """Refuse a message on which this worker fails."""
-        router_id = (message.key or b"").decode(errors="replace")
-        private = message.topic == self.ports.topic["requests"]
-        parked = Parked.of(message, error, router_id=router_id, private=private)
-        await self.give_up(parked, error, batches)
 
     async def give_up(
         self, parked: Parked, error: InternalError, batches: Sequence[Batch] = ()
@@ -347,7 +185,7 @@ class Lane:
         before = self._groups[-1] if self._groups else None
         self._groups.append(group)
         self._under_way += 1
-        return self._spawn(self._travel(group, before))
+        return self.spawn(self._travel(group, before))
 
     async def _travel(self, group: Group, before: Group | None) -> None:
         with self.ports.fatal():
@@ -395,7 +233,8 @@ class Lane:
             self.ports.finished(first)
         self._room.set()
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Let work go on beside this, until the lane stops."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

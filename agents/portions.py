@@ -28,9 +28,3 @@ def portions(items: Iterable[T], weight: Callable[[T], int], *, limit: int) -> I
         left -= size
     if portion:
         yield portion
-
-
-def arm_bytes(d: int) -> int:
-    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
-    vectors of 64-bit floats."""
-    return 12 * d * (d + 4)

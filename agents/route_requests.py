@@ -215,6 +215,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             input_tokens=input_tokens(event.input_tokens, event.prompt),
             contained=service.positions(message.partition),
             needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
+            session_id=event.session_id,
         )
         changes = shard.apply(event.router_id, asked, now=service.ports.clock())
         if changes.refusal is not None:

@@ -16,8 +16,8 @@ from agents.memory import Memory
 from agents.parked import Parked
 from agents.ports import Ports
 from agents.refusals import InternalError, Refused
+from agents.serving import Serving, Turns
 from agents.shard import Shard
-from agents.turns import Turns
 from ground.messages import Message, Record
 from schemas.lambdas import Contained, Unbooked
 
@@ -99,14 +99,10 @@ class Service:
                 self.shards[shard.number] = shard
                 self.bulletin.routers.update((shard.number, router_id) for router_id in shard)
                 self.lanes[shard.number] = lane = Lane(
-                    self.ports,
-                    shard,
-                    bulletin=self.bulletin,
-                    turns=self._turns,
-                    refuse=self.refuse_later,
+                    self.ports, shard, bulletin=self.bulletin, refuse=self.refuse_later
                 )
                 agents = {name: partial(agent, self) for name, agent in self.agents.items()}
-                lane.start(agents, partial(self.declare, self))
+                Serving(lane, agents, turns=self._turns).start(partial(self.declare, self))
         for lane in self.lanes.values():
             lane.reopen()
 

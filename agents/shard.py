@@ -17,6 +17,7 @@ from agents.poison import on_behalf_of
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
+from ground.messages import Message
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
@@ -97,10 +98,8 @@ class Shard:
         held = {(parked.topic, parked.offset): parked.value for parked in self.parking}
         self._index()  # from the table alone: engines are unpacked again when an event needs them
         for parked in self.parking:
-            if (
-                parked.value is None
-                and (value := held.get((parked.topic, parked.offset))) is not None
-            ):
+            value = held.get((parked.topic, parked.offset))
+            if parked.value is None and value is not None:
                 self.parking.add(replace(parked, value=value))
 
     def knows(self, router_id: str, request_id: str) -> bool:
@@ -220,6 +219,14 @@ class Shard:
         table."""
         taken, self._new_contexts = self._new_contexts, []
         return taken
+
+    def weight(self, message: Message) -> int:
+        """Bound the bytes that an event may add to a record batch: itself, if it has to wait, and
+        the arm that it moves."""
+        engine = self.engine((message.key or b"").decode(errors="replace"))
+        return len(message.value or b"") + (
+            0 if engine is None else stored.arm_bytes(engine.state.arms.d)
+        )
 
     def write(self) -> dict[str, Changes]:
         """Put everything that changed into the table; return the changes by router."""

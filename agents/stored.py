@@ -57,6 +57,12 @@ def size_of(table: Table, router_id: str, changes: Changes) -> int:
     )
 
 
+def arm_bytes(d: int) -> int:
+    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
+    vectors of 64-bit floats."""
+    return 12 * d * (d + 4)
+
+
 def outline(table: Table, router_id: str, request_id: str) -> record_bytes.Outline:
     """Read of a request when it was decided and whether its bill is awaited: all that an engine
     needs at its start."""

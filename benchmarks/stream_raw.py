@@ -18,7 +18,9 @@ async def copy() -> None:
         group_id=os.environ["ECHO_ID"],
         auto_offset_reset="earliest",
     )
-    async with consumer, AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5) as producer:
+    linger_ms = int(os.environ.get("ECHO_LINGER_MS", "5"))
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=linger_ms, acks="all")
+    async with consumer, producer:
         while True:
             for records in (await consumer.getmany(timeout_ms=200)).values():
                 sent = [

@@ -43,24 +43,55 @@ WORKER = ("-m", "commands.cli", "worker")
 
 async def drain_copy(bootstrap: str, arguments: list[str], events: Events) -> Drained:
     """Let a program copy a backlog."""
+    async with _copying(bootstrap, arguments, before=events) as (child, name):
+        times = await asyncio.create_task(stamps(bootstrap, f"{name}-out", len(events)))
+        return measure(child, 0.0, times)
+
+
+async def copy_waits(bootstrap: str, *, rate: float, seconds: float) -> list[int]:
+    """Return how many milliseconds each of some events took into aiokafka and out again, nothing
+    else being done with it.
+    """
+    first, events = requests(1), requests(int(rate * seconds), start=1)
+    async with _copying(bootstrap, RAW, before=first, lingers=False) as (_, name):
+        await stamps(bootstrap, f"{name}-out", 1)  # it is at work
+        await produce(bootstrap, f"{name}-in", events, per_second=rate)
+        out = await stamps(bootstrap, f"{name}-out", 1 + len(events))
+        came = await stamps(bootstrap, f"{name}-in", 1 + len(events))
+    return [at - came[request_id] for request_id, at in out.items() if request_id != "r0"]
+
+
+@asynccontextmanager
+async def _copying(
+    bootstrap: str, arguments: list[str], *, before: Events, lingers: bool = True
+) -> AsyncIterator[tuple[psutil.Process, str]]:
+    """Run a program that copies from a topic, which has some events, to another one; what comes out
+    is stamped when the broker has it.
+    """
     name = f"echo-{uuid.uuid4().hex[:8]}"
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
-    await admin.create_topics([NewTopic(f"{name}-{end}", PARTITIONS, 1) for end in ("in", "out")])
+    stamped = {"message.timestamp.type": "LogAppendTime"}
+    await admin.create_topics(
+        [
+            NewTopic(f"{name}-in", PARTITIONS, 1),
+            NewTopic(f"{name}-out", PARTITIONS, 1, topic_configs=stamped),
+        ]
+    )
     await admin.close()
-    await produce(bootstrap, f"{name}-in", events)
+    await produce(bootstrap, f"{name}-in", before)
     with TemporaryDirectory() as folder:
         environment = {
             "ECHO_ID": name,
             "ECHO_IN": f"{name}-in",
             "ECHO_OUT": f"{name}-out",
             "ECHO_PARTITIONS": str(PARTITIONS),
+            "ECHO_LINGER_MS": "5" if lingers else "0",
             "KAFKA_BOOTSTRAP": bootstrap,
             "FAUST_DATADIR": folder,
         }
         with process(arguments, environment) as child:
-            times = await asyncio.create_task(stamps(bootstrap, f"{name}-out", len(events)))
-            return measure(child, 0.0, times)
+            yield child, name
 
 
 class Bench:

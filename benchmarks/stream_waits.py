@@ -65,15 +65,15 @@ class Notes:
 
 def noting(notes: Notes) -> None:
     """Let a worker tell what it finishes."""
-    from streams.service.app import App
+    from streams.service.metrics import Metrics
 
-    finished = App.finished
+    finished = Metrics.group
 
-    def noted(self: App, group: Group) -> None:
+    def noted(self: Metrics, group: Group) -> None:
         notes.note(group)
         finished(self, group)
 
-    App.finished = noted  # type: ignore[method-assign]
+    Metrics.group = noted  # type: ignore[method-assign]
 
 
 async def measure(bootstrap: str, seconds: float, out: Path) -> dict[str, dict[str, float]]:

@@ -75,5 +75,5 @@ class Arm:
 
     @property
     def offset(self) -> float:
-        """What is added to its expected reward while it is under suspicion."""
+        """Return what is added to its expected reward while it is under suspicion."""
         return 0.0 if self.suspicion is None else self.suspicion.offset

@@ -8,6 +8,7 @@ from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Journal
 from router_state.config import Matrix, Price, Vector
+from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
 from router_state.kernel import SAMPLE_PIECE, CostModel, PosteriorSample, Regression, SharedPrior
@@ -22,7 +23,7 @@ class Arms:
         names, row: by position, and {name: position}.
         rewards, bills: the priors that the arms' rewards, and their bills, share.
         sample: the posterior sample that scores use.
-        tokens: how long prompts are.
+        tokens: how long prompts are; caching: what of them models have seen.
 
     Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `open`, a None
     per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any
@@ -34,6 +35,7 @@ class Arms:
         "_journal",
         "billed",
         "bills",
+        "caching",
         "costs",
         "d",
         "highest_per_1k",
@@ -59,6 +61,7 @@ class Arms:
         self.rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         self.bills = SharedPrior("\x1fbills", d, COSTS, journal)
         self.sample, self.tokens = PosteriorSample(d, journal), InputTokens(journal)
+        self.caching = Caching(journal)
         self.derive()
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
 from router_state.errors import InvalidConfig
 from router_state.periods.declared import Spending
@@ -248,6 +249,7 @@ class RouterConfig:
     `spending`: budgets of a period, a floor of rewards, what one call may cost; None: nothing of
         it.
     `offers`: what models can do, of those that say so.
+    `caches`: prices of cached input, of models that have any.
     `error_reward`: what a call that failed counts as; None: nothing is learned of it.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
@@ -266,6 +268,7 @@ class RouterConfig:
     spending: Spending | None = None
     offers: Mapping[str, Offers] = field(default_factory=dict)
     error_reward: float | None = None
+    caches: Mapping[str, CachePrice] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

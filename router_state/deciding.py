@@ -3,7 +3,7 @@ what is written down."""
 
 from __future__ import annotations
 
-from router_state import capabilities
+from router_state import capabilities, conversing
 from router_state.events import Asked
 from router_state.pacing.dollar_dual import EVERY
 from router_state.periods import guarding
@@ -29,12 +29,16 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
     seen = scoring.project(arms, x)
     costs = policy.costs(state, seen, tokens)
+    warm = conversing.warmth(state, request, now=now)
+    saves = {} if warm is None or tokens is None else conversing.saved(state, warm, tokens)
+    costs = conversing.discounted(arms, costs, saves)
     excluded, limited_to, capped = _who_may(state, request, costs, now=now)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, x, tokens):
         seen = scoring.project(arms, x)
-        costs = policy.costs(state, seen, tokens)
+        costs = conversing.discounted(arms, policy.costs(state, seen, tokens), saves)
+    arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.
     weights = state.pacer.weigh(arms, x, limited_to=limited_to, seq=state.seq + 1, now=now)
     excluded, relaxed = policy.admit(state, excluded, costs)
@@ -46,6 +50,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     record.unsure = policy.unsure(state, x, seen)
     policy.decided(state)
     _commit(state, request.request_id, record, choice.k)
+    conversing.note(state, request, record, warm)
     budget_usd = state.pacer.budget_usd
     if budget_usd is not None and record.seq % EVERY == 0:
         state.newcomers.look(

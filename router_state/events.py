@@ -23,6 +23,7 @@ class Asked(Struct, frozen=True, gc=False):
         max_price_per_1k: only models with a list price up to this, in dollars per 1k tokens.
         input_tokens: how many its prompt has; None: it does not say.
         needs: what the model must be able to do; None: it does not say.
+        session_id: the conversation that it belongs to.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the record keeps them.
     """
@@ -35,6 +36,7 @@ class Asked(Struct, frozen=True, gc=False):
     input_tokens: int | None = None
     contained: tuple[int, int] | None = None
     needs: Needs | None = None
+    session_id: str | None = None
 
 
 class Charged(Struct, frozen=True, gc=False):
@@ -44,7 +46,7 @@ class Charged(Struct, frozen=True, gc=False):
     could not wait. `x` is the context, shape (d,), where the record does not hold it. `offset` is
     where in `pb.costs` it was read, `waited` whether that was before its decision. `status` is how
     the call ended (None: with an answer), `retry_after` for how many seconds the model wants to be
-    left alone.
+    left alone, `cached` how many of the input tokens were billed as cached.
     """
 
     request_id: str
@@ -57,6 +59,7 @@ class Charged(Struct, frozen=True, gc=False):
     waited: bool = False
     status: str | None = None
     retry_after: float | None = None
+    cached: int | None = None
 
 
 class Judged(Struct, frozen=True, gc=False):

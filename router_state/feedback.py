@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from router_state import attempts
+from router_state import attempts, conversing
 from router_state.availability import UNANSWERED
 from router_state.change.rewards import NOT_LEARNED
 from router_state.changes import Outcome
@@ -54,10 +54,27 @@ def _bill_of(state: RouterState, record: RequestRecord, event: Charged) -> Settl
                 "tokens of a model that is not in the portfolio have no price: report dollars"
             )
         cost_usd = price.cost_usd(input_tokens=event.tokens[0], output_tokens=event.tokens[1])
+        cost_usd -= _cached_usd(state, record, event, price)
     cost_usd = checked_cost(cost_usd)
     if record.bill is not None and event.revision <= record.bill.revision:
         return None
     return Settlement(cost_usd, event.revision)
+
+
+def _cached_usd(state: RouterState, record: RequestRecord, event: Charged, price: Price) -> float:
+    """Return by how much a bill in tokens is lower for those that were cached; it may be higher,
+    where others were written to the cache."""
+    cache = state.config.caches.get(event.model or record.called)
+    if cache is None or event.cached is None or event.tokens is None:
+        return 0.0
+    tokens, writes = event.tokens[0], record.call is not None and bool(record.call.session_id)
+    counts = cache.counts_as(
+        tokens,
+        min(event.cached, tokens),
+        input_per_m=price.input_price_per_m,
+        writes=writes,
+    )
+    return (tokens - counts) * price.input_price_per_m / 1e6
 
 
 def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
@@ -84,6 +101,8 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     called, answered = event.model or record.called, record.is_answered
     first = record.bill is None
     attempts.observe(state, policy, record, event, called=called, first=first, x=x)
+    if not answered:
+        conversing.billed(state, record, event, called=called)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not answered and event.status not in UNANSWERED:
@@ -91,7 +110,8 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
         if price is not None:
             lost = 0.0 if record.call is None else record.call.lost_usd
             usd = max(bill.cost_usd - lost, 0.0)
-            _learn_bill(state, policy, record, called, price, cost_usd=usd, x=x)
+            tokens = conversing.counted(state, record, event, called=called)
+            _learn_bill(state, policy, called, price, cost_usd=usd, tokens=tokens, x=x)
             record.price = price
         if record.label is None:
             record.answered_by = None if called == record.model else called
@@ -126,11 +146,11 @@ def _book(state: RouterState, request_id: str, record: RequestRecord, bill: Sett
 def _learn_bill(
     state: RouterState,
     policy: Policy,
-    record: RequestRecord,
     called: str,
     price: Price,
     *,
     cost_usd: float,
+    tokens: float,
     x: Vector | None,
 ) -> None:
     arm = state.arms.find(called)
@@ -138,7 +158,7 @@ def _learn_bill(
     # quantity.
     if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
         return
-    list_price, tokens = list_price_of(price), state.arms.tokens.of(record.input_tokens)
+    list_price = list_price_of(price)
     known = tokens * price.input_price_per_m / 1e6 / list_price
     policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
 

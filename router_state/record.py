@@ -79,12 +79,15 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     """The call behind a request, as far as it was not simply made and answered.
 
     `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
-    the calls of a model that is watched, see `availability`.
+    the calls of a model that is watched, see `availability`. `session_id` is its conversation,
+    `warm` the tokens of it that each model had in its cache.
     """
 
     unanswered: bool = False
     lost_usd: float = 0.0
     nth: int = 0
+    session_id: str | None = None
+    warm: dict[str, int] = {}
 
 
 class RequestRecord(Struct, gc=False):

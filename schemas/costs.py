@@ -82,6 +82,9 @@ class CostReported(Event):
     )
     input_tokens: Tokens | None = optional("Priced as at the decision")
     output_tokens: Tokens | None = optional("Priced as at the decision")
+    cached_input_tokens: Tokens | None = optional(
+        "Those of the input tokens that were read from the model's cache"
+    )
     model: ModelName | None = optional(
         "Which model was called, where that is known; absent: the decided one"
     )
@@ -102,4 +105,7 @@ class CostReported(Event):
                 Reason.MISSING_FIELD,
                 "the bill has neither cost_usd nor both of input_tokens and output_tokens",
             )
+        cached, tokens = self.cached_input_tokens, self.input_tokens
+        if cached is not None and tokens is not None and cached > tokens:
+            raise refuse(Reason.INVALID_FIELD, "cached_input_tokens are more than input_tokens")
         return self

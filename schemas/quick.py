@@ -122,6 +122,7 @@ class Bill(Quick, Usage, frozen=True, gc=False, kw_only=True, forbid_unknown_fie
     cost_usd: Annotated[float, Meta(ge=0.0, le=MAX_COST_USD)] | None = None
     input_tokens: Tokens | None = None
     output_tokens: Tokens | None = None
+    cached_input_tokens: Tokens | None = None
     model: ModelName | None = None
     revision: Revision = 0
     status: Status | None = None
@@ -134,6 +135,9 @@ class Bill(Quick, Usage, frozen=True, gc=False, kw_only=True, forbid_unknown_fie
         _printable(self.request_id, self.model)
         if self.cost_usd is None and self.tokens is None:
             raise ValueError("neither dollars nor tokens")
+        cached, tokens = self.cached_input_tokens, self.input_tokens
+        if cached is not None and tokens is not None and cached > tokens:
+            raise ValueError("more cached tokens than tokens")
 
 
 class Reward(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

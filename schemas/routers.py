@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
 from schemas.capabilities import Offers
 from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
-from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, UnitInterval, refuse
+from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, UnitInterval, refuse
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS
@@ -43,7 +43,30 @@ class ModelDeclared(Content):
         "Requests sent to the model as it joins, paced by the budget; absent: 20 without a "
         "prior, none with one"
     )
+    cached_input_price_per_m: PricePerM | None = optional(
+        "US dollars per million input tokens that are read from the model's cache; at most the "
+        "input price"
+    )
+    cache_write_price_per_m: PricePerM | None = optional(
+        "US dollars per million input tokens that are written to it; absent: the input price"
+    )
+    cache_ttl_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = optional(
+        "How long a cached prefix lasts after its last use; absent: 300"
+    )
+    cache_min_tokens: Tokens | None = optional("Least length of a cached prefix; absent: 1,024")
     offers: Offers | None = optional("What the model can do; absent: whatever a request needs")
+
+    @model_validator(mode="after")
+    def _cache_makes_cheaper(self) -> Self:
+        cached = self.cached_input_price_per_m
+        if cached is not None and cached > self.input_price_per_m:
+            raise refuse(
+                Reason.INVALID_FIELD, "cached_input_price_per_m is above input_price_per_m"
+            )
+        others = (self.cache_write_price_per_m, self.cache_ttl_seconds, self.cache_min_tokens)
+        if cached is None and others != (None, None, None):
+            raise refuse(Reason.INVALID_FIELD, "a cache without cached_input_price_per_m")
+        return self
 
 
 class Cap(Content):
@@ -86,6 +109,8 @@ class RouterDeclared(Event):
                         "output_price_per_m": 2.0,
                         "prior": {"like": "llama-3.1-8b", "n_eff": 50.0},
                         "onboarding_pulls": 10,
+                        "cached_input_price_per_m": 0.04,
+                        "cache_ttl_seconds": 300,
                         "offers": {"context_window": 128000, "tools": True, "regions": ["eu"]},
                     },
                 },

@@ -13,17 +13,17 @@ import click
 
 from commands.cli.fit_compared import compare
 from commands.cli.fit_explained import explain as explain_fit
+from commands.cli.fit_shown import figures, show
 from commands.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request
 from commands.cli.row_options import reading_of, row_options
 from doors.console.failures import Failure
-from doors.console.output import console, print_json, table
+from doors.console.output import print_json
 from doors.console.session import Session, json_option, pass_session, router_option
 
 if TYPE_CHECKING:
     from streams.settings import Settings
     from studies.warm_start.fit import FitSummary
     from studies.warm_start.judgements import Reading
-    from studies.warm_start.projecting import Chosen
 
 
 @click.command()
@@ -158,14 +158,13 @@ def fit(
         more = {} if worth is None else {"worth": worth_as_json(worth)}
         print_json(
             {
-                **_figures(summary, folder),
-                **_projection(summary, settings),
+                **figures(summary, folder, settings),
                 **more,
                 **({} if compared is None else {"encoders": compared}),
             }
         )
     else:
-        _show(summary, folder, settings, from_history=from_history)
+        show(summary, folder, settings, from_history=from_history)
     if worth is not None:
         explain_fit(worth, folder / "worth.html", quiet=as_json)
 
@@ -232,75 +231,3 @@ def _fit_history(
     # The new folder must work alone: the router that starts from it declares this projection.
     read_projection(named, inside=session.settings.priors_path).save(folder)
     return fit_observed(observed, folder, projection=named.sha256, ridge=ridge)
-
-
-def _figures(summary: FitSummary, folder: Path) -> dict[str, object]:
-    return {
-        "folder": str(folder.absolute()),
-        "prompts": summary.prompts,
-        "dimensions": summary.dimensions,
-        "rewards": dict(summary.rewards),
-        "mean_reward": dict(summary.mean_reward),
-        "costs": dict(summary.costs),
-        "mean_cost_usd": dict(summary.mean_cost_usd),
-    }
-
-
-def _projection(summary: FitSummary, settings: Settings) -> dict[str, object]:
-    from streams.encoder.choice import variables_of
-
-    chosen = summary.chosen
-    if chosen is None:
-        return {}
-    return {
-        "projection": chosen.kind,
-        "kept_variance": chosen.kept,
-        "held_out_errors": {str(count): error for count, error in chosen.errors.items()},
-        "settings": variables_of(settings),
-    }
-
-
-def _show(summary: FitSummary, folder: Path, settings: Settings, *, from_history: bool) -> None:
-    from streams.encoder.choice import variables_of
-
-    columns = ("model", "judged prompts", "mean reward", "bills", "mean cost, $")
-    shown = table(*columns, title=f"{summary.prompts:,} prompts, {summary.dimensions} dimensions")
-    for model in dict.fromkeys((*summary.rewards, *summary.costs)):
-        judged, billed = summary.rewards.get(model), summary.costs.get(model)
-        rewards = (
-            ("–", "–") if judged is None else (f"{judged:,}", f"{summary.mean_reward[model]:.3f}")
-        )
-        costs = (
-            ("–", "–") if billed is None else (f"{billed:,}", f"{summary.mean_cost_usd[model]:.3g}")
-        )
-        shown.add_row(model, *rewards, *costs)
-    console().print(shown)
-    if summary.chosen is not None:
-        click.echo(_told(summary.chosen))
-        click.echo("Next:")
-        variables = {**variables_of(settings), "PB_PRIORS_PATH": str(folder.resolve().parent)}
-        told = " ".join(f"{name}={value}" for name, value in variables.items())
-        click.echo(
-            f"  export {told}   # where workers run: routers name {folder.resolve().name} in it as "
-            "their projection"
-        )
-        click.echo("  pbstream worker")
-    elif from_history:
-        click.echo("For a router whose contexts are made as this one's were. Next:")
-    click.echo(
-        f"  pbstream models add NAME --input-price USD --output-price USD --prior {folder} "
-        "--router NEW"
-    )
-
-
-def _told(chosen: Chosen) -> str:
-    """Say which projection was fitted, and why."""
-    kept = f"keeps {chosen.kept:.0%} of the variance of prompts"
-    if chosen.kind == "pca":
-        return f"The projection is principal components and {kept}."
-    mine, *_ = chosen.errors.values()
-    return (
-        f"The projection is partial least squares and {kept}: of the variance of held-out rewards "
-        f"and costs {min(chosen.errors.values()):.0%} is left unexplained, {mine:.0%} with "
-        "principal components."
-    )

@@ -23,6 +23,7 @@ from doors.console.session import (
 )
 from doors.integrations.litellm_prices import (
     IMPORTED,
+    IMPORTED_CACHE,
     IMPORTED_OFFERS,
     Change,
     NoPriceList,
@@ -164,6 +165,7 @@ def _listed(changes: list[Change], taken: list[Change]) -> list[Document]:
             "doubt": change.doubt,
             "priced_by_hand": change.kept,
             "offers": change.offers and dict(change.offers),
+            "cache": change.cache and dict(change.cache),
             "note": change.note,
             "taken": change in taken,
         }
@@ -209,9 +211,13 @@ def _edited(
 
 
 def _offers(change: Change) -> Document:
-    if change.offers is None:
-        return {}
-    return {"offers": dict(change.offers), IMPORTED_OFFERS: dict(change.offers)}
+    """Return what the list says beside prices, and that it does."""
+    found: Document = {}
+    if change.offers is not None:
+        found |= {"offers": dict(change.offers), IMPORTED_OFFERS: dict(change.offers)}
+    if change.cache is not None:
+        found |= {**change.cache, IMPORTED_CACHE: dict(change.cache)}
+    return found
 
 
 def _said(offers: Mapping[str, Any]) -> str:

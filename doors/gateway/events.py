@@ -64,6 +64,7 @@ def _cost(event: CostReported) -> Cost:
         retry_after_seconds=event.retry_after_seconds,
         latency_ms=event.latency_ms,
         first_token_ms=event.first_token_ms,
+        cached_input_tokens=event.cached_input_tokens,
     )
 
 

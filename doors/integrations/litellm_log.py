@@ -29,6 +29,16 @@ def _ended(document: Document) -> Document:
     return found
 
 
+def _cached(document: Document) -> Document:
+    """Return how many input tokens a provider's cache had, where its usage says so."""
+    usage = (document.get("metadata") or {}).get("usage_object") or {}
+    details = usage.get("prompt_tokens_details") or {}
+    cached, tokens = details.get("cached_tokens"), document.get("prompt_tokens")
+    if not isinstance(cached, int) or not isinstance(tokens, int) or not 0 <= cached <= tokens:
+        return {}
+    return {"cached_input_tokens": cached}
+
+
 def _milliseconds(start: Json, end: Json) -> float | None:
     lasted = (number(end, "endTime") - number(start, "startTime")) * 1e3
     return round(lasted, 3) if lasted >= 0.0 else None
@@ -70,6 +80,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
                 "model": own.get("pb_model"),
                 "revision": revision,
                 **_ended(document),
+                **_cached(document),
             },
         )
     ]

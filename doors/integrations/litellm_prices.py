@@ -26,6 +26,15 @@ IMPORTED = "imported"
 Other prices were set by hand."""
 IMPORTED_OFFERS = "imported_offers"
 """The same of what the model can do."""
+IMPORTED_CACHE = "imported_cache"
+"""The same of what it bills for cached input."""
+CACHE = {
+    "cached_input_price_per_m": "cache_read_input_token_cost",
+    "cache_write_price_per_m": "cache_creation_input_token_cost",
+}
+"""Prices of cached input in a declaration, and in the list."""
+CACHE_FIELDS = (*CACHE, "cache_min_tokens")
+"""Fields of a declaration about caches that the list may fill."""
 CAN = {
     "vision": ("supports_vision",),
     "tools": ("supports_function_calling",),
@@ -52,6 +61,8 @@ class Listed:
     output_price_per_m: float
     deprecated: date | None
     offers: Mapping[str, Json] = field(default_factory=dict)
+    cache: Mapping[str, Json] = field(default_factory=dict)
+    doubt: str | None = None
 
     @property
     def prices(self) -> dict[str, float]:
@@ -72,6 +83,7 @@ class Change:
         kept: it was priced by hand, and stays so unless it is accepted.
         offers: what it can do from now on; None: as declared, since that was set by hand or the
             list says nothing.
+        cache: what it bills for cached input from now on; None: as declared, as above.
         note: what the list leaves open of it; None: nothing.
     """
 
@@ -81,13 +93,14 @@ class Change:
     doubt: str | None
     kept: bool = False
     offers: Mapping[str, Json] | None = None
+    cache: Mapping[str, Json] | None = None
     note: str | None = None
 
     @property
     def changes(self) -> bool:
         """Say whether prices, or what it offers, would differ from today's."""
         return self.listed is not None and (
-            self.listed.prices != self.before or self.offers is not None
+            self.listed.prices != self.before or self.offers is not None or self.cache is not None
         )
 
 
@@ -121,7 +134,27 @@ def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
         return None
     # Rounded, since a price per token times a million seldom is the decimal number that was meant.
     into, out = (round(float(price or 0.0) * 1e6, 9) for price in prices)
-    return Listed(name, into, out, _date(entry.get("deprecation_date")), _offers(entry))
+    cache, doubt = _cache(entry, into)
+    deprecated = _date(entry.get("deprecation_date"))
+    return Listed(name, into, out, deprecated, _offers(entry), cache, doubt)
+
+
+def _cache(entry: Mapping[str, Json], input_per_m: float) -> tuple[dict[str, Json], str | None]:
+    """Return what an entry says of cached input, and what is doubtful of it: then it is left
+    out."""
+    found: dict[str, Json] = {}
+    for name, listed in CACHE.items():
+        price = entry.get(listed)
+        # The list has 0 for a cache that is written for nothing extra.
+        if isinstance(price, int | float) and not isinstance(price, bool) and price > 0.0:
+            found[name] = round(float(price) * 1e6, 9)
+    if "cached_input_price_per_m" not in found:
+        return {}, None
+    if found["cached_input_price_per_m"] > input_per_m:
+        return {}, "its cached price is above its input price in the list"
+    if isinstance(least := entry.get("prompt_cache_min_tokens"), int) and least > 0:
+        found["cache_min_tokens"] = least
+    return found, None
 
 
 def _offers(entry: Mapping[str, Json]) -> dict[str, Json]:
@@ -193,7 +226,12 @@ def _change(
     declared = None if model is None else model.get("offers")
     theirs = declared is None or declared == (model or {}).get(IMPORTED_OFFERS)
     news = listed.offers if theirs and listed.offers != (declared or {}) else None
-    unsaid = "context_window" not in listed.offers
+    old = {name: model[name] for name in CACHE_FIELDS if name in (model or {})} if model else {}
+    by_list = not old or old == (model or {}).get(IMPORTED_CACHE)
+    cache = listed.cache if by_list and listed.cache and listed.cache != old else None
+    unsaid = (
+        "its context window is not in the list" if not listed.offers.get("context_window") else None
+    )
     return Change(
         name,
         before,
@@ -201,7 +239,8 @@ def _change(
         _doubt(before, listed, today=today),
         kept=by_hand and listed.prices != before,
         offers=news,
-        note="its context window is not in the list" if unsaid else None,
+        cache=cache,
+        note="; ".join(filter(None, (listed.doubt, unsaid))) or None,
     )
 
 

@@ -26,6 +26,8 @@ EVALUATED = "gen_ai.evaluation.result"
 """The event of OpenTelemetry's semantic conventions for generative AI."""
 USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 """Tokens of a call by OpenTelemetry's semantic conventions for generative AI."""
+CACHED = "gen_ai.usage.cache_read.input_tokens"
+"""Input tokens that a provider's cache had, by the same conventions."""
 FIRST_TOKEN = "gen_ai.response.time_to_first_chunk"
 """Seconds to the first chunk, by OpenTelemetry's semantic conventions for generative AI."""
 NO_CALLS = frozenset(
@@ -104,6 +106,7 @@ def _bill(attributes: Document, span: Document, defaults: Defaults) -> Found:
             **_ids(attributes, defaults),
             **tokens,
             "model": attributes.get("pb.model"),
+            "cached_input_tokens": attributes.get(CACHED),
             # An attempt that is answered replaces the bill of one that failed before it.
             "revision": int(error is None),
             "status": None if error is None else status_of(error),

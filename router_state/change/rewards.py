@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Alert
 from router_state.config import MEMORY, Vector
-from router_state.kernel import LIMIT
+from router_state.kernel import LIMIT, watched
 from router_state.state.router import RouterState
 
 NOT_LEARNED = -MEMORY
@@ -26,13 +25,7 @@ def watch(state: RouterState, arm: Arm, residual: float, variance: float) -> Non
     Args:
         variance: xᵀA⁻¹x from before.
     """
-    regression = arm.rewards
-    shift = arm.detector.observe(
-        residual / math.sqrt(1.0 + variance),
-        deviation=state.arms.rewards.deviation,
-        leverage=variance * regression.decay / regression.bias_variance,
-        now=state.latest,
-    )
+    shift = watched(arm.detector, arm.rewards, state.arms.rewards, residual, variance, state.latest)
     if shift is not None and not shift.novel:
         suspicion = Suspicion(shift.size, shift.residuals, 0.0, shift.since, state.seq)
         state.arms.suspect_of(arm, suspicion)

@@ -1,4 +1,4 @@
-"""What is assumed of a model since its rewards drifted, until a likelihood ratio tells that it is
+"""Assume less of a model whose rewards drifted, until a likelihood ratio tells that it is
 over."""
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Suspicion:
 
     @property
     def over(self) -> bool:
-        """Whether the model is as before again."""
+        """Tell whether the model is as before again."""
         return self.evidence > RETURNED
 
     @property
     def accepted(self) -> bool:
-        """Whether the drift has lasted long enough to be the new normal."""
+        """Tell whether the drift has lasted long enough to be the new normal."""
         return self.count > ACCEPTED_AFTER

@@ -1,4 +1,4 @@
-"""What a model's costs are believed to be before the first bill: a declared mean, or sums over
+"""Give a model the costs that are believed before its first bill: a declared mean, or sums over
 earlier bills."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long prompts are: what of a call's cost is known before it.
+"""Learn how long prompts are: so much of a call's cost is known before it.
 
 A request may say how many input tokens its call sends, or bring a prompt of which they are
 counted. Then a call costs their list price, or the share of it that bills show, and only what
@@ -22,7 +22,7 @@ PIECE = "\x1finput"
 
 
 class InputTokens:
-    """What requests have said of their input tokens.
+    """Input tokens as requests have said them.
 
     Attributes:
         mean: tokens of a request; count: requests that it is of.

@@ -39,8 +39,16 @@ def _load() -> ModuleType | None:
 
 _compiled = _load()
 COMPILED: bool = _compiled is not None
-"""Whether the kernel runs compiled."""
+"""True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
+    from router_state.kernel.choosing import (
+        MIN_VARIANCE,
+        chance_of,
+        doubts,
+        optimistic,
+        scored,
+        within,
+    )
     from router_state.kernel.cost_model import (
         LEAST_PART,
         MOST_TAUGHT,
@@ -53,11 +61,12 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.dual import Options, options
     from router_state.kernel.elementary import tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
+    from router_state.kernel.learning import learn_reward, watched
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import TIE, Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
-    from router_state.kernel.regression import RIDGE_FLOOR, TAILS, WIDE, Regression
+    from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
     from router_state.kernel.sample import FEATURES, LEVEL, SAMPLE_PIECE, PosteriorSample, levels_of
     from router_state.kernel.shared_prior import SharedPrior
 else:
@@ -71,6 +80,8 @@ __all__ = [
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
+    "MAX_DECAY_STEPS",
+    "MIN_VARIANCE",
     "MOST_TAUGHT",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
@@ -89,17 +100,24 @@ __all__ = [
     "Shift",
     "Side",
     "best",
+    "chance_of",
     "check",
     "conclude_shifted",
     "cost_piece",
+    "doubts",
     "estimate",
     "expected_costs",
+    "learn_reward",
     "levels_of",
     "lognormal_mean",
+    "optimistic",
     "options",
     "project",
     "risks",
+    "scored",
     "sources",
     "tabulated",
+    "watched",
     "wins",
+    "within",
 ]

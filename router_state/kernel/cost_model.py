@@ -1,11 +1,12 @@
-"""What bills say of one model: the regression of ln(bill ÷ list price) on contexts, and its means.
+"""Learn from the bills of one model: the regression of ln(bill ÷ list price) on contexts, and its
+means.
 
 Expected cost = paid·(tokens·input price·share + list price·factor·exp(θᵀx + ½·level)):
 
-- θ: coefficients of the logarithm of bill ÷ list price, per 1k tokens, so that an announced price
-  needs no relearning; `level` is the posterior variance of its bias;
-- factor: mean of bill ÷ exp(prediction) (smearing, Duan 1983), shrunk towards that of a lognormal;
-- paid: share of calls that cost anything; share: part of the input's list price that is billed.
+θ are the coefficients of the logarithm of bill ÷ list price, per 1k tokens, so that an announced
+price needs no relearning. `level` is the posterior variance of its bias. `factor` is the mean of
+bill ÷ exp(prediction) (smearing, Duan 1983), shrunk towards that of a lognormal. `paid` is the
+share of calls that cost anything. `share` is the part of the input's list price that is billed.
 
 The input part is 0 until requests say their tokens, see `input_tokens`.
 """
@@ -176,6 +177,11 @@ class CostModel:
     def beyond(self, expected_usd: Real) -> float:
         """Return the dollars by which a call that is expected to cost so much may cost more on
         average, in nine of ten cases."""
+        return self.more(expected_usd)
+
+    @cfunc
+    def more(self, expected_usd: Real) -> Real:
+        """See `beyond`."""
         return expected_usd * (exp(Z90 * sqrt(self._level())) - 1.0)
 
     def predictive(self, expected_usd: Real) -> Predictive:
@@ -351,7 +357,7 @@ def risks(models: Sequence[CostModel], costs: Sequence[float]) -> tuple[list[flo
     total: Real = 0.0
     for k in range(len(models)):
         one = models[k]
-        more: Real = one.beyond(costs[k])
+        more: Real = one.more(costs[k])
         beyond.append(more)
         in_flight += one.awaited
         total += (one.awaited * more) * (one.awaited * more)

@@ -78,8 +78,9 @@ class Detector:
     them.
 
     A residual z counts as the log-likelihood ratio δz − δ²/2 of a shift by δ deviations against
-    none. δ is the mean of the run so far, at least 1 (Lorden and Pollak 2008): two residuals alike
-    that are far out give a shift away, and an ordinary one after an outlier clears it.
+    none. The mean of the run so far is taken for δ, at least 1 (Lorden and Pollak 2008). So two
+    residuals alike that are far out give a shift away, and an ordinary one after an outlier clears
+    it.
 
     Attributes:
         count: residuals so far; sigma: their running deviation.

@@ -44,7 +44,7 @@ MOST_TANGENTS = 100
 
 @cclass
 class Options:
-    """What every arm scores, and is expected to cost, for each of n contexts.
+    """Scores and expected costs of every arm for each of n contexts.
 
     Attributes:
         scores, costs: n rows of K.

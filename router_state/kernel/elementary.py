@@ -27,7 +27,7 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """ln 2 in two parts; products of the first with a small whole number are exact."""
 LEAST, MOST = -745.2, 709.79
-"""Below the first exp is 0, above the second infinite."""
+"""Bounds of exp: below the first it is 0, above the second infinite."""
 SQRT_HALF = 0.7071067811865476
 ROOT_TAU = 2.5066282746310002
 """√(2π)."""

@@ -99,7 +99,7 @@ def knows_nothing(prior: SharedPrior, one: Regression) -> bool:
 
 @cclass
 class Evidence:
-    """What N regressions of dimension d say.
+    """Evidence of N regressions of dimension d.
 
     Attributes:
         A, y: A_a and y_a, one behind the other, the A_a as lower triangles.

@@ -29,7 +29,7 @@ def relative_variance(variance: Real) -> float:
 
 
 class Predictive(NamedTuple):
-    """What a call of one model will cost, in dollars, and how well that is known.
+    """The predictive distribution of a call's cost in dollars, and how well it is known.
 
     Attributes:
         mean: expected dollars of one call, calls that cost nothing included.

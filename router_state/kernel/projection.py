@@ -1,4 +1,4 @@
-"""What the arms say of one context, and whose score is best."""
+"""Compute what the arms say of one context, and whose score is best."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_NORM: Real = MAX_NORM
 
 
 class Projection(NamedTuple):
-    """What the arms say of one context, by position.
+    """The arms' predictions for one context, by position.
 
     Attributes:
         means: expected rewards θᵀx.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONTENDS = 16.0
 """Squared deviations of a difference of scores within which the lower one may win."""
 LEAST_PROPENSITY = 1e-3
-"""Of a model that was chosen: the Gaussian approximation knows nothing of rarer events."""
+"""Least propensity of a chosen model: the Gaussian approximation knows nothing of rarer events."""
 NODES: Floats = view((0.5 + 0.5 * np.polynomial.legendre.leggauss(6)[0]).copy())
 WEIGHTS: Floats = view(np.polynomial.legendre.leggauss(6)[1] / (4.0 * np.pi))
 """Gauss-Legendre points on (0, 1), and their weights ÷ 2π: at most 0.0025 off."""
@@ -26,8 +26,8 @@ CELLS, WIDEST = 128, 4.0
 rivals' part rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off,
 however narrow they are."""
 NARROWEST, LEAST_DEVIATION = 1e-3, 1e-150
-"""Of a rival's deviation, to that of the score and as such: narrower ones win by their expectation
-alone."""
+"""Least deviation of a rival, to that of the score and as such: narrower ones win by their
+expectation alone."""
 
 
 def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:

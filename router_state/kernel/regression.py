@@ -203,7 +203,7 @@ class Regression:
 
     @cfunc
     def see(self, x: Vector) -> Real:
-        """As `look`, with θᵀx in `mean_seen`; return xᵀVx."""
+        """Look as `look` does, with θᵀx in `mean_seen`; return xᵀVx."""
         d: Index = self.d
         space: Floats = taken(x, d)
         u: Index = len(self.values) - d

@@ -1,10 +1,10 @@
 """The posterior sample: one draw of all models' coefficients of rewards.
 
 The draw serves the dual and the choices alike until the next one (Thompson 1933, once per solution
-of the dual): so the price of a dollar fits the choices, and what a few answers rule out is not
-drawn again. Of the doubt about an arm's level, its expected reward on the traffic as it is, the
-draw takes `LEVEL` deviations, of what is left, how it differs between prompts, `FEATURES`: a wrong
-level is wrong on every request, and d − 1 coefficients together would drown it.
+of the dual). So the price of a dollar fits the choices, and what a few answers rule out is not
+drawn again. An arm's level is its expected reward on the traffic as it is; of the doubt about it
+the draw takes `LEVEL` deviations. Of the rest, how the arm differs between prompts, it takes
+`FEATURES`: a wrong level is wrong on every request, and d − 1 coefficients would drown it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from router_state.config import Vector
 
 LEVEL, FEATURES = 0.6, 0.2
-"""Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not
-differ)."""
+"""Deviations that a draw takes (drawn worlds, docs/lab/mechanisms.md: 0.5 to 0.7 and 0.2 to 0.3 do
+not differ).
+"""
 SERVES = 8
 """Decisions that one draw serves, as many as a solution of the dual; each of the first eight has
 its own. What comes late is learned of more draws than with 16, which is worth 0.004 where tasks
-follow each other (docs/elsewhere.md)."""
+follow each other (docs/lab/elsewhere.md)."""
 ALONE = 8
 """Decisions from the start that have a draw each, see `SERVES`."""
 WIDE_SHARE = 3
-"""With d dimensions it serves d ÷ 3 where that is more: a factor of a covariance costs O(K·d³)."""
+"""Dimensions per decision that a draw serves, where that is more: a factor costs O(K·d³)."""
 LATELY = 32.0
 """Contexts that the traffic's mean is about: a level is one of the prompts that come now."""
 SAMPLE_PIECE = "\x1fdraw"
@@ -79,7 +80,7 @@ class PosteriorSample:
 
     @property
     def offsets(self) -> Vector:
-        """What it adds to the coefficients, shape (K, d), a view."""
+        """Return what it adds to the coefficients, shape (K, d), a view."""
         return self.array[: self.K * self.d].reshape(self.K, self.d)
 
     def serve(self, x: Vector) -> bool:

@@ -29,12 +29,12 @@ paper's benchmark without priors, benchmarks.elsewhere); their cost thus falls a
 WIDE_FROM = 32
 """Dimensions from which on they are rarer, as each costs O(K·d³)."""
 MOST_GROWTH = 3.0
-"""Of that share."""
+"""Largest growth of that share."""
 LATE = 16
 """Observations, beside as many as there were when it was due, that an estimate waits at most for a
 decision that needs it."""
 LEAST_NOISE = 1e-6
-"""Of the variance σ²: where every observation is predicted exactly, scores must stay finite."""
+"""Least variance σ²: where every observation is predicted exactly, scores must stay finite."""
 LEAST_RIDGE_FEATURES, MOST_RIDGE_FEATURES = 1e-2, 1e5
 LEAST_RIDGE_BIAS, MOST_RIDGE_BIAS = 2e-2, 1e4
 """Bounds of the ridges, in observations; those of features per (d − 1) mean squares of a
@@ -104,14 +104,15 @@ class SharedPrior:
 
     @property
     def due(self) -> bool:
-        """Whether there is so much new evidence that scales and shared coefficients are to be
+        """Tell whether there is so much new evidence that scales and shared coefficients are to be
         estimated again, before the next decision."""
         return self.seen >= self.due_at
 
     @property
     def overdue(self) -> bool:
-        """Whether they are to be estimated at once: noise and drift are measured against them even
-        where nobody asks for a decision."""
+        """Tell whether they are to be estimated at once: noise and drift are measured against them
+        even where nobody asks for a decision.
+        """
         return self.seen > self.due_at and self.seen >= (
             self.due_at + min(self.due_at, PRIOR_MEMORY) + LATE
         )

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 T = TypeVar("T")
 
 COMPILED = False
-"""Whether this is the compiled kernel."""
+"""True in the compiled kernel."""
 Real: TypeAlias = float
 """A `double`."""
 Index: TypeAlias = int

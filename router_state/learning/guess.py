@@ -1,4 +1,4 @@
-"""What is assumed of rewards and of bills before the first observation."""
+"""Define what is assumed of rewards and of bills before the first observation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What is assumed before the first observation, `GUESSED` coefficients strong.
+    """A guess before the first observation, `GUESSED` coefficients strong.
 
     Attributes:
         mean, deviation: of the shared bias.

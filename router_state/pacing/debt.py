@@ -5,9 +5,10 @@ flight. Bills scatter: what one of them takes the next ones give back. Only what
 scatter explains is paid back: with n requests of deviation s, chance alone moves the debt D by
 √n·s, so
 
-    target = B − D·D²/(D² + n·s²)/n,
+    p = D·D²/(D² + n·s²)/n,    target = B − p,    target = B − p·S/(p + S) where p > 0,
 
-or what the cheapest models cost, if that is more.
+S being what the cheapest models save of the budget: however large a debt is, a request never loses
+all that better models are worth.
 """
 
 from __future__ import annotations
@@ -61,8 +62,11 @@ class Debt:
         # Both may be too small for a floating-point number.
         if square + chance <= 0.0:
             return budget_usd
-        target = budget_usd - self.usd / HORIZON * square / (square + chance)
-        return max(target, min(budget_usd, cheapest_usd))
+        paid = self.usd / HORIZON * square / (square + chance)
+        if paid > 0.0:
+            saved = max(budget_usd - cheapest_usd, 0.0)
+            paid *= saved / (paid + saved)
+        return budget_usd - paid
 
     def bound(self, budget_usd: float) -> None:
         """Give up what was saved beyond `SAVED` budgets: it would be overspent within a thousand

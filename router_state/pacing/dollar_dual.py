@@ -69,6 +69,7 @@ class DollarDual:
         slot = self.window.push(x, limited_to)
         if arms.tokens.in_use:
             arms.tokens.place(slot)
+        arms.caching.place(slot)
         self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
         # In a window of few contexts each one changes the answer.
         if self.stale > EVERY or self.window.size < EVERY:

@@ -14,23 +14,35 @@ from router_state.errors import CorruptSnapshot
 from router_state.kernel import Options, options
 
 LENGTH = 128
-"""Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/algorithm.md)."""
+"""Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/lab/mechanisms.md).
+"""
 BLOCK = 8
 """Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
-"""Of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
+"""Score and cost of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
 PRICE_SPREAD = 0.1
-"""Share of λ_t within which every request has a price of its own: where all prompts are alike the
-winners of two prices mix, in the share that meets the budget, instead of one being called until the
-next solution (benchmarks.elsewhere, tasks)."""
+"""Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
+winners of two prices then mix in the share that meets the budget; otherwise one would be called
+until the next solution (benchmarks.elsewhere, tasks)."""
 GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
-"""By slot, what its request's price of a dollar is to λ_t."""
+"""Price of a dollar of each slot's request, as a multiple of λ_t."""
 NO_TOKENS = np.zeros(LENGTH)
-"""Of requests whose input is not counted apart."""
+"""Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
+
+
+def _save(arms: Arms, costs: Matrix) -> None:
+    """Take off costs, shape (size, K), what requests of sessions save at models that have seen most
+    of their prompts."""
+    for slot, saved in arms.caching.slots.items():
+        for name, tokens in saved.items():
+            if (k := arms.row.get(name)) is not None:
+                model = arms.costs[k]
+                usd = tokens * model.per_input_token * model.paid * PRICES.item(slot)
+                costs[slot, k] = max(costs[slot, k] - usd, 0.0)
 
 
 class Window:
@@ -86,7 +98,7 @@ class Window:
 
     @property
     def price(self) -> float:
-        """What the last request's own price of a dollar is to λ_t."""
+        """Return the last request's price of a dollar, as a multiple of λ_t."""
         return PRICES.item(self.next - 1)
 
     def candidates(self, arms: Arms) -> Options:
@@ -97,6 +109,8 @@ class Window:
         given to are gone, any may.
         """
         found = self.options(arms)
+        if arms.tokens.in_use and arms.caching.slots:
+            _save(arms, found.arrays()[1])
         if self.limited or arms.open is None:
             self._close(arms, *found.arrays())
         return found

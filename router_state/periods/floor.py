@@ -25,14 +25,14 @@ hardly count."""
 
 
 class Kept(NamedTuple):
-    """What the last requests were expected to earn, and what the best models would have."""
+    """Expected rewards of the last requests: of the chosen models, and of the best ones."""
 
     reward: float
     best: float
 
 
 class Met(NamedTuple):
-    """What it takes on the last prompts.
+    """The price that the floor takes on the last prompts.
 
     Attributes:
         floor: reward that is to be met, without what makes up for the last requests.

@@ -13,7 +13,16 @@ import numpy as np
 from router_state.arm import Arm
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import RIDGE_FLOOR, Chance, Projection, conclude_shifted, estimate
+from router_state.kernel import (
+    RIDGE_FLOOR,
+    Chance,
+    Projection,
+    conclude_shifted,
+    doubts,
+    estimate,
+    learn_reward,
+    scored,
+)
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
@@ -135,11 +144,11 @@ class Live:
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
         arms, chance, epsilon = state.arms, cast(Chance, state.chance), state.config.knobs.epsilon
-        terms: list[float] = []
-        for mean, bonus, cost in zip(seen.means, arms.sample.of(x), costs, strict=True):
-            terms += (mean, bonus, cost)
-        penalties = [weights[2] * cost for cost in costs]
+        terms, penalties = scored(x, arms.sample, seen.means, costs, weights[2])
         candidates = Candidates(arms.names, terms, penalties, excluded)
+        if not (weights[0] >= UNREACHABLE or epsilon or arms.suspect or arms.onboarding):
+            k = _best(candidates, chance)
+            return candidates, Choice(k, "ucb", propensity.best(arms, seen, candidates, k))
         eligible = [k for k, why in enumerate(excluded) if why is None]
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
@@ -163,17 +172,10 @@ class Live:
 
     def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
         """See Policy."""
-        arms, noise, bill_noise = state.arms, state.arms.rewards.noise, state.arms.bills.noise
-        found = [float(arms.rewards.mean.dot(x))]
-        for spread, arm in zip(seen.variances, arms, strict=True):
-            bills_of = arm.costs.regression
-            level = bills_of.bias_variance / bills_of.decay
-            found += (
-                noise * spread / arm.rewards.decay,
-                bill_noise * (1.0 + level),
-                arm.costs.paid,
-            )
-        return found
+        arms = state.arms
+        return doubts(
+            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
+        )
 
     def decided(self, state: RouterState) -> None:
         """See Policy; the clock counts feedback."""
@@ -193,8 +195,7 @@ class Live:
         # The prior fades with every reward; below its floor A would lose rank where no reward came.
         if regression.decay < RIDGE_FLOOR:
             self._estimate_rewards(state)
-        residual, variance = regression.observe(x, reward)
-        shared.observe(residual, variance)
+        residual, variance = learn_reward(regression, shared, x, reward)
         if shared.overdue:
             self._estimate_rewards(state)
         rewards.watch(state, arm, residual, variance)

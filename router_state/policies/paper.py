@@ -6,13 +6,11 @@ costs, and the clock of forgetting counts decisions.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Projection
+from router_state.kernel import Projection, optimistic
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.policies import eligibility, priors, scoring
@@ -21,10 +19,6 @@ from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
 from router_state.state.router import Chances, RouterState
 
-MIN_VARIANCE = 1e-12
-"""Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
-MAX_STALE_STEPS = 1000
-"""Steps of the clock that an idle arm may become uncertain by."""
 MEAN_GUESS = 3.0
 """Thousands of tokens per request that are assumed before the first bill: rather too many than too
 few."""
@@ -98,16 +92,17 @@ class Paper:
         awaits its rewards is not stale. Ties are broken at random.
         """
         arms, knobs, chance = state.arms, state.config.knobs, state.chance
-        terms: list[float] = []
-        t, alpha, gamma, least = state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
-        for arm, mean, spread, cost in zip(arms, seen.means, seen.variances, costs, strict=True):
-            regression, played = arm.rewards, arm.last_played
-            v, updated = spread / regression.decay, regression.last_update
-            steps = t - (updated if updated > played else played)
-            if steps > 0 and gamma < 1.0:
-                left = gamma ** (steps if steps < MAX_STALE_STEPS else MAX_STALE_STEPS)
-                v /= left if left > least else least
-            terms += (mean, alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE), cost)
+        terms = optimistic(
+            seen.means,
+            seen.variances,
+            costs,
+            rewards=arms.regressions,
+            played=[arm.last_played for arm in arms],
+            t=state.t,
+            alpha=knobs.alpha,
+            gamma=knobs.gamma,
+            least=1.0 / knobs.v_max,
+        )
         penalties = [weights[1] * arm.log_price for arm in arms]
         candidates = Candidates(arms.names, terms, penalties, excluded)
         if arms.onboarding:

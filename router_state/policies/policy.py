@@ -19,7 +19,9 @@ from router_state.state.router import Chances, RouterState
 
 
 class Policy(Protocol):
-    """How a router decides and learns. Policies hold no state: all of it is the router's."""
+    """The way in which a router decides and learns. Policies hold no state: all of it is the
+    router's.
+    """
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return what spends a budget from now on: the present pacer where it can go on."""
@@ -97,4 +99,4 @@ class Policy(Protocol):
 
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({"paper": Paper(), "live": Live()})
-"""By the names of `config.PROFILES`."""
+"""Policies by the names of `config.PROFILES`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from router_state.arms import Arms
-from router_state.kernel import FEATURES, Projection, levels_of, wins
+from router_state.kernel import Projection, chance_of, wins
 from router_state.pacing.window import PRICE_SPREAD
 from router_state.record import Candidates
 
@@ -16,27 +16,17 @@ PRICE_VARIANCE = PRICE_SPREAD**2 / 3.0
 def best(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float:
     """Return the probability that the k-th arm has the best score, over posterior samples and
     prices of a dollar; scores are taken to be normal and independent."""
-    noise = FEATURES * FEATURES * arms.rewards.noise
-    means: list[float] = []
-    variances: list[float] = []
-    own = 0
-    rows = zip(
-        candidates.excluded,
+    return chance_of(
+        k,
         seen.means,
         seen.variances,
-        arms.regressions,
-        levels_of(arms.sample),
         candidates.penalty,
-        strict=True,
+        candidates.excluded,
+        rewards=arms.regressions,
+        sample=arms.sample,
+        noise=arms.rewards.noise,
+        price_variance=PRICE_VARIANCE,
     )
-    for j, (why, mean, spread, regression, level, penalty) in enumerate(rows):
-        if why is None or j == k:
-            if j == k:
-                own = len(means)
-            drawn = noise * abs(spread) / regression.decay + level
-            means.append(mean - penalty)
-            variances.append(drawn + PRICE_VARIANCE * penalty * penalty)
-    return wins(own, means, variances)
 
 
 def cheapest(log_costs: Mapping[int, tuple[float, float]], k: int) -> float:

@@ -1,4 +1,4 @@
-"""What the arms say of one context, and whose score is best."""
+"""Compute what the arms say of one context, and whose score is best."""
 
 from __future__ import annotations
 

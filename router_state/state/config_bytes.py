@@ -8,6 +8,7 @@ from dataclasses import asdict
 import orjson
 from msgspec import to_builtins
 
+from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
 from router_state.config import (
     UNUSED,
@@ -60,6 +61,8 @@ def _said(config: RouterConfig) -> dict[str, Json]:
     said: dict[str, Json] = {}
     if config.offers:
         said["offers"] = {name: to_builtins(one) for name, one in config.offers.items()}
+    if config.caches:
+        said["caches"] = {name: to_builtins(one) for name, one in config.caches.items()}
     if config.error_reward is not None:
         said["error_reward"] = config.error_reward
     if config.spending is not None:
@@ -116,6 +119,7 @@ def unpack_config(data: bytes) -> RouterConfig:
                 for name, one in body.get("offers", {}).items()
             },
             error_reward=body.get("error_reward"),
+            caches={name: CachePrice(**one) for name, one in body.get("caches", {}).items()},
         )
 
 

@@ -11,7 +11,7 @@ from router_state.config import Vector
 from router_state.errors import CorruptSnapshot
 
 NATIVE = sys.byteorder == "little"
-"""Whether this machine stores numbers in the order of the packed state."""
+"""True where this machine stores numbers in the order of the packed state."""
 
 
 def floats(data: bytes, *, least: int, most: int) -> Vector:

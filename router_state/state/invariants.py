@@ -1,5 +1,6 @@
-"""What must hold after every step, and of every state from outside: a checksum vouches for bytes,
-not for their sense. Tests call `check` after each event."""
+"""Check what must hold after every step, and of every state from outside: a checksum vouches for
+bytes, not for their sense. Tests call `check` after each event, and a worker with
+PB_VALIDATE_STATE after each batch."""
 
 from __future__ import annotations
 
@@ -51,6 +52,7 @@ def faults(state: RouterState) -> Iterator[str]:
         yield "posterior sample"
     yield from _pacer(state)
     yield from state.availability.faults()
+    yield from state.sessions.faults()
     if state.ledger is not None and not state.ledger.is_sound():
         yield "budgets of a period"
 

@@ -127,6 +127,7 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # Whether models answer is another matter by then.
     state.availability.keep(())
     state.availability.all_down = False
+    state.sessions.clear()
     if state.ledger is not None:
         state.ledger.start_over()
     for arm in state.arms:

@@ -44,6 +44,9 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         policy.joined(state, list(joining))
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
     state.availability.keep(config.models)
+    if not config.caches:
+        state.sessions.clear()
+        arms.caching.clear()
     state.declare_spending(config)
     state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
 

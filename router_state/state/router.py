@@ -16,12 +16,13 @@ from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
+from router_state.sessions import Sessions
 from router_state.since import Since
 from router_state.state.books import Books
 from router_state.state.caps import Bucket
 
 Chances: TypeAlias = Chance | np.random.Generator
-"""What draws for a router: its profile chooses."""
+"""Source of a router's random draws; its profile chooses."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class RouterState(Books):
         ledger: what is left of periods, where the router has budgets of them.
         since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
-        availability: which models answer.
+        availability: which models answer; sessions: conversations.
     """
 
     config: RouterConfig
@@ -56,9 +57,11 @@ class RouterState(Books):
     since: Since = field(default_factory=Since)
     newcomers: Newcomers = field(default_factory=Newcomers)
     availability: Availability = field(init=False)
+    sessions: Sessions = field(init=False)
 
     def __post_init__(self) -> None:
         self.availability = Availability(self.journal)
+        self.sessions = Sessions(self.journal)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:
@@ -74,7 +77,7 @@ class RouterState(Books):
 
     @property
     def unreachable(self) -> bool:
-        """Whether even the cheapest models are known to cost more than the budget."""
+        """Tell whether even the cheapest models are known to cost more than the budget."""
         return self.pacer.unreachable
 
     def declare_spending(self, config: RouterConfig) -> None:

@@ -1,10 +1,11 @@
 """The state as bytes and back, equal to the bit: JSON for what is small, arrays for what is large,
 never pickle.
 
-A router is kept in pieces, so that an event writes only what it changed: its configuration, its
-`head` (counters, pacer, clock and prices), two pieces per arm (what rewards and what bills change),
-one of each shared prior, the posterior sample, blocks of the window and one piece per request. Each
-begins with the version of its format and a checksum. `layout` declares the numbers in them.
+A router is kept in pieces, so that an event writes only what it changed. These are its
+configuration, its `head` (counters, pacer, clock and prices), two pieces per arm (what rewards and
+what bills change), one of each shared prior, the posterior sample, blocks of the window and one
+piece per request. Each begins with the version of its format and a checksum. `layout` declares the
+numbers in them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import orjson
 
+from router_state import sessions
 from router_state.arm import Arm
 from router_state.availability import PIECE as AVAILABILITY
 from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.config import Price
+from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior, cost_piece
@@ -42,9 +45,9 @@ from router_state.state.router import Chances, RouterState
 Pieces = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
-"""Which block of the window a piece holds."""
+"""Block of the window that a piece holds, by its name."""
 _COST_PIECE = cost_piece("")
-"""What the name of a cost model's piece begins with."""
+"""Beginning of the names of cost models' pieces."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -165,6 +168,11 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
     if tokens := piece(TOKENS):
         arms.tokens.restore(loads(tokens))
+    if caching := piece(CACHING):
+        arms.caching.restore(loads(caching))
+    for number in range(sessions.DRAWERS) if state.config.caches else ():
+        if drawer := piece(sessions.piece_of(number)):
+            state.sessions.restore(number, loads(drawer))
     if health := piece(AVAILABILITY):
         state.availability.restore(loads(health))
     state.journal.pieces.clear()
@@ -225,6 +233,8 @@ def piece_names(state: RouterState) -> list[str]:
         *state.pacer.pieces,
         *([TOKENS] if arms.tokens.count else []),
         *([AVAILABILITY] if state.availability.values() is not None else []),
+        *([CACHING] if arms.caching.values() is not None else []),
+        *state.sessions.pieces,
         *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
 
@@ -255,6 +265,12 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif name == TOKENS:
         body = orjson.dumps(arms.tokens.values())
+    elif name == CACHING:
+        caching = arms.caching.values()
+        body = None if caching is None else orjson.dumps(caching)
+    elif sessions.holds(name):
+        drawer = state.sessions.pack(name)
+        body = None if drawer is None else orjson.dumps(drawer)
     elif name == AVAILABILITY:
         health = state.availability.values()
         body = None if health is None else orjson.dumps(health)

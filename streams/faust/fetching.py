@@ -136,8 +136,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self._wanted = frozenset(
             tp for tp in active_partitions or () if now >= self._rests_until.get(tp, now)
         )
-        self.thread_loop.call_soon_threadsafe(self._rests.set)
         if not self._ahead:
+            self.thread_loop.call_soon_threadsafe(self._rests.set)
             self._came.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._came.wait(), timeout)
@@ -145,6 +145,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             return {}
         seeks, records, caught_up = self._ahead.popleft()
         self._taken += 1
+        self.thread_loop.call_soon_threadsafe(self._rests.set)
         if isinstance(records, BaseException):
             raise records
         # Else a seek comes in between, or has come: these are from where nobody reads any more.

@@ -65,6 +65,12 @@ class Metrics:
         )
         # Finding a series takes longer than counting on it.
         self._outcome = cache(lambda what: self.outcomes.labels(outcome=what))
+        self._finished = cache(
+            lambda topic: (
+                self.events.labels(topic=topic).inc,
+                self.event_seconds.labels(topic=topic).observe,
+            )
+        )
         self.retries = Counter(
             "pb_retries_total", "Transient failures tried again", ["what"], registry=registry
         )
@@ -149,8 +155,8 @@ class Metrics:
         exemplar of its bucket.
         """
         waited = [now - m.timestamp / 1000 if m.timestamp else 0.0 for m in messages]
-        self.events.labels(topic=topic).inc(len(waited))
-        observe = self.event_seconds.labels(topic=topic).observe
+        count, observe = self._finished(topic)
+        count(len(waited))
         longest = max(waited)
         trace_id = trace_id_of(messages[waited.index(longest)])
         exemplar = {"trace_id": trace_id} if trace_id else None

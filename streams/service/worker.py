@@ -108,7 +108,7 @@ def build_ports(app: App) -> Ports:
         topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,
         inbox=app.sources.inbox,
-        finished=app.finished,
+        finished=app.metrics.group if app.spans is None else app.finished,
         outbox=app.outbox,
         dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),

@@ -45,6 +45,7 @@ class Request(Struct, frozen=True, gc=False):
     input_tokens: int | None = None
     metadata: Metadata | None = None
     needs: Needs | None = None
+    session_id: str | None = None
 
     def __post_init__(self) -> None:
         # The bias is what the whole schema checks beyond types; without it the core would refuse
@@ -113,6 +114,7 @@ class RecordedBill(Struct, Usage, frozen=True, gc=False):
     model: str | None = None
     status: str | None = None
     retry_after_seconds: float | None = None
+    cached_input_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.cost_usd is None and self.tokens is None:

@@ -141,6 +141,7 @@ class Rerun:
             max_price_per_1k=request.max_price_per_1k,
             input_tokens=request.tokens,
             needs=request.needs,
+            session_id=request.session_id,
         )
         assert isinstance(engine.records, Remembered)
         engine.records.trim(engine)
@@ -158,6 +159,7 @@ class Rerun:
                 revision=bill.revision,
                 status=bill.status,
                 retry_after=bill.retry_after_seconds,
+                cached=bill.cached_input_tokens,
             )
             return
         reward = event.reward

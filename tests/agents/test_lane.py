@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.lane import UNDER_WAY
-from agents.turns import IN_A_ROW, Turns
+from agents.serving import IN_A_ROW, Turns
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router

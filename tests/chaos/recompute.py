@@ -8,6 +8,7 @@ with them one by one, must arrive at the same bytes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,6 +89,8 @@ class Recomputation:
         await self._worker.start()
         for step in steps(changelog):
             await self._apply(step)
+        self.service.lost(frozenset([self._number]))
+        await asyncio.sleep(0)  # the lane's tasks end
         return self._worker.table(self._number)
 
     async def _apply(self, step: Step) -> None:

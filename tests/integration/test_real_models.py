@@ -1,4 +1,5 @@
-"""Models as they are, on a real worker: what they can do, and whether they answer."""
+"""Models as they are, on a real worker: what they can do, whether they answer, what
+they have in their caches."""
 
 import json
 from collections.abc import AsyncIterator
@@ -75,3 +76,32 @@ async def test_a_model_that_fails_is_left_out_and_its_fallback_is_paid_and_learn
     assert engine.state.arms[other].costs.bills == 1.0
     alerts = [json.loads(record.value)["kind"] for record in service.records["alerts"]]
     assert "model_down" in alerts
+
+
+async def test_a_later_turn_of_a_session_is_expected_to_cost_less_where_it_was_before(
+    service: RunningService, home: str
+) -> None:
+    cached = {name: {**MODELS[name], "cached_input_price_per_m": 0.01} for name in MODELS}
+    await service.send("routers", router(home, models=cached, budget_usd_per_request=0.05))
+    for n in range(20):
+        await service.send("requests", request(home, f"k{n}", seed=n, input_tokens=10_000))
+    for n in range(2):
+        turn = request(home, f"s{n}", seed=n, input_tokens=10_000, session_id="talk")
+        await service.send("requests", {**turn, "allowed_models": ["gemini"] if n == 0 else None})
+    await service.until(lambda: service.route("s1"), "decisions")
+    route, first = service.route("s1"), service.route("k19")
+    assert route and first
+    now, then = (
+        {one["model"]: one["expected_cost_usd"] for one in decided["candidates"]}
+        for decided in (route, first)
+    )
+    # Of 0.0125 dollars of input nine tenths and more are saved at the model that has seen it.
+    assert then["gemini"] - now["gemini"] > 0.008
+    await service.send(
+        "costs", cost(home, "s1", 0.002, input_tokens=10_000, cached_input_tokens=9_000)
+    )
+    await service.until(lambda: service.lambda_of(home).get("settled") == 1, "the bill")
+    engine = await service.engine(home)
+    invariants.check(engine.state, engine.records)
+    session = engine.state.sessions.find("talk")
+    assert session is not None and session.turns == 2 and "gemini" in session.warm

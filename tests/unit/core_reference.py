@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
@@ -36,6 +37,7 @@ def declaration(
     pulls: int | None = 0,
     offset: int = 0,
     offers: Mapping[str, Offers] | None = None,
+    caches: Mapping[str, CachePrice] | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -48,6 +50,7 @@ def declaration(
         knobs=knobs_for(profile, knobs),
         offset=offset,
         offers=offers or {},
+        caches=caches or {},
     )
 
 

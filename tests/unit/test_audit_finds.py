@@ -362,7 +362,7 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
     (
         "an arm is wrong by 1e-6",
         "changelog",
-        lambda log: with_arm(log, lambda numbers: put(numbers, 16, numbers[16] + 1e-6)),
+        lambda log: with_arm(log, lambda numbers: put(numbers, 20, numbers[20] + 1e-6)),
         {Kind.LEARNED},
     ),
     (

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from router_state import errors
+from router_state.cache_price import CachePrice
 from router_state.capabilities import Needs, Offers, lacking
 from router_state.changes import Changes, Outcome
 from router_state.config import Price
@@ -48,6 +49,10 @@ portfolios = st.dictionaries(st.sampled_from(NAMES), prices, min_size=1)
 budgets = st.sampled_from([None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0])
 OFFERS = {"a": Offers(vision=True, context_window=1000), "b": Offers(tools=True)}
 NEEDS = (None, None, Needs(), Needs(vision=True), Needs(tools=True), Needs(json_output=True))
+CACHES = {
+    "a": CachePrice(read_per_m=0.01, ttl_seconds=30.0, min_tokens=1),
+    "b": CachePrice(read_per_m=0.1, write_per_m=0.9, ttl_seconds=5.0),
+}
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 
@@ -68,6 +73,7 @@ class Books(RuleBasedStateMachine):
         pulls=st.sampled_from([0, 2]),
         kind=st.sampled_from(KINDS),
         offers=st.sampled_from([{}, OFFERS]),
+        caches=st.sampled_from([{}, CACHES]),
     )
     def start(
         self,
@@ -76,9 +82,11 @@ class Books(RuleBasedStateMachine):
         pulls: int,
         kind: str,
         offers: dict[str, Offers],
+        caches: dict[str, CachePrice],
     ) -> None:
-        self.offers = offers
+        self.offers, self.caches = offers, caches
         self.now = 0.0
+        self.session: str | None = None
         self.kind = kind
         portfolio = {**portfolio, **self.crowd}
         self.pulls = pulls
@@ -99,6 +107,7 @@ class Books(RuleBasedStateMachine):
             profile=self.profile,
             pulls=self.pulls,
             offers=self.offers,
+            caches=self.caches,
             **self.knobs,
         )
 
@@ -136,7 +145,14 @@ class Books(RuleBasedStateMachine):
         tokens: int | None = None,
         needs: Needs | None = None,
     ) -> RequestRecord:
-        asked = Asked(request_id, x, allowed_models=allowed, input_tokens=tokens, needs=needs)
+        asked = Asked(
+            request_id,
+            x,
+            allowed_models=allowed,
+            input_tokens=tokens,
+            needs=needs,
+            session_id=self.session,
+        )
         decision = self.apply(asked).decision
         assert decision is not None
         return decision
@@ -151,6 +167,7 @@ class Books(RuleBasedStateMachine):
         allowed=st.none() | st.sets(st.sampled_from(NAMES), max_size=3),
         tokens=st.none() | st.integers(0, 10**9),
         needs=st.sampled_from(NEEDS),
+        session=st.none() | st.sampled_from(["s", "t", "𝔸"]),
     )
     def decide(
         self,
@@ -159,7 +176,9 @@ class Books(RuleBasedStateMachine):
         allowed: set[str] | None,
         tokens: int | None,
         needs: Needs | None,
+        session: str | None,
     ) -> None:
+        self.session = session
         if self.kind == "constant contexts":
             features = (0.5, -1.0, 2.0)
         eligible = self.active.keys() if allowed is None else self.active.keys() & allowed
@@ -222,6 +241,7 @@ class Books(RuleBasedStateMachine):
         revision=st.integers(0, 3),
         status=st.sampled_from(STATUSES),
         retry_after=st.none() | st.floats(0.0, 1e4),
+        cached=st.none() | st.integers(0, 10**9),
     )
     def bill(
         self,
@@ -230,6 +250,7 @@ class Books(RuleBasedStateMachine):
         revision: int,
         status: str | None,
         retry_after: float | None,
+        cached: int | None,
     ) -> None:
         request_id = self.request_at(place)
         cost = 0.0 if self.kind == "bills of nothing" else cost
@@ -240,7 +261,12 @@ class Books(RuleBasedStateMachine):
         known = revision <= request["bill"]
         before = freeze(self.engine) if known else None
         charged = Charged(
-            request_id, cost, revision=revision, status=status, retry_after=retry_after
+            request_id,
+            cost,
+            revision=revision,
+            status=status,
+            retry_after=retry_after,
+            cached=cached,
         )
         outcome = self.apply(charged).outcome
         if known:
@@ -300,8 +326,14 @@ class Books(RuleBasedStateMachine):
         for request in due:
             request["expired"] = True
 
-    @rule(portfolio=portfolios, budget=budgets)
-    def declare(self, portfolio: dict[str, Price], budget: float | None) -> None:
+    @rule(portfolio=portfolios, budget=budgets, caches=st.sampled_from([{}, CACHES, CACHES]))
+    def declare(
+        self,
+        portfolio: dict[str, Price],
+        budget: float | None,
+        caches: dict[str, CachePrice],
+    ) -> None:
+        self.caches = caches
         self.apply(Redeclared(self._declaration(portfolio, budget)))
         self._declared(portfolio)
 

@@ -232,6 +232,7 @@ KEPT_APART = {
         "since",
         "ledger",
         "availability",
+        "sessions",
     },
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},

@@ -190,7 +190,8 @@ def test_the_target_is_that_of_the_debt_at_the_window_s_cheapest_models(
     # A debt of 10 budgets is what chance makes of 100 bills, each a budget off.
     paid = owed**3 / (owed**2 + 100.0) / 100.0
     saved = 1.0 - lowest
-    assert pacer.target_usd == pytest.approx((1.0 - min(paid, saved)) * pacer.budget_usd)
+    paid *= saved / (paid + saved) if owed > 0.0 else 1.0
+    assert pacer.target_usd == pytest.approx((1.0 - paid) * pacer.budget_usd)
 
 
 def test_before_the_first_bill_a_tight_budget_does_not_go_up_the_price_list() -> None:

@@ -65,6 +65,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "status": TEXTS | st.sampled_from(["ok", "error", "timeout", "rate_limited", "cancelled"]),
     "retry_after_seconds": NUMBERS,
     "latency_ms": NUMBERS,
+    "cached_input_tokens": NUMBERS,
     "first_token_ms": NUMBERS,
     "needs": st.fixed_dictionaries(
         {},

@@ -123,6 +123,9 @@ def _check_cost(event: Cost) -> None:
         raise ValueError("a bill needs cost_usd, or both input_tokens and output_tokens")
     if usd is not None and not 0.0 <= usd <= MAX_COST_USD:
         raise ValueError(f"a bill lies between 0 and {MAX_COST_USD:g} dollars, not {usd!r}")
+    cached, into = event.cached_input_tokens, event.input_tokens
+    if cached is not None and (cached < 0 or (into is not None and cached > into)):
+        raise ValueError("cached tokens are not negative, and not more than the input tokens")
     if any(count is not None and count < 0 for count in tokens):
         raise ValueError("a count of tokens is not negative")
     if event.status is not None and event.status not in STATUSES:

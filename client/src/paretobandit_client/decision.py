@@ -29,6 +29,7 @@ class Reports(Protocol):
         retry_after_seconds: float | None = None,
         latency_ms: float | None = None,
         first_token_ms: float | None = None,
+        cached_input_tokens: int | None = None,
     ) -> Awaitable[None]: ...
 
     def reward(
@@ -79,6 +80,7 @@ class Decision:
         retry_after_seconds: float | None = None,
         latency_ms: float | None = None,
         first_token_ms: float | None = None,
+        cached_input_tokens: int | None = None,
     ) -> None:
         """Report what the call cost, in dollars or in tokens; returns when Kafka has it.
 
@@ -93,6 +95,7 @@ class Decision:
             status: how the call ended: `ok`, `error`, `timeout`, `rate_limited`, `refused` or
                 `cancelled`.
             retry_after_seconds: for how long the model wants to be left alone.
+            cached_input_tokens: those of the input tokens that the model's cache had.
             latency_ms, first_token_ms: from the call to the answer's end, and to its beginning.
 
         Raises:
@@ -110,6 +113,7 @@ class Decision:
             retry_after_seconds=retry_after_seconds,
             latency_ms=latency_ms,
             first_token_ms=first_token_ms,
+            cached_input_tokens=cached_input_tokens,
         )
         if status in checks.UNANSWERED:
             self._revision = max(self._revision, revision or 0) + 1

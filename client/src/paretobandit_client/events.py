@@ -93,6 +93,7 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost_usd: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_input_tokens: int | None = None
     model: str | None = None
     revision: int = 0
     status: str | None = None

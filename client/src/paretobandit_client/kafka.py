@@ -233,7 +233,7 @@ class KafkaLink:
             **self._options,
             acks="all",
             enable_idempotence=True,
-            linger_ms=1,
+            linger_ms=0,  # while one batch is on its way the next one fills
             max_batch_size=BATCH_BYTES,
             max_request_size=LARGEST_BYTES,
         )

@@ -232,7 +232,12 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         called = metadata.get("deployment") or signal["candidate"]
         # Each attempt's bill replaces that of the one before; the service learns from all of them.
         attempts = self._attempts.pop(request_id, 0)
-        bill = {**_cost(kwargs, response), "revision": max(revision, attempts), **more}
+        bill = {
+            **_cost(kwargs, response),
+            **_cached(response),
+            "revision": max(revision, attempts),
+            **more,
+        }
         if revision == 0:
             self._attempts[request_id] = attempts + 1
             while len(self._attempts) > REMEMBERED:
@@ -302,6 +307,15 @@ def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
             "output_tokens": usage.completion_tokens or 0,
         }
     return {"cost_usd": float(usd or 0.0)}
+
+
+def _cached(response: object) -> dict[str, int]:
+    """Return how many input tokens the provider's cache had, where it says so."""
+    usage = getattr(response, "usage", None)
+    cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
+    tokens = getattr(usage, "prompt_tokens", None)
+    fits = isinstance(cached, int) and isinstance(tokens, int) and 0 <= cached <= tokens
+    return {"cached_input_tokens": cached} if fits and isinstance(cached, int) else {}
 
 
 def _took(start: object, end: object) -> dict[str, float]:

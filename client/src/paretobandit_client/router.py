@@ -232,6 +232,7 @@ class Router:
         retry_after_seconds: float | None = None,
         latency_ms: float | None = None,
         first_token_ms: float | None = None,
+        cached_input_tokens: int | None = None,
     ) -> None:
         """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
         was called; to be named where it is not the decided one.
@@ -251,6 +252,7 @@ class Router:
                 retry_after_seconds=retry_after_seconds,
                 latency_ms=latency_ms,
                 first_token_ms=first_token_ms,
+                cached_input_tokens=cached_input_tokens,
             )
         )
 

@@ -35,13 +35,13 @@ export function showRouters(view) {
   const body = el("div.rows", { role: "rowgroup" });
   const list = el("div.table", { role: "table", "aria-label": "All routers", "aria-colcount": COLUMNS.length },
     el("div.heads", { role: "rowgroup" }, el("div.row.head", { role: "row" }, ...heads.map((one) => one.cell))), body);
-  const told = el("p.answer"), now = el("p.note"), lead = leading(), whose = el("h2"), ahead = el("div", { hidden: true }, whose, lead.box);
+  const told = el("p.answer"), now = el("p.note"), lead = leading(), whose = el("h2"), ahead = el("div.ahead", { hidden: true }, whose, lead.box);
   const empty = el("div.empty", { hidden: true });
   const search = el("input", { type: "search", id: "search", placeholder: "router or model", value: asked.search,
     autocomplete: "off", spellcheck: "false", oninput: () => { asked.search = search.value.trim(); restart(); } });
   const order_by = el("select", { id: "sort", onchange: () => sort(order_by.value) },
     ...COLUMNS.map((column) => el("option", { value: column.key }, column.label)));
-  view.append(el("h1", {}, "All routers"), told, now, ahead,
+  view.append(el("h1", {}, "All routers"), told, ahead, now,
     el("div.tools", {}, el("label", { for: "search" }, "Search"), search,
       el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by)), list, empty);
   let tall = 40; // pixels of a row: read once, as asking for it between writes would lay the page out each time

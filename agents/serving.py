@@ -1,0 +1,219 @@
+"""Take what is there of one partition, and pass it on in groups: requests first, and no more at a
+time than lets the others have their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from typing import Final
+
+from agents.group import Agents, Batch, Declare, Group
+from agents.lane import Lane
+from agents.parked import Parked
+from agents.poison import LIVES, try_alone
+from agents.refusals import InternalError
+from ground.messages import Record
+
+FEW: Final = 64
+"""Events in a group at the start."""
+MEASURED: Final = 16
+"""Events from which on a group is timed; groups are not made smaller."""
+GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.01, 0.025
+"""CPU seconds of a group below which full ones grow, and above which they shrink: so long a request
+of another partition may have to wait (`benchmarks.stream`, its row with a backlog of bills)."""
+SHARE: Final = 4
+"""Bills and rewards may each be the fourth part of a group at least, however many requests wait."""
+IN_A_ROW: Final = 4
+"""Urgent ones that go first before one that waits longer has its turn."""
+
+
+class Turns:
+    """Let one group at a time be applied between two looks at the network, groups with requests
+    first: a request never waits for more than the group that is being applied, and those of its
+    kind.
+    """
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._urgent: deque[asyncio.Future[None]] = deque()
+        self._others: deque[asyncio.Future[None]] = deque()
+        self._in_a_row = 0
+
+    async def take(self, *, urgent: bool) -> None:
+        """Return when it is the caller's turn, which lasts until it awaits something."""
+        loop = asyncio.get_running_loop()
+        if self._taken:
+            waiting = loop.create_future()
+            (self._urgent if urgent else self._others).append(waiting)
+            await waiting
+        self._taken = True
+        loop.call_soon(self._pass_on)
+
+    def _pass_on(self) -> None:
+        while self._urgent or self._others:
+            first = self._urgent and (self._in_a_row < IN_A_ROW or not self._others)
+            self._in_a_row = self._in_a_row + 1 if first else 0
+            waiting = (self._urgent if first else self._others).popleft()
+            if not waiting.done():  # else its task was cancelled
+                waiting.set_result(None)
+                return
+        self._taken = False
+
+
+class Declarations(Batch):
+    """Declarations, which are put in force beside the groups."""
+
+    __slots__ = ()
+    name = "routers"
+
+
+class Serving:
+    """Take what comes of one partition, and pass it to its lane.
+
+    Args:
+        agents: how events are decoded and applied, in the order in which those of a group are.
+    """
+
+    def __init__(self, lane: Lane, agents: Agents, *, turns: Turns) -> None:
+        self._lane, self._agents, self._turns = lane, agents, turns
+        self._ports, self._shard, self._inbox = lane.ports, lane.shard, lane.inbox
+        self._size = min(FEW, lane.ports.limits.batch_size)
+        self._prepared: dict[str, Batch] = {}
+        self._preparing: set[str] = set()
+
+    def start(self, declare: Declare) -> None:
+        """Begin."""
+        self._lane.spawn(self._serve())
+        self._lane.spawn(self._declare(declare))
+
+    async def _serve(self) -> None:
+        """Pass what comes of the agents' topics, in groups."""
+        with self._ports.fatal():
+            while True:
+                await self._inbox.arrived.wait()
+                self._inbox.arrived.clear()
+                while any(map(self._has_work, self._agents)):
+                    await self._lane.room()
+                    await self._turns.take(urgent=self._has_work("requests"))
+                    if batches := self.take():
+                        await self._pass(batches)
+
+    async def _declare(self, declare: Declare) -> None:
+        """Pass declarations beside all else: they come seldom, and take several record batches."""
+        with self._ports.fatal():
+            while True:
+                await self._inbox.declared.wait()
+                self._inbox.declared.clear()
+                while records := self._records("routers", self._ports.limits.batch_size)[0]:
+                    batch = Declarations(records)
+                    await try_alone(records, declare, self._give_up)
+                    self._inbox.finish(batch.name, records[-1].offset + 1)
+                    self._ports.finished(Group([batch]))
+
+    def _has_work(self, name: str) -> bool:
+        return name in self._prepared or (
+            name not in self._preparing and bool(self._inbox.queue(name))
+        )
+
+    def take(self) -> list[Batch]:
+        """Take what is there, a batch a topic: as many events as a group has time for, and as its
+        record batch has bytes for."""
+        found: list[Batch] = []
+        left, most = self._ports.limits.changelog_batch_bytes // 2, self._size
+        for name, agent in self._agents.items():
+            batch = self._prepared.pop(name, None)
+            if batch is None and name not in self._preparing:
+                records, left = self._records(name, most, left)
+                batch = agent(records) if records else None
+            if batch is not None and not self._has_to_wait(batch):
+                found.append(batch)
+                most = max(most - len(batch.messages), self._size // SHARE)
+        return found
+
+    def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
+        """Take records of a topic, for so many bytes; what is left of them is returned."""
+        queue = self._inbox.queue(name)
+        found: list[Record] = []
+        while queue and len(found) < most and left > 0:
+            weight = self._shard.weight(queue[0])
+            if weight > left and found:
+                break
+            left -= weight
+            found.append(queue.popleft())
+        if found:
+            self._inbox.took(name, found)
+        return found, left
+
+    def _has_to_wait(self, batch: Batch) -> bool:
+        """Prepare a batch aside where something has to be waited for."""
+        preparation = batch.preparation()
+        if preparation is None:
+            return False
+        batch.step("encode")
+        self._preparing.add(batch.name)
+        self._lane.spawn(self._prepare(batch, preparation))
+        return True
+
+    async def _prepare(self, batch: Batch, preparation: Coroutine[object, object, None]) -> None:
+        with self._ports.fatal():
+            await preparation
+            batch.step("decode")
+            self._preparing.discard(batch.name)
+            self._prepared[batch.name] = batch
+            self._inbox.arrived.set()
+
+    async def _pass(self, batches: list[Batch]) -> None:
+        """Apply batches together, or each of their events alone where that fails for one."""
+        count = sum(len(batch.messages) for batch in batches)
+        # A thread's clock is a call of the system: 65 µs in some containers, more than an event.
+        began = time.thread_time() if count >= MEASURED else None
+        try:
+            self._apply(batches)
+        except InternalError as error:
+            for batch in batches:
+                for message in batch.messages:
+                    await self._alone(batch.name, message, error)
+            return
+        if began is not None:
+            self._resize(count, time.thread_time() - began)
+
+    def _resize(self, count: int, seconds: float) -> None:
+        if seconds > SHRINK_ABOVE_SECONDS:
+            self._size = max(self._size // 2, MEASURED)
+        elif count >= self._size and seconds < GROW_BELOW_SECONDS:
+            self._size = min(self._size * 2, self._ports.limits.batch_size)
+
+    def _apply(self, batches: list[Batch]) -> None:
+        group = Group(batches)
+        with self._lane.applying(group):
+            for batch in batches:
+                batch.apply(group.answers)
+                self._lane.contain(batch.messages)
+        self._lane.send(group)
+
+    async def _alone(self, name: str, message: Record, error: InternalError) -> None:
+        """Give an event as many lives as it has, then refuse it."""
+        for _ in range(LIVES):
+            batch = self._agents[name]([message])
+            await self._lane.room()
+            while (preparation := batch.preparation()) is not None:
+                await preparation
+                await self._lane.room()
+            try:
+                self._apply([batch])
+            except InternalError as again:
+                error = again
+            else:
+                return
+        await self._give_up(message, error, [batch])
+
+    async def _give_up(
+        self, message: Record, error: InternalError, batches: Sequence[Batch] = ()
+    ) -> None:
+        """Refuse a message on which this worker fails."""
+        router_id = (message.key or b"").decode(errors="replace")
+        private = message.topic == self._ports.topic["requests"]
+        parked = Parked.of(message, error, router_id=router_id, private=private)
+        await self._lane.give_up(parked, error, batches)

@@ -1,0 +1,113 @@
+"""A request of a session: what its call saves where a model has just seen most of its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from router_state.arms import Arms
+from router_state.attempts import PLAIN
+from router_state.availability import UNANSWERED
+from router_state.events import Asked, Charged
+from router_state.record import RequestRecord
+from router_state.state.router import RouterState
+
+Saved = Mapping[str, float]
+"""Tokens at list price that a call saves, by model; below 0: writing the cache costs extra."""
+
+
+def warmth(state: RouterState, request: Asked, *, now: float) -> dict[str, int] | None:
+    """Return the tokens of a request's prompt that each model has in its cache, as far as is known;
+    None where the request names no session, or its tokens are not known."""
+    name, tokens, caches = request.session_id, request.input_tokens, state.config.caches
+    if name is None or tokens is None or not caches:
+        return None
+    session, found = state.sessions.find(name), {}
+    for model, seen in ({} if session is None else session.warm).items():
+        cache = caches.get(model)
+        # A prompt that has become shorter was written anew: nothing is known of its beginning.
+        if (
+            cache is not None
+            and cache.min_tokens <= seen.tokens <= tokens
+            and now - seen.at <= cache.ttl_seconds
+        ):
+            found[model] = seen.tokens
+    return found
+
+
+def saved(state: RouterState, warm: Mapping[str, int], tokens: int) -> dict[str, float]:
+    """Return what a call of each model saves where these prefixes are warm."""
+    found = {}
+    for model, cache in state.config.caches.items():
+        arm = state.arms.find(model)
+        if arm is None or arm.costs.free:
+            continue
+        hit = warm.get(model, 0) * state.arms.caching.chance(model)
+        input_per_m = arm.price.input_price_per_m
+        counts = cache.counts_as(tokens, hit, input_per_m=input_per_m, writes=True)
+        if counts != tokens:
+            found[model] = tokens - counts
+    return found
+
+
+def discounted(arms: Arms, costs: list[float], saves: Saved) -> list[float]:
+    """Return expected costs less what is saved. Only where input is counted apart is known what it
+    costs."""
+    if not (saves and arms.tokens.in_use):
+        return costs
+    return [
+        max(cost - _usd(arms, k, saves.get(name, 0.0)), 0.0)
+        for k, (name, cost) in enumerate(zip(arms.names, costs, strict=True))
+    ]
+
+
+def _usd(arms: Arms, k: int, tokens: float) -> float:
+    model = arms.costs[k]
+    return 0.0 if model.free else model.paid * model.per_input_token * tokens
+
+
+def note(
+    state: RouterState, request: Asked, record: RequestRecord, warm: Mapping[str, int] | None
+) -> None:
+    """Keep a decided request as the last turn of its session."""
+    name = request.session_id
+    if name is None or not state.config.caches:
+        return
+    at = record.decided_at
+    state.sessions.turn(name, now=at)
+    if request.input_tokens is not None and record.model in state.config.caches:
+        state.sessions.seen(name, record.model, request.input_tokens, at=at)
+    record.call = structs.replace(record.call or PLAIN, session_id=name, warm=dict(warm or {}))
+
+
+def billed(state: RouterState, record: RequestRecord, event: Charged, *, called: str) -> None:
+    """Learn from a bill which model has seen a session's prompt, and whether its cache was hit."""
+    call = record.call
+    if call is None or call.session_id is None or record.input_tokens is None:
+        return
+    if event.status in UNANSWERED:
+        state.sessions.unseen(call.session_id, called, at=record.decided_at)
+        return
+    if called != record.model and called in state.config.caches:
+        state.sessions.seen(call.session_id, called, record.input_tokens, at=record.decided_at)
+    warm = call.warm.get(called, 0)
+    if event.cached is not None and warm > 0:
+        state.arms.caching.learn(called, event.cached / warm)
+
+
+def counted(state: RouterState, record: RequestRecord, event: Charged, *, called: str) -> float:
+    """Return how many tokens at list price the input of a billed call counts as."""
+    tokens, cache = state.arms.tokens.of(record.input_tokens), state.config.caches.get(called)
+    if cache is None:
+        return tokens
+    call = record.call
+    writes = call is not None and call.session_id is not None
+    if event.cached is not None:
+        cached = min(float(event.cached), tokens)
+    elif call is not None and record.input_tokens is not None:
+        cached = min(call.warm.get(called, 0) * state.arms.caching.chance(called), tokens)
+    else:
+        return tokens
+    price = state.arms[called].price.input_price_per_m
+    return cache.counts_as(tokens, cached, input_per_m=price, writes=writes)

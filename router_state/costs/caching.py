@@ -1,0 +1,78 @@
+"""Cached prompts: what a model bills for the part of a prompt that it has just seen.
+
+A call of n input tokens, h of which its provider still has in its cache, costs
+p·((n − h)·w + h·r) of a list price p: w for what is written to the cache, r for what is read. In
+this module a prompt counts as the tokens at list price that cost the same, and saves the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from router_state.changes import Journal
+from router_state.state.framing import Json
+
+PIECE = "\x1fcaching"
+"""Name of the piece that holds it; there is none before a request names its session."""
+FIRST_HIT, HITS = 0.9, 10.0
+"""Chance that a warm prefix is billed as such before bills say, and how many bills that counts
+for."""
+HIT_MEMORY = 500.0
+"""Bills over which a chance is taken."""
+
+
+class Caching:
+    """The caches of models, by what bills and sessions say of them.
+
+    Attributes:
+        hits: per model the share of warm prefixes that bills show as cached, and of how many bills.
+        latest: tokens that the request that is being decided saves, per model; None: it names no
+            session. `slots`: the same of the window's requests.
+    """
+
+    __slots__ = ("_journal", "hits", "latest", "slots")
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.hits: dict[str, tuple[float, float]] = {}
+        self.latest: Mapping[str, float] | None = None
+        self.slots: dict[int, Mapping[str, float]] = {}
+
+    def chance(self, model: str) -> float:
+        """Return the chance that a warm prefix of a model is billed as cached."""
+        return self.hits.get(model, (FIRST_HIT, HITS))[0]
+
+    def learn(self, model: str, share: float) -> None:
+        """Take in which share of a warm prefix was billed as cached."""
+        mean, count = self.hits.get(model, (FIRST_HIT, HITS))
+        count = min(count + 1.0, HIT_MEMORY)
+        self.hits[model] = mean + (min(share, 1.0) - mean) / count, count
+        self._journal.pieces.add(PIECE)
+
+    def place(self, slot: int) -> None:
+        """Put what the request that is being decided saves beside its context in the window."""
+        if self.latest is not None:
+            self.slots[slot] = self.latest
+        elif self.slots.pop(slot, None) is None:
+            return
+        self._journal.pieces.add(PIECE)
+
+    def clear(self) -> None:
+        """Forget what was learned, where no model has cached input any more."""
+        if self.values() is not None:
+            self.hits, self.slots, self.latest = {}, {}, None
+            self._journal.pieces.add(PIECE)
+
+    def values(self) -> Json | None:
+        """Return what is kept of it; None: nothing."""
+        if not (self.slots or self.hits):
+            return None
+        return {
+            "hits": self.hits,
+            "slots": [[slot, dict(saved)] for slot, saved in self.slots.items()],
+        }
+
+    def restore(self, values: Json) -> None:
+        """Invert `values`."""
+        self.hits = {name: (mean, count) for name, (mean, count) in values["hits"].items()}
+        self.slots = dict(values["slots"])

@@ -1,0 +1,51 @@
+"""One reward, from forgetting to the detector of a change."""
+
+from __future__ import annotations
+
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING
+
+from router_state.errors import NonFiniteInput
+from router_state.kernel.detector import Detector, Shift
+from router_state.kernel.regression import Regression
+from router_state.kernel.shared_prior import SharedPrior
+from router_state.kernel.words import Real
+
+if TYPE_CHECKING:
+    from router_state.config import Vector
+
+
+def learn_reward(
+    one: Regression, prior: SharedPrior, x: Vector, reward: Real
+) -> tuple[float, float]:
+    """Let a regression and what it shares learn a reward; return its residual and xᵀA⁻¹x, both from
+    before.
+
+    Raises:
+        NonFiniteInput: a number is not finite; nothing has changed.
+    """
+    if not isfinite(reward):
+        raise NonFiniteInput("what was observed is not finite")
+    spread: Real = one.see(x)
+    residual: Real = reward - one.mean_seen
+    variance: Real = spread / one.decay
+    one.learn(residual, spread)
+    prior.observe(residual, variance)
+    return residual, variance
+
+
+def watched(
+    detector: Detector,
+    one: Regression,
+    prior: SharedPrior,
+    residual: Real,
+    variance: Real,
+    now: Real,
+) -> Shift | None:
+    """Return the shift that a residual of rewards gives away; `variance` is xᵀA⁻¹x from before."""
+    return detector.observe(
+        residual / sqrt(1.0 + variance),
+        deviation=prior.typical(),
+        leverage=variance * one.decay / one.values[one.at - 1],
+        now=now,
+    )
