@@ -57,18 +57,18 @@ def _line(row: Row) -> str:
     return f"| {name} | {row.setting} | {' | '.join(cells)} |"
 
 
-def write(name: str, text: str) -> None:
+def write(name: str, text: str, page: Path = PAGE) -> None:
     """Put a table between its markers on the page.
 
     Raises:
         ValueError: the page has no such markers.
     """
-    page = PAGE.read_text(encoding="utf-8")
+    before = page.read_text(encoding="utf-8")
     between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not between.search(page):
-        raise ValueError(f"{PAGE} has no place for the table {name!r}")
-    told = between.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page)
-    PAGE.write_text(told, encoding="utf-8")
+    if not between.search(before):
+        raise ValueError(f"{page} has no place for the table {name!r}")
+    told = between.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", before)
+    page.write_text(told, encoding="utf-8")
 
 
 def draw(fields: Mapping[str, tuple[Field, Mapping[str, Curve], Mapping[str, Curve]]]) -> None:

@@ -125,15 +125,12 @@ def test_a_router_that_is_surely_above_stands_first(tmp_path: Path) -> None:
     assert ahead is not None and ahead.value == pytest.approx(-0.1)
 
 
-def test_a_table_is_written_between_its_own_markers_again_and_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_written_between_its_own_markers_again_and_again(tmp_path: Path) -> None:
     page_file = tmp_path / "beside.md"
     page_file.write_text("a\n<!-- code -->\n<!-- end -->\nb\n<!-- paper -->\n<!-- end -->\n")
-    monkeypatch.setattr(page, "PAGE", page_file)
     for text in ("| one |", "| two |"):
-        page.write("code", text)
+        page.write("code", text, page_file)
     assert page_file.read_text().startswith("a\n<!-- code -->\n\n| two |\n\n<!-- end -->\nb\n")
     assert "<!-- paper -->\n<!-- end -->" in page_file.read_text()
     with pytest.raises(ValueError, match="other"):
-        page.write("other", "")
+        page.write("other", "", page_file)
