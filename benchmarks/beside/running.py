@@ -6,11 +6,12 @@ python -m benchmarks.beside.running ROUTER     one router, as a line of JSON
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+
+import psutil
 
 from benchmarks.traffic import BINDING_USD, PRICES, Feed
 
@@ -22,7 +23,7 @@ ROUTERS = ("live", "ParetoBandit", REFERENCE, "LinUCB", "LinTS", "Vowpal Wabbit"
 def measure(router: str, feed: Feed) -> dict[str, float]:
     """Return a router's µs a request, seconds of CPU from its import to its first decision, and the
     megabytes that this process has grown by."""
-    before, began = _peak_mb(), time.process_time()
+    before, began = _resident_mb(), time.process_time()
     play = _reference(feed) if router == REFERENCE else _entrant(router, feed)
     play(1)
     start = time.process_time() - began
@@ -30,11 +31,11 @@ def measure(router: str, feed: Feed) -> dict[str, float]:
     timed = time.perf_counter()
     play(REQUESTS)
     us = (time.perf_counter() - timed) / REQUESTS * 1e6
-    return {"us": us, "start_s": start, "mb": _peak_mb() - before}
+    return {"us": us, "start_s": start, "mb": _resident_mb() - before}
 
 
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+def _resident_mb() -> float:
+    return float(psutil.Process().memory_info().rss / 1e6)
 
 
 def _reference(feed: Feed) -> Callable[[int], object]:
