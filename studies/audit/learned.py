@@ -204,7 +204,7 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         piece = snapshot.pack_piece(state, name)
         found[name] = [] if piece is None else list(_flat(loads(piece)))
     head = loads(snapshot.pack_piece(state, HEAD) or b"")
-    return found | {name: list(_flat(head[name])) for name in LEARNED_OF_HEAD}
+    return found | {f"{HEAD}:{part}": list(_flat(head[part])) for part in LEARNED_OF_HEAD}
 
 
 def _flat(value: Json) -> Iterator[Json]:

@@ -92,4 +92,4 @@ def test_what_decisions_change_of_an_arm_is_compared(world: World, at: int) -> N
     numbers = layout.HEAD.of(other.arms["llama"])
     numbers[at] = (numbers[at] or 0) + 1
     layout.HEAD.put(other.arms["llama"], numbers)
-    assert list(differing(other, true)) == ["arms"]
+    assert list(differing(other, true)) == ["head:arms"]
