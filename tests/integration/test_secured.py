@@ -195,11 +195,11 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(
         last = {r.key: r.value for r in changelog}
         if waiting and all(last[key] is None for key in waiting):
             break
-    # The mean context of the traffic is that of the first request, until there are others.
+    # The mean contexts of the traffic and of the evidence are those of the first request, until
+    # there are others.
+    means = (b"\x1fwindow", b"\x1fdraw", b"\x1frewards", b"\x1fbills")
     context_records = [
-        r
-        for r in changelog
-        if r.key[:1] == keys.CONTEXT or b"\x1fwindow" in r.key or b"\x1fdraw" in r.key
+        r for r in changelog if r.key[:1] == keys.CONTEXT or any(piece in r.key for piece in means)
     ]
     assert waiting and all(last[key] is None for key in waiting)
     places = {
