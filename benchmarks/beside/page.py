@@ -1,0 +1,110 @@
+"""The tables of `docs/beside.md`, between its markers, and its picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.beside.curve import hull
+from benchmarks.beside.entrants import OURS
+from benchmarks.beside.field import Field
+from benchmarks.beside.result import Row
+from benchmarks.figure import entitle, figure, save_png
+from benchmarks.inks import INK, LINES, QUIET
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, PICTURE = DOCS / "beside.md", DOCS / "images/beside.png"
+
+Curve = Sequence[tuple[float, float]]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the lines of one field as Markdown; where `live` loses stands first."""
+    ours = next(row for row in rows if row.entrant == OURS)
+    losing = [r for r in rows if r is not ours and _above(r, ours)]
+    head = (
+        "| router | setting | area, all requests | area, last half | `live` ahead, all | "
+        "`live` ahead, last half |\n| --- | --- | --- | --- | --- | --- |"
+    )
+    ordered = [*losing, *(r for r in rows if r not in losing)]
+    return "\n".join([head, *map(_line, ordered)])
+
+
+def _above(row: Row, ours: Row) -> bool:
+    """Tell whether a router is above `live` by more than chance, in any column."""
+    areas = ((row.whole, ours.whole), (row.late, ours.late))
+    larger = any(
+        theirs is not None and us is not None and theirs.value - theirs.half > us.value + us.half
+        for theirs, us in areas
+    )
+    return larger or any(
+        e is not None and e.value + e.half < 0 for e in (row.ahead, row.ahead_late)
+    )
+
+
+def _line(row: Row) -> str:
+    cells = [
+        "" if e is None else e.told(100.0, signed=ahead)
+        for e, ahead in (
+            (row.whole, False),
+            (row.late, False),
+            (row.ahead, True),
+            (row.ahead_late, True),
+        )
+    ]
+    name = f"**{row.entrant}**" if row.entrant == OURS else row.entrant
+    return f"| {name} | {row.setting} | {' | '.join(cells)} |"
+
+
+def write(name: str, text: str, page: Path = PAGE) -> None:
+    """Put a table between its markers on the page.
+
+    Raises:
+        ValueError: the page has no such markers.
+    """
+    before = page.read_text(encoding="utf-8")
+    between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    if not between.search(before):
+        raise ValueError(f"{page} has no place for the table {name!r}")
+    told = between.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", before)
+    page.write_text(told, encoding="utf-8")
+
+
+def draw(fields: Mapping[str, tuple[Field, Mapping[str, Curve], Mapping[str, Curve]]]) -> None:
+    """Draw reward over dollars: every router's hull over all requests, and the single models.
+
+    Args:
+        fields: by name the field, the curves of routers, and the points that need no playing.
+    """
+    made, grid = figure(len(fields), 1, height=3.4)
+    for axes, (field, curves, fixed) in zip(grid[:, 0], fields.values(), strict=True):
+        colours = iter([*LINES[1:], QUIET] * 4)
+        ends = []
+        for name, points in curves.items():
+            dollars, rewards = hull(points)
+            ours = name == OURS
+            colour = INK if ours else next(colours)
+            axes.plot(
+                dollars, 100 * rewards, color=colour, lw=2.4 if ours else 1.2, zorder=3 + ours
+            )
+            ends.append((float(100 * rewards[-1]), float(dollars[-1]), name, colour))
+        models = [points[0] for name, points in fixed.items() if name.startswith("always ")]
+        axes.plot([p[0] for p in models], [100 * p[1] for p in models], "o", color=QUIET, ms=4)
+        most = max(usd for _, usd, _, _ in ends)
+        lowest, highest = axes.get_ylim()
+        gap, before = 0.055 * (highest - lowest), float("inf")
+        for at, usd, name, colour in sorted(ends, reverse=True):
+            before = min(at, before - gap)
+            axes.annotate(
+                name,
+                (usd, at),
+                (most * 1.12, before),
+                color=colour,
+                fontsize=9,
+                va="center",
+                arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5},
+            )
+        axes.set(xscale="log", xlabel="dollars a request", xlim=(None, most * 2.4))
+        entitle(axes, f"{field.title}: reward × 100")
+    save_png(made, PICTURE)
