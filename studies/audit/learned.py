@@ -10,9 +10,16 @@ from typing import cast
 import numpy as np
 
 from agents import keys
+from router_state.changes import HEAD
 from router_state.config import Vector
+from router_state.costs.caching import PIECE as CACHING
+from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.kernel import SAMPLE_PIECE
+from router_state.pacing.window import PIECES as BLOCKS
+from router_state.state import snapshot
+from router_state.state.framing import Json, body_of, loads
 from router_state.state.router import RouterState
 from schemas.requests import RequestSubmitted
 from schemas.topic_roles import SOURCES
@@ -26,9 +33,12 @@ from studies.history.records import Record
 from studies.history.rerun import Rerun, expire_oldest
 from studies.history.verify import Verdict, verify
 
-TOLERANCE = 1e-9
-"""Largest difference of learned numbers, which are recomputed by the same steps and differ by
-rounding alone."""
+TOLERANCE, ROUNDING = 1e-9, 1e-13
+"""Largest differences, relative and absolute, of learned numbers, which are recomputed by the same
+steps and differ by rounding alone. The absolute one is for an entry near 0, which is the difference
+of larger ones."""
+LEARNED_OF_HEAD = ("ema", "dual", "buckets", "chance", "prices", "arms")
+"""Parts of a head that decisions depend on; its books are compared with the topics."""
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
 """Omissions of a merge that other checks have looked at."""
 
@@ -147,21 +157,8 @@ class LearnedCheck:
             differs = partial(self._unproven, doubt)
         # What the worker has given up since the last decision.
         expire_oldest(again, max(engine.state.expired - again.state.expired, 0))
-        for name in engine.state.arms.names:
-            for what, found, expected in _statistics(name, engine.state, again.state):
-                # Relative above 1, absolute below: an entry near 0 is the difference of larger
-                # ones.
-                apart = float(
-                    np.max(
-                        np.abs(found - expected) / np.maximum(1.0, np.abs(expected)), initial=0.0
-                    )
-                )
-                if not apart <= TOLERANCE:
-                    differs(
-                        Kind.LEARNED,
-                        where,
-                        f"{what} of {name} is {apart:.3g} from its recomputation",
-                    )
+        for what in differing(engine.state, again.state):
+            differs(Kind.LEARNED, where, f"{what} differs from its recomputation")
         for what in _pacing(engine.state, again.state):
             differs(Kind.LAMBDA, where, what)
 
@@ -179,14 +176,56 @@ def _pacing(found: RouterState, again: RouterState) -> Iterator[str]:
             yield f"{name} is {value!r}, recomputed {expected!r}"
 
 
-def _statistics(
-    name: str, found: RouterState, again: RouterState
-) -> Iterator[tuple[str, Vector, Vector]]:
-    if name not in again.arms.names:
-        yield "presence", np.ones(1), np.zeros(1)
+def differing(found: RouterState, again: RouterState) -> Iterator[str]:
+    """Name the pieces of what was learned that differ from their recomputation."""
+    ours, theirs = (_leaves(state) for state in (found, again))
+    for name in sorted(ours.keys() | theirs.keys()):
+        if name not in ours or name not in theirs or not _alike(ours[name], theirs[name]):
+            yield name.replace("\x1f", "")
+
+
+def _leaves(state: RouterState) -> dict[str, list[Json]]:
+    """Return numbers and words of a router by the piece that holds them: all that is learned, of
+    the head only what decisions depend on."""
+    arms = state.arms
+    numbers = (
+        SAMPLE_PIECE,
+        arms.rewards.name,
+        arms.bills.name,
+        *arms.names,
+        *(costs.regression.piece for costs in arms.costs),
+        *(name for name in state.pacer.pieces if name in BLOCKS),
+    )
+    found = {
+        name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
+        for name in numbers
+    }
+    for name in (TOKENS, CACHING):
+        piece = snapshot.pack_piece(state, name)
+        found[name] = [] if piece is None else list(_flat(loads(piece)))
+    head = loads(snapshot.pack_piece(state, HEAD) or b"")
+    return found | {f"{HEAD}:{part}": list(_flat(head[part])) for part in LEARNED_OF_HEAD}
+
+
+def _flat(value: Json) -> Iterator[Json]:
+    """Return what a JSON value holds, in its order."""
+    if isinstance(value, dict):
+        value = [leaf for pair in value.items() for leaf in pair]
+    if not isinstance(value, list):
+        yield value
         return
-    mine, theirs = found.arms[name], again.arms[name]
-    yield "A", mine.rewards.A(), theirs.rewards.A()
-    yield "b", mine.rewards.b(), theirs.rewards.b()
-    yield "w", mine.costs.regression.theta, theirs.costs.regression.theta
-    yield "θ", mine.rewards.theta, theirs.rewards.theta
+    for one in value:
+        yield from _flat(one)
+
+
+def _alike(ours: list[Json], theirs: list[Json]) -> bool:
+    """Tell whether words are equal and numbers are as good as equal."""
+    return len(ours) == len(theirs) and all(
+        one == other
+        or (
+            isinstance(one, float)
+            and isinstance(other, float)
+            and math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=ROUNDING)
+        )
+        for one, other in zip(ours, theirs, strict=True)
+    )

@@ -359,11 +359,14 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
         lambda log: changed(log, events(log, request_id="r-40")[0], reward=0.123),
         {Kind.REWARD, Kind.DECIDED_OTHERWISE},
     ),
-    (
-        "an arm is wrong by 1e-6",
-        "changelog",
-        lambda log: with_arm(log, lambda numbers: put(numbers, 20, numbers[20] + 1e-6)),
-        {Kind.LEARNED},
+    *(
+        (
+            f"number {at} of an arm is wrong by 1e-6",
+            "changelog",
+            lambda log, at=at: with_arm(log, lambda numbers: put(numbers, at, numbers[at] + 1e-6)),
+            {Kind.LEARNED},
+        )
+        for at in (0, 3, 11, 16, 20, -1)
     ),
     (
         "an arm holds a NaN",

@@ -347,6 +347,19 @@ def test_what_history_had_ruled_out_is_not_estimated_from_it(histories: Any) -> 
     off = found.runs["large"].reward  # of which few calls are made before its first bills are in
     assert 0.8 < off.support < 0.99 and list(off.estimates()) == ["direct"]
     assert "had ruled that model out" in off.verdict()
+    # The cheap one always had a chance, if another than was logged: see the next test.
+    assert found.runs["small"].reward.support == 1.0
+
+
+def test_propensities_that_a_tight_budget_puts_off_support_no_weighted_estimate(
+    histories: Any,
+) -> None:
+    """Weights that do not average 1 are said, and not shown."""
+    found = played(histories(outcomes=False, epsilon=0.3), policies=["small"])
+    off = found.runs["small"].reward
+    assert off.weight.mean > 1.05 and list(off.estimates()) == ["direct"]
+    assert "instead of 1" in off.verdict()
+    found = played(histories(outcomes=False, epsilon=0.3, budget=0.02), policies=["small"])
     assert found.runs["small"].reward.supported
 
 
