@@ -80,7 +80,7 @@ def config_of(
         caches={
             name: cache
             for name, model in declared.models.items()
-            if (cache := _cache(model)) is not None
+            if (cache := cache_of(model)) is not None
         },
     )
 
@@ -99,7 +99,7 @@ def _decoded(text: str) -> bytes:
         raise CorruptSnapshot(f"no base64: {error}") from None
 
 
-def _cache(declared: ModelDeclared) -> CachePrice | None:
+def cache_of(declared: ModelDeclared) -> CachePrice | None:
     """Return what a model bills for cached input, if it says so."""
     if declared.cached_input_price_per_m is None:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from drawing.numbers import usd
+from router_state.cache_price import CachePrice
 from schemas import RouterDeclared
 
 Prices = tuple[float, float]
@@ -18,16 +19,24 @@ class Portfolio(NamedTuple):
 
     budget_usd: float | None
     prices: dict[str, Prices]
+    caches: dict[str, CachePrice]
 
     @classmethod
     def of(cls, router: RouterDeclared) -> Portfolio:
         """Take it from a declaration."""
+        from agents.declared import cache_of  # brings numpy along
+
         prices = {
             # A page keeps every declaration of every router: their names are mostly the same few.
             sys.intern(name): (model.input_price_per_m, model.output_price_per_m)
             for name, model in router.models.items()
         }
-        return cls(router.budget_usd_per_request, prices)
+        caches = {
+            sys.intern(name): cache
+            for name, model in router.models.items()
+            if (cache := cache_of(model)) is not None
+        }
+        return cls(router.budget_usd_per_request, prices, caches)
 
 
 class News(NamedTuple):

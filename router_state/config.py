@@ -48,11 +48,35 @@ class Price:
         """Dollars per 1,000 tokens, input and output weighted alike."""
         return (self.input_price_per_m + self.output_price_per_m) / 2000.0
 
-    def cost_usd(self, *, input_tokens: int, output_tokens: int) -> float:
-        """Dollars for these tokens."""
-        return (
+    def cost_usd(
+        self,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        cached: int | None = None,
+        cache: CachePrice | None = None,
+        writes: bool = False,
+    ) -> float:
+        """Dollars for these tokens.
+
+        Args:
+            cached: how many of the input tokens were read from the cache; None: not known.
+            cache: what cached input costs; None: as other input.
+            writes: whether what was not cached was written to the cache, as a session's is.
+        """
+        usd = (
             input_tokens * self.input_price_per_m + output_tokens * self.output_price_per_m
         ) / 1e6
+        if cache is None or cached is None:
+            return usd
+        counts = cache.counts_as(
+            input_tokens,
+            min(cached, input_tokens),
+            input_per_m=self.input_price_per_m,
+            writes=writes,
+        )
+        # Lower for what was cached; higher where more was written to the cache.
+        return usd - (input_tokens - counts) * self.input_price_per_m / 1e6
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,33 +48,48 @@ def _bill_of(state: RouterState, record: RequestRecord, event: Charged) -> Settl
     if cost_usd is None:
         if event.tokens is None:
             raise CostOutOfRange("a bill needs cost_usd or token counts")
-        price = _price_of(state, record, event.model or record.called)
-        if price is None:
+        cost_usd = tokens_usd(
+            state,
+            record,
+            event.tokens,
+            called=event.model or record.called,
+            cached=event.cached,
+        )
+        if cost_usd is None:
             raise UnpricedModel(
                 "tokens of a model that is not in the portfolio have no price: report dollars"
             )
-        cost_usd = price.cost_usd(input_tokens=event.tokens[0], output_tokens=event.tokens[1])
-        cost_usd -= _cached_usd(state, record, event, price)
     cost_usd = checked_cost(cost_usd)
     if record.bill is not None and event.revision <= record.bill.revision:
         return None
     return Settlement(cost_usd, event.revision)
 
 
-def _cached_usd(state: RouterState, record: RequestRecord, event: Charged, price: Price) -> float:
-    """Return by how much a bill in tokens is lower for those that were cached; it may be higher,
-    where others were written to the cache."""
-    cache = state.config.caches.get(event.model or record.called)
-    if cache is None or event.cached is None or event.tokens is None:
-        return 0.0
-    tokens, writes = event.tokens[0], record.call is not None and bool(record.call.session_id)
-    counts = cache.counts_as(
-        tokens,
-        min(event.cached, tokens),
-        input_per_m=price.input_price_per_m,
-        writes=writes,
+def tokens_usd(
+    state: RouterState,
+    record: RequestRecord,
+    tokens: tuple[int, int],
+    *,
+    called: str,
+    cached: int | None,
+) -> float | None:
+    """Return what a request's bill in tokens comes to, None where they have no price.
+
+    Args:
+        tokens: of input and of output.
+        called: the model that the bill is of.
+        cached: how many of the input tokens were billed as cached; None: not known.
+    """
+    price = _price_of(state, record, called)
+    if price is None:
+        return None
+    return price.cost_usd(
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
+        cached=cached,
+        cache=state.config.caches.get(called),
+        writes=record.call is not None and bool(record.call.session_id),
     )
-    return (tokens - counts) * price.input_price_per_m / 1e6
 
 
 def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:

@@ -22,7 +22,6 @@ from schemas import (
     LambdaUpdated,
     MalformedEvent,
     RewardObserved,
-    RouteDecided,
     decode,
 )
 
@@ -62,7 +61,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
                 "prompt": read and read.as_json(),
                 "decision": decision and decision.model_dump(mode="json"),
                 "costs": [
-                    {**bill.model_dump(mode="json"), "priced_usd": _dollars(bill, decision, then)}
+                    {**bill.model_dump(mode="json"), "priced_usd": _dollars(bill, found, then)}
                     for bill in found.costs
                 ],
                 "rewards": [event.model_dump(mode="json") for event in found.rewards],
@@ -81,25 +80,28 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)
     for bill, late in zip(found.costs, _superseded(found.costs), strict=True):
-        out.print(f"Cost: {_bill(bill, _dollars(bill, decision, then))}{late}.")
+        out.print(f"Cost: {_bill(bill, _dollars(bill, found, then))}{late}.")
     _outcomes(out, found.costs, found.rewards, letters)
 
 
-def _dollars(
-    bill: CostReported, decision: RouteDecided | None, then: Declared | None
-) -> float | None:
+def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float | None:
     """Return what a bill comes to at the prices of the decision; None where these are not on the
     topic any more, or never named the model.
     """
-    if bill.cost_usd is not None or decision is None or then is None:
+    if bill.cost_usd is not None or found.decision is None or then is None:
         return bill.cost_usd
+    from agents.declared import cache_of
     from router_state.config import Price
 
-    price = then.router.models.get(bill.model or decision.model)
-    if price is None or bill.input_tokens is None or bill.output_tokens is None:
+    model = then.router.models.get(bill.model or found.decision.model)
+    if model is None or bill.input_tokens is None or bill.output_tokens is None:
         return None
-    return Price(price.input_price_per_m, price.output_price_per_m).cost_usd(
-        input_tokens=bill.input_tokens, output_tokens=bill.output_tokens
+    return Price(model.input_price_per_m, model.output_price_per_m).cost_usd(
+        input_tokens=bill.input_tokens,
+        output_tokens=bill.output_tokens,
+        cached=bill.cached_input_tokens,
+        cache=cache_of(model),
+        writes=found.request is not None and found.request.session_id is not None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 
 from ground.json_values import Json
+from router_state.periods.calendar import bounded
 from router_state.periods.declared import PeriodBudget
 
 KEPT = 4
@@ -37,7 +38,7 @@ class Account:
 
     def contains(self, at: float, seq: int) -> bool:
         """Tell whether a decision was charged to it."""
-        return self.begin <= at < self.end and seq >= self.first_seq
+        return self.begin <= bounded(at) < self.end and seq >= self.first_seq
 
 
 @dataclass(slots=True)
@@ -55,6 +56,8 @@ class Accounts:
     def at(self, now: float, *, seq: int) -> Account | None:
         """Return the account of a time; a new one where none is kept, which `open` keeps. None
         where the budget is not in force."""
+        # A clock may say anything: charged and found again by the same time.
+        now = bounded(now)
         # Mostly it is the last one: a calendar is asked where a period begins.
         if self.kept and self.kept[-1].begin <= now < self.kept[-1].end:
             return self.kept[-1]

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from router_state.engine import Engine
+from router_state.feedback import tokens_usd
 from router_state.record import RequestRecord
+from router_state.state.router import RouterState
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
@@ -33,8 +35,10 @@ class BillInForce(NamedTuple):
     revision: int
     cost_usd: float | None
     tokens: tuple[int, int] | None
+    cached: int | None
+    model: str | None
 
-    def usd(self, record: RequestRecord | None) -> float | None:
+    def usd(self, record: RequestRecord | None, state: RouterState) -> float | None:
         """Return its dollars; None where tokens would need a price that is not remembered any
         more.
         """
@@ -42,7 +46,16 @@ class BillInForce(NamedTuple):
             return self.cost_usd
         if record is None or self.tokens is None:
             return None
-        return record.price.cost_usd(input_tokens=self.tokens[0], output_tokens=self.tokens[1])
+        called = self.model or record.called
+        remembered = self.cached is None and (record.is_answered or called == record.model)
+        # A record keeps its list price. Other prices are those of the declaration in force, which
+        # may have changed since, as the model may that a bill does not name.
+        if not remembered and (
+            record.config_offset != state.config.offset
+            or (self.model is None and record.answered_by is not None)
+        ):
+            return None
+        return tokens_usd(state, record, self.tokens, called=called, cached=self.cached)
 
 
 class LabelInForce(NamedTuple):
@@ -171,7 +184,9 @@ class FeedbackCheck:
                 if bill.input_tokens is None or bill.output_tokens is None
                 else (bill.input_tokens, bill.output_tokens)
             )
-            self._booked.bills[ref] = BillInForce(bill.revision, bill.cost_usd, tokens)
+            self._booked.bills[ref] = BillInForce(
+                bill.revision, bill.cost_usd, tokens, bill.cached_input_tokens, bill.model
+            )
 
     def _fold_reward(self, event: RewardObserved) -> None:
         ref, rank = (event.router_id, event.request_id), self._rank_of(event.source)
@@ -240,7 +255,11 @@ class FeedbackCheck:
             ref = (router_id, request_id)
             bill, label = self._booked.bills.get(ref), self._booked.labels.get(ref)
             found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
-            expected = None if bill is None else (bill.revision, bill.usd(record))
+            usd = None if bill is None else bill.usd(record, engine.state)
+            expected = None if bill is None else (bill.revision, usd)
+            # Without a price the revision alone can be compared; `_check_sums` says so.
+            if bill is not None and usd is None and record.bill is not None:
+                expected = (bill.revision, record.bill.cost_usd)
             if found != expected:
                 self._findings.violation(
                     Kind.BILL,
@@ -262,14 +281,14 @@ class FeedbackCheck:
         state, where = engine.state, f"router {router_id}"
         decided = [ref for ref in self._answers.decided if ref[0] == router_id]
         usd = [
-            bill.usd(engine.records.get(ref[1]))
+            bill.usd(engine.records.get(ref[1]), state)
             for ref in decided
             if (bill := self._booked.bills.get(ref)) is not None
         ]
         # A price is remembered with its request, and forgotten with it.
         if None in usd:
             self._findings.unprovable(
-                "spend", where, "bills in tokens of requests that are forgotten"
+                "spend", where, "bills in tokens whose price is not remembered any more"
             )
         else:
             self._same(

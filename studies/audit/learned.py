@@ -194,11 +194,16 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         arms.bills.name,
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
-        *(name for name in state.pacer.pieces if name in BLOCKS),
     )
-    found = {
+    found: dict[str, list[Json]] = {
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
         for name in numbers
+    }
+    # The window's contexts are as they were asked, and beside them are bytes that are no numbers.
+    found |= {
+        name: list(body_of(snapshot.pack_piece(state, name) or b""))
+        for name in state.pacer.pieces
+        if name in BLOCKS
     }
     for name in (TOKENS, CACHING):
         piece = snapshot.pack_piece(state, name)

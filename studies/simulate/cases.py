@@ -10,9 +10,10 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from agents.declared import projection_ref
+from agents.declared import cache_of, projection_ref
 from ground.json_values import Json
 from router_state.availability import UNANSWERED
+from router_state.cache_price import CachePrice
 from router_state.capabilities import Needs
 from router_state.config import Price, ProjectionRef, Vector
 from studies.history.account import Account
@@ -38,7 +39,7 @@ class Case(Struct, gc=False):
             earned, else empty.
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
-        input_tokens, needs: what the request said of them.
+        input_tokens, needs: what the request said of them; in_session: whether it named a session.
         eligible: models that history could have called; None: it does not say.
     """
 
@@ -58,6 +59,7 @@ class Case(Struct, gc=False):
     eligible: tuple[str, ...] | None = None
     input_tokens: int | None = None
     needs: Needs | None = None
+    in_session: bool = False
 
 
 class Cases:
@@ -93,7 +95,7 @@ class Cases:
         self._first, self._last = offsets or (0, 2**63)
         self._open: deque[Case | Declared] = deque()
         self._by_id: dict[str, Case] = {}
-        self._prices: dict[str, Price] = {}
+        self._prices: dict[str, tuple[Price, CachePrice | None]] = {}
         self.projection: ProjectionRef | None = None
         self._dimensions = UNDECLARED
         self.decided = 0
@@ -130,7 +132,7 @@ class Cases:
             self.projection = projection_ref(event.router)
             self._dimensions = event.router.dimensions
             self._prices = {
-                n: Price(m.input_price_per_m, m.output_price_per_m)
+                n: (Price(m.input_price_per_m, m.output_price_per_m), cache_of(m))
                 for n, m in event.router.models.items()
             }
         self._open.append(event)
@@ -158,6 +160,7 @@ class Cases:
             eligible=_eligible(decision),
             input_tokens=request.tokens,
             needs=request.needs,
+            in_session=request.session_id is not None,
         )
         self.decided += 1
         self._open.append(case)
@@ -181,8 +184,13 @@ class Cases:
                 # At the price in force when it is read: the one of its decision is nearly always
                 # the same.
                 into, out = event.bill.tokens or (0, 0)
-                case.cost_usd = self._prices[case.model].cost_usd(
-                    input_tokens=into, output_tokens=out
+                price, cache = self._prices[case.model]
+                case.cost_usd = price.cost_usd(
+                    input_tokens=into,
+                    output_tokens=out,
+                    cached=event.bill.cached_input_tokens,
+                    cache=cache,
+                    writes=case.in_session,
                 )
         else:
             if case.reward is None:

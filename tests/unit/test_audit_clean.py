@@ -1,8 +1,14 @@
 """An audit of true topics finds nothing."""
 
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
 from streams.settings import Settings
 from studies.audit.run import audit
-from tests.audit_world import DIMENSIONS, World, busy_world, router
+from tests.audit_world import DIMENSIONS, MODELS, World, busy_world, router
 from tests.memory_topics import MemoryTopics
 
 SETTINGS = Settings(prefix="pb.", app_id="audited", partitions=3)
@@ -55,3 +61,75 @@ async def test_decisions_after_the_state_was_read_are_no_violation() -> None:
     assert (
         audit(MemoryTopics({**world.records, place: state}), SETTINGS).as_json()["violations"] == {}
     )
+
+
+CACHED = {
+    name: {
+        **model,
+        "cached_input_price_per_m": model["input_price_per_m"] / 10,
+        "cache_write_price_per_m": model["input_price_per_m"] * 1.25,
+        "offers": {"tools": name != "llama"},
+    }
+    for name, model in MODELS.items()
+}
+
+
+async def _conversing(profile: str) -> World:
+    """Return a service of one router after sessions, cached tokens, failed calls and needs."""
+    world = World(SETTINGS)
+    await world.start()
+    await world.send("routers", router("home", models=CACHED, profile=profile, error_reward=0.0))
+    for number in range(60):
+        request_id, tokens = f"r-{number}", 1500 + 40 * number
+        asked: dict[str, Any] = {"input_tokens": tokens}
+        if number % 3:
+            asked["session_id"] = f"s-{number % 4}"
+        if number % 5 == 0:
+            asked["needs"] = {"tools": True}
+        context = [0.1 * (number % 7 - 3)] * (DIMENSIONS - 1) + [1.0]
+        about = {"router_id": "home", "request_id": request_id}
+        await world.send("requests", {**about, "context": context, **asked})
+        if number % 4 == 1:
+            failed = {"status": ("error", "timeout", "rate_limited")[number % 3]}
+            other = {"model": "gemini"} if number % 8 == 1 else {}
+            lost = {"input_tokens": tokens, "output_tokens": 0, "cached_input_tokens": 9}
+            await world.send("costs", {**about, **failed, **other, **lost})
+        if number % 12 != 1:
+            told = {"input_tokens": tokens, "output_tokens": 80, "revision": 1}
+            cached = {"cached_input_tokens": tokens - 300} if number % 2 else {}
+            other = {"model": "mistral"} if number % 10 == 7 else {}
+            await world.send("costs", {**about, **told, **cached, **other})
+            label = {"reward": number % 10 / 10, "source": "judge"}
+            await world.send("rewards", {**about, **label})
+    await world.pass_time(1.0)
+    return world
+
+
+@pytest.mark.parametrize("profile", ["live", "paper"])
+async def test_sessions_with_cached_tokens_failures_and_needs_are_decided_again_equally(
+    profile: str,
+) -> None:
+    world = await _conversing(profile)
+    assert not world.records["dlq", world.partition_of("home")]
+    found = audit(world.topics(), SETTINGS)
+    assert found.violations == {} and found.notes == {}, found.examples
+    assert found.checked["decisions"] == 60 and found.checked["routers_recomputed"] == 1
+
+
+async def test_a_bill_with_other_cached_tokens_than_were_booked_is_found() -> None:
+    world = await _conversing("live")
+    log = world.records["costs", world.partition_of("home")]
+    at = next(k for k, r in enumerate(log) if b'"cached_input_tokens": 1640' in (r.value or b""))
+    body = {**json.loads(log[at].value or b""), "cached_input_tokens": 0}
+    log[at] = replace(log[at], value=json.dumps(body).encode())
+    found = audit(world.topics(), SETTINGS)
+    assert {"bill_differs", "spend_differs"} <= found.violations.keys(), found.examples
+
+
+async def test_cached_tokens_priced_before_another_declaration_are_unprovable() -> None:
+    world = await _conversing("live")
+    cheaper = {name: {**one, "cached_input_price_per_m": 0.0} for name, one in CACHED.items()}
+    await world.send("routers", router("home", models=cheaper, profile="live", error_reward=0.0))
+    await world.pass_time(1.0)
+    found = audit(world.topics(), SETTINGS)
+    assert found.violations == {} and found.notes == {"spend": 1}, found.examples

@@ -252,6 +252,16 @@ def test_a_bill_of_the_period_before_is_charged_to_that_one() -> None:
     assert (before.charged_usd, before.waiting, after.charged_usd) == (0.5, 0, charged)
 
 
+def test_a_bill_under_a_clock_before_the_calendar_is_settled() -> None:
+    engine = router(Spending((PeriodBudget(2.0, "day"),)))
+    engine.decide("a", context(0, 0, 0), now=-30.0 * HOUR)
+    engine.settle("a", cost_usd=0.5)
+    ledger = engine.state.ledger
+    assert ledger is not None
+    (account,) = ledger.budgets[0].kept
+    assert (account.charged_usd, account.waiting) == (0.5, 0)
+
+
 def test_a_call_may_cost_so_much_at_most() -> None:
     spending = Spending(max_cost_per_request_usd=1e-3)
     engine = router(spending)

@@ -13,6 +13,7 @@ from drawing.alerts import sentence
 from drawing.changes import News, Portfolio
 from drawing.pareto import Pareto
 from ground.json_values import Document
+from router_state.config import Price
 from schemas import (
     AlertRaised,
     CostReported,
@@ -177,7 +178,13 @@ class RouterView:
         prices = self.declared.prices.get(model) if self.declared else None
         if prices is None or event.input_tokens is None or event.output_tokens is None:
             return None
-        return 1e-6 * (event.input_tokens * prices[0] + event.output_tokens * prices[1])
+        # What a session writes to a cache counts as other input: a decision does not name it.
+        return Price(*prices).cost_usd(
+            input_tokens=event.input_tokens,
+            output_tokens=event.output_tokens,
+            cached=event.cached_input_tokens,
+            cache=self.declared.caches.get(model) if self.declared else None,
+        )
 
     @property
     def spend_per_budget(self) -> float | None:
