@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.elementary import power
 from router_state.kernel.propensity import wins
-from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, require_length, taken
+from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, taken
 from router_state.kernel.shared_prior import SharedPrior
-from router_state.kernel.words import Floats, Index, Known, Real, known
+from router_state.kernel.words import Floats, Index, Real, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,9 +96,9 @@ def doubts(
     of a bill's logarithm, and the probability that a call costs anything."""
     d: Index = rewards.d
     space: Floats = taken(x, d)
-    mean: Known = known(rewards.mean)
+    mean: Floats = known(rewards.mean, d)
     total: Real = 0.0
-    for i in range(require_length(mean, d)):
+    for i in range(d):
         total += space[i] * mean[i]
     found: list[float] = [total]
     arm: Regression

@@ -9,7 +9,7 @@ from router_state.config import MAX_NORM
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.kernel.linear import dot, quadratic, room
 from router_state.kernel.regression import Regression
-from router_state.kernel.words import Floats, Index, Known, Real, cfunc, known
+from router_state.kernel.words import Floats, Index, Real, cfunc, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ def checked(x: Vector, d: Index) -> Floats:
             f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has "
             f"{d} dimensions"
         )
-    context: Known = known(x)
+    context: Floats = known(x, d)
     if context[d - 1] != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
     space: Floats = room(d)

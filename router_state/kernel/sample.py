@@ -17,8 +17,8 @@ import numpy as np
 from router_state.errors import CorruptSnapshot
 from router_state.kernel.linear import dot, quadratic, room
 from router_state.kernel.randomness import Chance
-from router_state.kernel.regression import Regression, require_length
-from router_state.kernel.words import Array, Floats, Index, Known, Real, cclass, known, view
+from router_state.kernel.regression import Regression
+from router_state.kernel.words import Array, Floats, Index, Real, cclass, known, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,8 +76,8 @@ class PosteriorSample:
     def serve(self, x: Vector) -> bool:
         """Take a decision's context x, shape (d,), into the mean; tell whether levels are as they
         were measured, or it is time to measure them again."""
-        context: Known = known(x)
-        d: Index = require_length(context, self.d)
+        d: Index = self.d
+        context: Floats = known(x, d)
         self.journal.pieces.add(SAMPLE_PIECE)
         self.decided += 1
         count: Real = self.decided
