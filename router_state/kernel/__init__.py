@@ -44,6 +44,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
         MIN_VARIANCE,
         chance_of,
+        choose,
         doubts,
         optimistic,
         within,
@@ -101,6 +102,7 @@ __all__ = [
     "best",
     "chance_of",
     "check",
+    "choose",
     "conclude_shifted",
     "cost_piece",
     "doubts",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.elementary import power
+from router_state.kernel.projection import best
 from router_state.kernel.propensity import wins
 from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, taken
 from router_state.kernel.shared_prior import SharedPrior
@@ -52,6 +53,31 @@ def optimistic(
         terms.append(alpha * sqrt(max(v, MIN_VARIANCE)))
         terms.append(costs[k])
     return terms
+
+
+def choose(
+    terms: list[float],
+    penalties: list[float],
+    spreads: list[float],
+    excluded: list[str | None],
+) -> tuple[int, float]:
+    """Return the eligible arm with the best score, the cheaper one of a tie, and the probability of
+    that choice over posterior samples; −1 and 0 where costs are equal as well.
+
+    Args:
+        terms, penalties, spreads: see `PosteriorSample.score`.
+    """
+    tied = best(terms, penalties, excluded)
+    k: Index = tied[0]
+    if len(tied) > 1:
+        # Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but
+        # not less.
+        lowest = min([terms[3 * j + 2] for j in tied])
+        tied = [j for j in tied if terms[3 * j + 2] == lowest]
+        if len(tied) > 1:
+            return -1, 0.0
+        k = tied[0]
+    return k, chance_of(k, terms[::3], penalties, spreads, excluded)
 
 
 def chance_of(

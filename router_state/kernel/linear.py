@@ -79,6 +79,19 @@ def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
 
 
 @pure
+def products(x: Floats, d: Index) -> None:
+    """Write the products of a vector's entries behind it, in the places of a triangle whose entries
+    off the diagonal count twice: xᵀVx is its product with V."""
+    place: Index = d
+    for row in range(d):
+        double: Real = 2.0 * x[row]
+        for j in range(row):
+            x[place + j] = double * x[j]
+        x[place + row] = x[row] * x[row]
+        place += row + 1
+
+
+@pure
 def take_off(c: Real, u: Floats, i: Index, V: Floats, at: Index, d: Index) -> None:
     """Take c·uuᵀ off V."""
     for row in range(d):

@@ -22,11 +22,13 @@ from router_state.kernel.linear import (
     finite,
     invert,
     product,
+    products,
+    quadratic,
     room,
     take_off,
     times,
 )
-from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc, known, view
+from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc, known, pure, view
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -358,3 +360,32 @@ def taken(x: Vector, d: Index) -> Floats:
     for i in range(d):
         space[i] = context[i]
     return space
+
+
+@cfunc
+def room_of_products(d: Index) -> Floats:
+    """Return room for a context and, where that is faster, the products of its entries."""
+    return room(d + (d * (d + 1) // 2 if d < WIDE else 0))
+
+
+@pure
+def multiply(x: Floats, d: Index) -> None:
+    """Write the products of a context's entries behind it, see `spread_at`: all regressions need
+    the same ones."""
+    if d < WIDE:
+        products(x, d)
+
+
+@pure
+def spread_at(one: Regression, x: Floats) -> Real:
+    """Return xᵀVx of a context that has its products behind it."""
+    d: Index = one.d
+    if d < WIDE:
+        return dot(one.values, 0, x, d, one.at)
+    spread: Real = quadratic(one.values, 0, x, 0, d)
+    row: Index = one.at + d
+    for _ in range(one.pending):
+        tail: Real = dot(one.values, row, x, 0, d)
+        spread -= tail * tail
+        row += d
+    return spread

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from router_state.errors import CorruptSnapshot
-from router_state.kernel.linear import dot, quadratic, room
+from router_state.kernel.linear import room
 from router_state.kernel.randomness import Chance
-from router_state.kernel.regression import Regression
+from router_state.kernel.regression import Regression, multiply, room_of_products, spread_at
 from router_state.kernel.words import Array, Floats, Index, Real, cclass, known, view
 
 if TYPE_CHECKING:
@@ -104,17 +104,15 @@ class PosteriorSample:
         one: Regression
         share: Real = 1.0 if free else LEVEL
         self.left = EVERY - 1
+        space: Floats = room_of_products(d)
+        for i in range(d):
+            space[i] = values[2 * K + i]
+        multiply(space, d)
         for k in range(K):
             one = regressions[k]
             if one.d != d:
                 raise ValueError(f"a regression of {one.d} dimensions is not of {d}")
-            variance: Real = quadratic(one.values, 0, values, 2 * K, d)
-            row: Index = one.at + d
-            for _ in range(one.pending):
-                tail: Real = dot(one.values, row, values, 2 * K, d)
-                variance -= tail * tail
-                row += d
-            variance *= noise / one.decay
+            variance: Real = spread_at(one, space) * noise / one.decay
             values[k] = (share * share - FEATURES * FEATURES) * abs(variance)
         self.journal.jumped = True
 
@@ -123,7 +121,6 @@ class PosteriorSample:
         means: Sequence[float],
         variances: Sequence[float],
         costs: Sequence[float],
-        *,
         per_dollar: Real,
         regressions: Sequence[Regression],
         noise: Real,

@@ -18,9 +18,11 @@ from router_state.kernel import (
     Chance,
     Projection,
     chance_of,
+    choose,
     conclude_shifted,
     doubts,
     estimate,
+    expected_costs,
     learn_reward,
 )
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
@@ -70,8 +72,9 @@ class Live:
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
         """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
         arms = state.arms
-        moved = self.catch_up(state)
-        moved |= self._take_tokens(state, tokens)
+        moved = (arms.rewards.due or arms.bills.due) and self.catch_up(state)
+        if tokens is not None or arms.tokens.count:
+            moved |= self._take_tokens(state, tokens)
         if not arms.sample.serve(x):
             arms.sample.measure(
                 arms.regressions, noise=arms.rewards.noise, free=state.lambda_t <= 0.0
@@ -102,7 +105,7 @@ class Live:
         of whole bills is split; tell whether it was."""
         arms = state.arms
         tokens = arms.tokens
-        if (said is None and not tokens.count) or not tokens.take(said):
+        if not tokens.take(said):
             return False
         split = [costs for costs in arms.costs if not costs.free]
         if split:
@@ -115,7 +118,8 @@ class Live:
 
     def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
         """See Policy."""
-        return scoring.expected_costs(state.arms, seen.exponents, tokens)
+        arms = state.arms
+        return expected_costs(arms.costs, seen.exponents, arms.tokens.of(tokens))
 
     def admit(
         self, state: RouterState, excluded: Excluded, costs: list[float]
@@ -145,19 +149,18 @@ class Live:
             seen.means,
             seen.variances,
             costs,
-            per_dollar=weights[2],
-            regressions=arms.regressions,
-            noise=arms.rewards.noise,
-            chance=chance,
+            weights[2],
+            arms.regressions,
+            arms.rewards.noise,
+            chance,
         )
         candidates = Candidates(arms.names, terms, penalties, excluded)
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
         if not (short or epsilon or arms.suspect or arms.onboarding):
-            k = _best(candidates, chance)
-            return candidates, Choice(
-                k, "ucb", chance_of(k, seen.means, penalties, spreads, excluded)
-            )
+            k, share = choose(terms, penalties, spreads, excluded)
+            if k >= 0:
+                return candidates, Choice(k, "ucb", share)
         eligible = [k for k, why in enumerate(excluded) if why is None]
         k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
         tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
