@@ -36,18 +36,22 @@ def room(n: Index) -> Floats:
 @pure
 def dot(a: Floats, i: Index, b: Floats, j: Index, n: Index) -> Real:
     """Return the product of n entries of a from i on with those of b from j on."""
-    s0 = s1 = s2 = s3 = 0.0
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     k: Index = 0
-    while k + 4 <= n:
+    while k + 8 <= n:
         s0 += a[i + k] * b[j + k]
         s1 += a[i + k + 1] * b[j + k + 1]
         s2 += a[i + k + 2] * b[j + k + 2]
         s3 += a[i + k + 3] * b[j + k + 3]
-        k += 4
+        s4 += a[i + k + 4] * b[j + k + 4]
+        s5 += a[i + k + 5] * b[j + k + 5]
+        s6 += a[i + k + 6] * b[j + k + 6]
+        s7 += a[i + k + 7] * b[j + k + 7]
+        k += 8
     while k < n:
         s0 += a[i + k] * b[j + k]
         k += 1
-    return (s0 + s1) + (s2 + s3)
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 
 
 @pure
