@@ -9,7 +9,7 @@ import numpy as np
 
 from router_state.kernel.elementary import below, exp
 from router_state.kernel.linear import room
-from router_state.kernel.words import Array, Floats, Index, Real, pure, view, whole
+from router_state.kernel.words import Array, Floats, Index, Real, behind, pure, view, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,14 +60,23 @@ def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
     K: Index = len(means)
     if len(variances) != K or not 0 <= k < K:
         raise ValueError(f"{len(variances)} variances of {K} scores, of which {k} won")
-    space: Floats = room(2 * K)
-    value: Real = means[k]
-    variance: Real = variances[k]
-    rivals: Index = 0
+    scores: Floats = room(4 * K)
     for j in range(K):
-        mean: Real = means[j]
-        spread: Real = variances[j]
-        gap: Real = value - mean
+        scores[2 * j], scores[2 * j + 1] = means[j], variances[j]
+    return largest(k, scores, K)
+
+
+@pure
+def largest(k: Index, scores: Floats, n: Index) -> Real:
+    """Return the probability that the k-th of n scores is the largest, see `wins`; `scores` has
+    mean and variance of each, and room for as many numbers behind them."""
+    space: Floats = behind(scores, 2 * n)
+    value: Real = scores[2 * k]
+    variance: Real = scores[2 * k + 1]
+    rivals: Index = 0
+    for j in range(n):
+        gap: Real = value - scores[2 * j]
+        spread: Real = scores[2 * j + 1]
         # The others have no chance that would show, and each rival costs an integral.
         if j != k and (gap < 0.0 or gap * gap < CONTENDS * (variance + spread)):
             space[2 * rivals], space[2 * rivals + 1] = gap, spread

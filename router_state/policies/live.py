@@ -6,8 +6,6 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from router_state.arm import Arm
@@ -24,7 +22,9 @@ from router_state.kernel import (
     estimate,
     expected_costs,
     learn_reward,
+    within,
 )
+from router_state.pacing.debt import HORIZON
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
@@ -125,10 +125,12 @@ class Live:
         self, state: RouterState, excluded: Excluded, costs: list[float]
     ) -> tuple[Excluded, str | None]:
         """See Policy."""
-        budget = state.pacer.budget_usd
-        if budget is None:
+        arms, budget = state.arms, state.pacer.budget_usd
+        if budget is None or within(
+            arms.costs, costs, eligibility.CREDIT * budget, HORIZON * budget
+        ):
             return excluded, None
-        return eligibility.within_risk(state.arms, excluded, costs, budget), None
+        return eligibility.within_risk(arms, excluded, costs, budget), None
 
     def choose(
         self,
@@ -144,7 +146,8 @@ class Live:
 
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
-        arms, chance, epsilon = state.arms, cast(Chance, state.chance), state.config.knobs.epsilon
+        arms, epsilon = state.arms, state.config.knobs.epsilon
+        chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
         terms, penalties, spreads = arms.sample.score(
             seen.means,
             seen.variances,
@@ -154,13 +157,16 @@ class Live:
             arms.rewards.noise,
             chance,
         )
+        unsure = doubts(
+            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
+        )
         candidates = Candidates(arms.names, terms, penalties, excluded)
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
         if not (short or epsilon or arms.suspect or arms.onboarding):
             k, share = choose(terms, penalties, spreads, excluded)
             if k >= 0:
-                return candidates, Choice(k, "ucb", share)
+                return candidates, Choice(k, "ucb", share, unsure)
         eligible = [k for k, why in enumerate(excluded) if why is None]
         k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
         tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
@@ -175,17 +181,10 @@ class Live:
         if short:
             best = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
         else:
-            best = chance_of(k, seen.means, penalties, spreads, excluded)
+            best = chance_of(k, terms, penalties, spreads, excluded)
         by_score = tried.passed * (1.0 - epsilon) * best
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
-        return candidates, Choice(k, reason, min(aside + by_score, 1.0))
-
-    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
-        """See Policy."""
-        arms = state.arms
-        return doubts(
-            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
-        )
+        return candidates, Choice(k, reason, min(aside + by_score, 1.0), unsure)
 
     def decided(self, state: RouterState) -> None:
         """See Policy; the clock counts feedback."""
@@ -205,10 +204,11 @@ class Live:
         # The prior fades with every reward; below its floor A would lose rank where no reward came.
         if regression.decay < RIDGE_FLOOR:
             self._estimate_rewards(state)
-        residual, variance = learn_reward(regression, shared, x, reward)
+        shift = learn_reward(regression, shared, arm.detector, x, reward, state.latest)
         if shared.overdue:
             self._estimate_rewards(state)
-        rewards.watch(state, arm, residual, variance)
+        if shift is not None:
+            rewards.found(state, arm, shift)
         return regression.forgotten
 
     def bill(

@@ -12,11 +12,13 @@ from router_state.record import Candidates
 
 
 class Choice(Struct, frozen=True, gc=False):
-    """The arm to call, why, and with what probability it was to be called."""
+    """The arm to call, why, with what probability it was to be called, and the doubt about the
+    context (see `RequestRecord.unsure`)."""
 
     k: int
     reason: str
     propensity: float = 1.0
+    unsure: list[float] | None = None
 
 
 def project(arms: Arms, x: Vector) -> Projection:
