@@ -26,13 +26,6 @@ from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 
 
-def _record(records: Records, request_id: str) -> RequestRecord:
-    record = records.get(request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {request_id!r}")
-    return record
-
-
 def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:
     """Return a request's context. One from another store is looked at like a new one. Raises
     WrongContext, NonFiniteInput."""
@@ -107,7 +100,9 @@ def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price |
 def settle(state: RouterState, policy: Policy, records: Records, event: Charged) -> Outcome:
     """Book a request's bill, or a later revision of it, in place of what was charged so far; see
     `Engine.settle`."""
-    record = _record(records, event.request_id)
+    record = records.get(event.request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {event.request_id!r}")
     bill = _bill_of(state, record, event)
     if bill is None:
         return Outcome.DUPLICATE
@@ -178,8 +173,7 @@ def _learn_bill(
         if call is not None:
             cost_usd = max(cost_usd - call.lost_usd, 0.0)
         list_price, known = list_price_of(price), 0.0
-        tokens = state.arms.tokens
-        if tokens.in_use:
+        if state.arms.tokens.in_use:
             counted = conversing.counted(state, record, event, called=called)
             known = counted * price.input_price_per_m / 1e6 / list_price
         policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
@@ -205,7 +199,10 @@ def _is_news(label: Label, event: Judged) -> bool:
 def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -> Outcome:
     """Learn a request's reward, or put it in place of the one that was learned; see
     `Engine.learn`."""
-    record, reward = _record(records, event.request_id), _checked(event.reward)
+    record = records.get(event.request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {event.request_id!r}")
+    reward = _checked(event.reward)
     label, forgotten = record.label, NOT_LEARNED
     if label is not None and not _is_news(label, event):
         return Outcome.DUPLICATE
