@@ -41,7 +41,7 @@ SAMPLE_PIECE = "\x1fdraw"
 
 @cclass
 class PosteriorSample:
-    """What draws are made from.
+    """The variances that draws have, by arm, and the mean context that levels are of.
 
     Attributes:
         d, K: dimensions and arms.
