@@ -143,9 +143,7 @@ def doubts(
     return found
 
 
-def within(
-    models: Sequence[CostModel], costs: Sequence[float], credit: Real, most: Real
-) -> bool:
+def within(models: Sequence[CostModel], costs: Sequence[float], credit: Real, most: Real) -> bool:
     """Tell whether a call of any model costs at most `credit` dollars, and calls in flight with one
     more at most so many beyond their expectations, in nine of ten cases."""
     total: Real = 0.0

@@ -35,9 +35,7 @@ class Projection:
     variances: list[float]
     exponents: list[float]
 
-    def __init__(
-        self, means: list[float], variances: list[float], exponents: list[float]
-    ) -> None:
+    def __init__(self, means: list[float], variances: list[float], exponents: list[float]) -> None:
         self.means, self.variances, self.exponents = means, variances, exponents
 
 

@@ -369,7 +369,9 @@ def test_options_of_one_model() -> None:
         lambda: compiled.PosteriorSample(3, Journal()).score(
             [1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)
         ),
-        lambda: one_sample().measure([compiled.Regression("m", 4, Journal())], noise=1.0, free=True),
+        lambda: one_sample().measure(
+            [compiled.Regression("m", 4, Journal())], noise=1.0, free=True
+        ),
         lambda: one_sample().measure([None], noise=1.0, free=True),
         lambda: one_sample().score([1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)),
         lambda: one_sample().score(
