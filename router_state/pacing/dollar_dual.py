@@ -75,8 +75,21 @@ class DollarDual:
         if self.stale > EVERY or self.window.size < EVERY:
             self._solve(arms, now=now)
         self._journal.jumped = False
-        per_dollar = self.lambda_t * self.window.price / self.budget_usd
-        return self.lambda_t, 0.0, min(per_dollar, MOST_PER_DOLLAR)
+        return self.lambda_t, 0.0, self._per_dollar(self.window.price)
+
+    def _per_dollar(self, multiple: float = 1.0) -> float:
+        """Return what a dollar costs in reward, at a request's own price of it or everybody's."""
+        return min(self.lambda_t * multiple / self.budget_usd, MOST_PER_DOLLAR)
+
+    @property
+    def per_dollar(self) -> float:
+        """What a dollar costs in reward."""
+        return self._per_dollar()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Tell whether λ_t was solved for the last request."""
+        return self.stale == 1
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the

@@ -101,9 +101,11 @@ class Window:
         """Return the last request's price of a dollar, as a multiple of λ_t."""
         return PRICES.item(self.next - 1)
 
-    def candidates(self, arms: Arms) -> Options:
+    def candidates(self, arms: Arms, *, timed: bool = True) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
         every context, as it is known now and the choices see it, with the draw in force.
+
+        Scores are less what waits cost, unless they are not `timed`.
 
         An arm that a request could not be given to can't win there; where all that it could be
         given to are gone, any may.
@@ -111,6 +113,9 @@ class Window:
         found = self.options(arms)
         if arms.tokens.in_use and arms.caching.slots:
             _save(arms, found.arrays()[1])
+        if timed and arms.timing is not None and arms.timing.per_unit > 0.0:
+            costs = arms.timing.costs(self.contexts, self.size) * PRICES[: self.size, None]
+            np.subtract(scores := found.arrays()[0], costs, out=scores)
         if self.limited or arms.open is None:
             self._close(arms, *found.arrays())
         return found

@@ -1,0 +1,118 @@
+"""The price of a wait: the smallest at which the winners over the last contexts are expected to
+keep the target, given the price of a dollar."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.changes import Alert
+from router_state.config import Matrix
+from router_state.kernel import Options
+from router_state.latency.goal import TAIL
+from router_state.latency.timing import MOST_PRICE, MOST_WAIT, Timing
+from router_state.pacing.dollar_dual import CLOSE_ENOUGH, DollarDual
+from router_state.pacing.window import CLOSED_COST, CLOSED_SCORE, LENGTH, PRICES, Window
+
+TOLERATED = 0.1
+"""Share of the target by which expectations may miss it without a word."""
+PATIENCE = 25
+"""Solutions in a row that must miss it, 200 decisions, as for a floor of rewards."""
+STEPS = 40
+"""Halvings in search of the limit that the fastest models would keep."""
+
+
+def weigh(timing: Timing, arms: Arms, pacer: DollarDual, *, now: float) -> None:
+    """Find the price of a wait anew, if that of a dollar was; and the request's own one."""
+    timing.multiple = pacer.window.price
+    if not pacer.is_fresh:
+        return
+    timing.changed()
+    if not timing.in_use:
+        timing.per_unit = 0.0
+        return
+    usd_per_second = timing.goal.usd_per_second
+    if usd_per_second is not None:
+        timing.per_unit = min(pacer.per_dollar * usd_per_second, MOST_PRICE)
+        return
+    most = timing.goal.most
+    assert most is not None
+    window = pacer.window
+    scores, costs = window.candidates(arms, timed=False).arrays()
+    waits = _waits(timing, window, scores)
+    fastest = float(waits.min(1).mean())
+    timing.target = timing.debt.target(most, fastest)
+    scored = scores - pacer.per_dollar * costs
+    counted = np.minimum(waits, MOST_WAIT * most) * PRICES[: window.size, None]
+    price = Options.of(scored, counted).price(
+        target=timing.target, start=timing.per_unit, within=CLOSE_ENOUGH
+    )
+    highest = MOST_PRICE / most
+    timing.per_unit = highest if price is None else min(price, highest)
+    timing.debt.bound(most)
+    won = (scored - timing.per_unit * counted).argmax(1)
+    timing.expected = float(waits[np.arange(len(won)), won].mean())
+    _review(timing, window, scores, costs, waits, now=now)
+
+
+def _waits(
+    timing: Timing, window: Window, scores: Matrix, limit: float | None = None
+) -> Matrix:
+    """Return expected waits of the window's requests, shape (size, K), where an arm could be
+    chosen; for another limit than the target's if it is given."""
+    waits, _ = timing.waits(window.contexts, window.size, limit)
+    return np.where(scores > 0.5 * CLOSED_SCORE, waits, CLOSED_COST)
+
+
+def _review(
+    timing: Timing, window: Window, scores: Matrix, costs: Matrix, waits: Matrix, *, now: float
+) -> None:
+    """Raise an alert where the target is surely missed, with what would meet it; once, until it is
+    met."""
+    most = timing.goal.most or 1.0
+    missed = window.size > LENGTH // 2 and timing.expected > (1.0 + TOLERATED) * most
+    timing.short = timing.short + 1 if missed else 0
+    if timing.short != PATIENCE:
+        return
+    goal = timing.goal
+    tail = goal.p95_seconds is not None
+    timing.tell(
+        Alert(
+            kind="latency_unreachable",
+            direction="up",
+            size=timing.expected / most,
+            since=now,
+            observed_at=now,
+            evidence={
+                "of": goal.of,
+                "p95_ms" if tail else "mean_ms": 1e3 * (goal.p95_seconds or most),
+                "expected_share" if tail else "expected_ms": timing.expected * (1 if tail else 1e3),
+                "reachable_ms": 1e3 * _reachable(timing, window, scores, waits),
+                "needed_usd_per_request": _needed(scores, costs, waits, most),
+            },
+        )
+    )
+
+
+def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) -> float:
+    """Return the seconds that the fastest models would keep as a target, whatever they cost."""
+    if timing.goal.p95_seconds is None:
+        return float(waits.min(1).mean())
+    low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * MOST_WAIT
+    for _ in range(STEPS):
+        middle = (low * high) ** 0.5
+        if float(_waits(timing, window, scores, middle).min(1).mean()) > TAIL:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _needed(scores: Matrix, costs: Matrix, waits: Matrix, most: float) -> float | None:
+    """Return what a request would cost on average if the target were kept whatever it costs; None:
+    no model is fast enough."""
+    price = Options.of(scores, waits).price(target=most)
+    if price is None:
+        return None
+    won = (scores - price * waits).argmax(1)
+    return float((costs / PRICES[: len(costs), None])[np.arange(len(won)), won].mean())

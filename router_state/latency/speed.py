@@ -1,0 +1,96 @@
+"""How fast one model is: the regression of the logarithm of its calls' seconds on contexts."""
+
+from __future__ import annotations
+
+import math
+
+from router_state.changes import Alert, Journal
+from router_state.config import GUESSED, MEMORY, Price, Vector
+from router_state.kernel import LIMIT, TAILS, CostModel, SharedPrior
+from router_state.state import layout
+from router_state.state.floats import floats, packed
+
+PIECE = "\x1flatency:"
+"""Beginning of the names of the pieces that hold what is known of one model."""
+ONE_SECOND = Price(1000.0, 1000.0)
+"""List price at which a second counts as a dollar does to `CostModel`."""
+LEAST_SECONDS = 1e-3
+"""Least seconds of a call: a time of 0 has no logarithm."""
+LEAST_VARIANCE = 1e-6
+"""Least variance of a logarithm: where every call takes as long as expected, chances stay finite."""
+OWN = 3
+"""Numbers of a speed beside those of its costs."""
+
+
+class Speed:
+    """The times of one model's calls.
+
+    Attributes:
+        costs: what is learned of them, seconds in place of dollars.
+        variance: of the logarithm of a call's seconds around its expectation; count: how many calls
+            it is of, the first guess among them.
+        heard: the router's last decision when a call last told its time, or was given a trial.
+    """
+
+    __slots__ = ("costs", "count", "heard", "variance")
+
+    def __init__(self, model: str, prior: SharedPrior, journal: Journal) -> None:
+        self.costs = CostModel(model, prior, ONE_SECOND, journal)
+        self.costs.regression.piece = f"{PIECE}{model}"
+        self.costs.begin()
+        self.variance, self.count, self.heard = prior.noise, GUESSED, 0
+
+    @property
+    def spread(self) -> float:
+        """Return the variance of a logarithm around its expectation, doubt included."""
+        return self.variance + self.costs.level
+
+    def learn(self, seconds: float, x: Vector | None, *, seq: int, now: float) -> Alert | None:
+        """Learn a call's time; return an alert if the model has become faster or slower at once."""
+        seconds = max(seconds, LEAST_SECONDS)
+        self.heard = seq
+        if x is not None:
+            self._scatter(seconds, x)
+        found = self.costs.observe(seconds, x, known=0.0, now=now)
+        if found is None:
+            return None
+        shift, factor, size = found
+        return Alert(
+            kind="drift",
+            model=self.costs.regression.piece.removeprefix(PIECE),
+            signal="latency",
+            direction="up" if factor > 1.0 else "down",
+            size=size,
+            since=shift.since,
+            observed_at=now,
+            evidence={
+                "factor": factor,
+                "cusum": shift.evidence,
+                "limit": LIMIT,
+                "calls": shift.residuals,
+            },
+        )
+
+    def _scatter(self, seconds: float, x: Vector) -> None:
+        """Take into the variance how far a time is from its expectation."""
+        regression = self.costs.regression
+        exponent, doubt = regression.look(x)
+        residual = math.log(seconds) - exponent
+        self.count = min(self.count + 1.0, MEMORY)
+        square = residual * residual / (1.0 + doubt / regression.decay)
+        self.variance = max(self.variance + (square - self.variance) / self.count, LEAST_VARIANCE)
+
+    def pack(self) -> bytes:
+        """Return all of it as bytes."""
+        numbers = [*layout.COSTS.of(self), self.variance, self.count, float(self.heard)]
+        return packed(numbers, self.costs.regression.kept)
+
+    def restore(self, data: bytes) -> None:
+        """Invert `pack`. Raises CorruptSnapshot."""
+        size, regression = len(layout.COSTS) + OWN, self.costs.regression
+        least = size + regression.at + regression.d
+        values = floats(data, least=least, most=least + TAILS * regression.d)
+        layout.COSTS.put(self, values[: size - OWN].tolist())
+        self.variance, self.count, heard = values[size - OWN : size].tolist()
+        self.heard = int(heard)
+        regression.restore(values[size:])
