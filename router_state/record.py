@@ -103,7 +103,8 @@ class RequestRecord(Struct, gc=False):
     `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it. The packed
     record is without it, as older programs could not read one with it; so a repeat may lack it.
     `call` is what else is known of the call, None where there is nothing. `waits` are expected
-    seconds of each arm, and how these count towards the target, for who publishes them, too.
+    seconds of each arm and, where slow calls are counted, the probability of being one, for who
+    publishes them, too.
     """
 
     seq: int
@@ -127,7 +128,7 @@ class RequestRecord(Struct, gc=False):
     input_tokens: int | None = None
     call: Call | None = None
     unsure: list[float] | None = None
-    waits: tuple[list[float], list[float]] | None = None
+    waits: tuple[list[float], list[float] | None] | None = None
 
     @property
     def called(self) -> str:

@@ -17,7 +17,17 @@ from router_state.kernel.cost_model import CostModel
 from router_state.kernel.elementary import below, log
 from router_state.kernel.linear import dot, room
 from router_state.kernel.regression import Regression
-from router_state.kernel.words import Array, Floats, Index, Known, Real, Singles, known, singles, view
+from router_state.kernel.words import (
+    Array,
+    Floats,
+    Index,
+    Known,
+    Real,
+    Singles,
+    known,
+    singles,
+    view,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,8 @@ def commit(timing: Timing, record: RequestRecord, k: int) -> None:
     """Charge what a decided request's call is expected to take; k is the chosen arm."""
     if not timing.latest:
         return
-    record.waits = timing.seconds, timing.latest
+    tail = timing.goal.p95_seconds is not None
+    record.waits = timing.seconds, timing.latest if tail else None
     most = timing.goal.most
     if most is None:
         return
@@ -49,9 +50,7 @@ def billed(
             timing.miss(now=state.latest)
         return
     if event.status != "rate_limited":
-        timing.learn(
-            called, seconds, x, seq=state.seq, now=state.latest, at_least=unanswered
-        )
+        timing.learn(called, seconds, x, seq=state.seq, now=state.latest, at_least=unanswered)
     _settle(timing, record, lost + seconds, answered=not unanswered)
     if unanswered:
         record.call = structs.replace(record.call or PLAIN, lost_seconds=lost + seconds)

@@ -18,6 +18,9 @@ TOLERATED = 0.1
 """Share of the target by which expectations may miss it without a word."""
 PATIENCE = 25
 """Solutions in a row that must miss it, 200 decisions, as for a floor of rewards."""
+LEAST_PRICE, HALVINGS = 1e-6, 12
+"""Reward that a second costs at least if it costs anything; with so many halvings of its logarithm
+it is known to half a percent."""
 STEPS = 40
 """Halvings in search of the limit that the fastest models would keep."""
 
@@ -31,15 +34,13 @@ def weigh(timing: Timing, arms: Arms, pacer: DollarDual, *, now: float) -> None:
     if not timing.in_use:
         timing.per_unit = 0.0
         return
-    usd_per_second = timing.goal.usd_per_second
-    if usd_per_second is not None:
-        timing.per_unit = min(pacer.per_dollar * usd_per_second, MOST_PRICE)
-        return
-    most = timing.goal.most
-    assert most is not None
-    window = pacer.window
+    window, most = pacer.window, timing.goal.most
     scores, costs = window.candidates(arms, timed=False).arrays()
     waits = _waits(timing, window, scores)
+    if most is None:
+        counted = np.minimum(waits, MOST_WAIT) * PRICES[: window.size, None]
+        timing.per_unit = _of_seconds(timing, pacer, scores, costs, counted)
+        return
     fastest = float(waits.min(1).mean())
     timing.target = timing.debt.target(most, fastest)
     scored = scores - pacer.per_dollar * costs
@@ -55,9 +56,29 @@ def weigh(timing: Timing, arms: Arms, pacer: DollarDual, *, now: float) -> None:
     _review(timing, window, scores, costs, waits, now=now)
 
 
-def _waits(
-    timing: Timing, window: Window, scores: Matrix, limit: float | None = None
-) -> Matrix:
+def _of_seconds(
+    timing: Timing, pacer: DollarDual, scores: Matrix, costs: Matrix, seconds: Matrix
+) -> float:
+    """Return what a second costs in reward where it is worth so many dollars: as much as they cost
+    once waits are paid for, too."""
+    usd_per_second = timing.goal.usd_per_second or 0.0
+
+    def too_low(per_second: float) -> bool:
+        per_dollar = Options.of(scores - per_second * seconds, costs).price(
+            target=pacer.target_usd, start=pacer.per_dollar, within=CLOSE_ENOUGH
+        )
+        return per_dollar is None or per_dollar * usd_per_second > per_second
+
+    low, high = LEAST_PRICE, MOST_PRICE
+    if not too_low(low):
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if too_low(middle) else (low, middle)
+    return high
+
+
+def _waits(timing: Timing, window: Window, scores: Matrix, limit: float | None = None) -> Matrix:
     """Return expected waits of the window's requests, shape (size, K), where an arm could be
     chosen; for another limit than the target's if it is given."""
     waits, _ = timing.waits(window.contexts, window.size, limit)

@@ -17,7 +17,7 @@ ONE_SECOND = Price(1000.0, 1000.0)
 LEAST_SECONDS = 1e-3
 """Least seconds of a call: a time of 0 has no logarithm."""
 LEAST_VARIANCE = 1e-6
-"""Least variance of a logarithm: where every call takes as long as expected, chances stay finite."""
+"""Least variance of a logarithm: where all calls take as long as expected, chances stay finite."""
 OWN = 3
 """Numbers of a speed beside those of its costs."""
 

@@ -273,6 +273,15 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:
     return None if body is None else frame(body)
 
 
+JSON_PIECES: Mapping[str, Callable[[RouterState], Json | None]] = {
+    TOKENS: lambda state: state.arms.tokens.values(),
+    CACHING: lambda state: state.arms.caching.values(),
+    AVAILABILITY: lambda state: state.availability.values(),
+    PERIODS: lambda state: None if state.ledger is None else state.ledger.pack(),
+}
+"""Pieces that are JSON, None where there is none of it, by their names."""
+
+
 def _body(state: RouterState, name: str) -> bytes | None:
     arms = state.arms
     if name == HEAD_PIECE:
@@ -283,21 +292,12 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
-    elif name == TOKENS:
-        body = orjson.dumps(arms.tokens.values())
-    elif name == CACHING:
-        caching = arms.caching.values()
-        body = None if caching is None else orjson.dumps(caching)
-    elif sessions.holds(name):
-        drawer = state.sessions.pack(name)
-        body = None if drawer is None else orjson.dumps(drawer)
-    elif name == AVAILABILITY:
-        health = state.availability.values()
-        body = None if health is None else orjson.dumps(health)
+    elif name in JSON_PIECES or sessions.holds(name):
+        pack = JSON_PIECES.get(name)
+        value = state.sessions.pack(name) if pack is None else pack(state)
+        body = None if value is None else orjson.dumps(value)
     elif name.startswith(LATENCY):
         body = _timing(arms.timing, name)
-    elif name == PERIODS:
-        body = None if state.ledger is None else orjson.dumps(state.ledger.pack())
     elif name == SHAPE:
         body = None if state.ledger is None else packed(state.ledger.traffic.week())
     elif (block := _BLOCKS.get(name)) is not None:
