@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from router_state import capabilities, conversing
 from router_state.events import Asked
-from router_state.latency import observing, pricing
+from router_state.latency import observing
 from router_state.pacing.dollar_dual import EVERY, DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility, scoring
@@ -43,8 +43,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # 2. What a dollar is worth.
     weights = state.pacer.weigh(arms, x, limited_to=limited_to, seq=state.seq + 1, now=now)
     if (timing := arms.timing) is not None and isinstance(state.pacer, DollarDual):
-        timing.look(x, excluded, seq=state.seq + 1)
-        pricing.weigh(timing, arms, state.pacer, now=now)
+        timing.look(x, excluded, seq=state.seq + 1, multiple=state.pacer.window.wait_price)
     excluded, relaxed = policy.admit(state, excluded, costs)
     # 3. Whose draw is best.
     candidates, choice = policy.choose(state, x, seen, costs, excluded=excluded, weights=weights)

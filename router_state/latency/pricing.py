@@ -11,8 +11,16 @@ from router_state.config import Matrix
 from router_state.kernel import Options
 from router_state.latency.goal import TAIL
 from router_state.latency.timing import MOST_PRICE, MOST_WAIT, Timing
-from router_state.pacing.dollar_dual import CLOSE_ENOUGH, DollarDual
-from router_state.pacing.window import CLOSED_COST, CLOSED_SCORE, LENGTH, PRICES, Window
+from router_state.pacing.debt import HORIZON
+from router_state.pacing.window import (
+    CLOSE_ENOUGH,
+    CLOSED_COST,
+    CLOSED_SCORE,
+    LENGTH,
+    PRICES,
+    WAIT_PRICES,
+    Window,
+)
 
 TOLERATED = 0.1
 """Share of the target by which expectations may miss it without a word."""
@@ -25,47 +33,69 @@ STEPS = 40
 """Halvings in search of the limit that the fastest models would keep."""
 
 
-def weigh(timing: Timing, arms: Arms, pacer: DollarDual, *, now: float) -> None:
-    """Find the price of a wait anew, if that of a dollar was; and the request's own one."""
-    timing.multiple = pacer.window.price
-    if not pacer.is_fresh:
-        return
+def weigh(
+    timing: Timing,
+    arms: Arms,
+    window: Window,
+    *,
+    per_dollar: float,
+    target_usd: float,
+    now: float,
+) -> None:
+    """Find the price of a wait anew.
+
+    Args:
+        per_dollar: what a dollar costs in reward; target_usd: mean cost that it was solved for.
+    """
     timing.changed()
     if not timing.in_use:
         timing.per_unit = 0.0
         return
-    window, most = pacer.window, timing.goal.most
+    most = timing.goal.most
     scores, costs = window.candidates(arms, timed=False).arrays()
     waits = _waits(timing, window, scores)
     if most is None:
-        counted = np.minimum(waits, MOST_WAIT) * PRICES[: window.size, None]
-        timing.per_unit = _of_seconds(timing, pacer, scores, costs, counted)
+        counted = np.minimum(waits, MOST_WAIT) * WAIT_PRICES[: window.size, None]
+        timing.per_unit = _of_seconds(
+            timing.goal.usd_per_second or 0.0,
+            scores,
+            costs,
+            counted,
+            target_usd=target_usd,
+            start=per_dollar,
+        )
         return
     fastest = float(waits.min(1).mean())
     timing.target = timing.debt.target(most, fastest)
-    scored = scores - pacer.per_dollar * costs
-    counted = np.minimum(waits, MOST_WAIT * most) * PRICES[: window.size, None]
+    scored = scores - per_dollar * costs
+    counted = np.minimum(waits, MOST_WAIT * most) * WAIT_PRICES[: window.size, None]
     price = Options.of(scored, counted).price(
         target=timing.target, start=timing.per_unit, within=CLOSE_ENOUGH
     )
     highest = MOST_PRICE / most
     timing.per_unit = highest if price is None else min(price, highest)
     timing.debt.bound(most)
+    timing.debt.usd = min(timing.debt.usd, HORIZON * most)
     won = (scored - timing.per_unit * counted).argmax(1)
     timing.expected = float(waits[np.arange(len(won)), won].mean())
     _review(timing, window, scores, costs, waits, now=now)
 
 
 def _of_seconds(
-    timing: Timing, pacer: DollarDual, scores: Matrix, costs: Matrix, seconds: Matrix
+    usd_per_second: float,
+    scores: Matrix,
+    costs: Matrix,
+    seconds: Matrix,
+    *,
+    target_usd: float,
+    start: float,
 ) -> float:
     """Return what a second costs in reward where it is worth so many dollars: as much as they cost
     once waits are paid for, too."""
-    usd_per_second = timing.goal.usd_per_second or 0.0
 
     def too_low(per_second: float) -> bool:
         per_dollar = Options.of(scores - per_second * seconds, costs).price(
-            target=pacer.target_usd, start=pacer.per_dollar, within=CLOSE_ENOUGH
+            target=target_usd, start=start, within=CLOSE_ENOUGH
         )
         return per_dollar is None or per_dollar * usd_per_second > per_second
 

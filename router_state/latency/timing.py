@@ -142,12 +142,14 @@ class Timing:
         """Estimate what the models have in common."""
         estimate(self.prior, self.regressions)
 
-    def look(self, x: Vector, excluded: Sequence[str | None], *, seq: int) -> None:
-        """Expect waits of a request with context x, shape (d,), at its decision `seq`.
+    def look(self, x: Vector, excluded: Sequence[str | None], *, seq: int, multiple: float) -> None:
+        """Expect waits of a request with context x, shape (d,), at its decision `seq`; `multiple`
+        is its own price of a wait, as a multiple of everybody's.
 
         A model that nothing was heard of for long counts as the fastest once in a while: one that
         has become fast is found so.
         """
+        self.multiple = multiple
         if not self.in_use:
             self.latest = self.seconds = self.charged = []
             return
@@ -187,7 +189,7 @@ class Timing:
         return (seconds if limit is None else slow).reshape(shape), seconds.reshape(shape)
 
     def costs(self, contexts: Matrix, n: int) -> Matrix:
-        """Return what waits of n contexts' requests cost in reward, shape (n, K)."""
+        """Return what waits of n contexts' requests cost everybody in reward, shape (n, K)."""
         waits, _ = self.waits(contexts, n)
         return self.per_unit * np.minimum(waits, MOST_WAIT * self._unit)
 

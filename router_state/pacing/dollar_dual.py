@@ -8,14 +8,13 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.changes import Alert, Journal
 from router_state.config import Matrix, Vector
+from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import LENGTH, Window
+from router_state.pacing.window import CLOSE_ENOUGH, LENGTH, Window
 
 EVERY = 8
 """Decisions that one solution serves; from 1 to 16 it makes no difference (docs/lab)."""
-CLOSE_ENOUGH = 0.005
-"""Share of the target that a solution may leave: far less than what one draw moves."""
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e60
@@ -73,6 +72,16 @@ class DollarDual:
         self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
         # In a window of few contexts each one changes the answer.
         if self.stale > EVERY or self.window.size < EVERY:
+            if arms.timing is not None:
+                # First, so that what is spent follows the budget whatever waits cost.
+                pricing.weigh(
+                    arms.timing,
+                    arms,
+                    self.window,
+                    per_dollar=self.per_dollar,
+                    target_usd=self.target_usd,
+                    now=now,
+                )
             self._solve(arms, now=now)
         self._journal.jumped = False
         return self.lambda_t, 0.0, self._per_dollar(self.window.price)
@@ -85,11 +94,6 @@ class DollarDual:
     def per_dollar(self) -> float:
         """What a dollar costs in reward."""
         return self._per_dollar()
-
-    @property
-    def is_fresh(self) -> bool:
-        """Tell whether λ_t was solved for the last request."""
-        return self.stale == 1
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the

@@ -16,6 +16,8 @@ from router_state.kernel import Options, options
 LENGTH = 128
 """Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/lab/mechanisms.md).
 """
+CLOSE_ENOUGH = 0.005
+"""Share of the target that a solution may leave: far less than what one draw moves."""
 BLOCK = 8
 """Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
@@ -28,6 +30,10 @@ GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
+SILVER = 0.41421356237309515
+"""The same of another sequence: where all prompts are alike, two prices mix three models."""
+WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * SILVER % 1.0) - 1.0)
+"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
 NO_TOKENS = np.zeros(LENGTH)
 """Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
@@ -101,6 +107,11 @@ class Window:
         """Return the last request's price of a dollar, as a multiple of λ_t."""
         return PRICES.item(self.next - 1)
 
+    @property
+    def wait_price(self) -> float:
+        """Return the last request's price of a wait, as a multiple of everybody's."""
+        return WAIT_PRICES.item(self.next - 1)
+
     def candidates(self, arms: Arms, *, timed: bool = True) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
         every context, as it is known now and the choices see it, with the draw in force.
@@ -114,7 +125,7 @@ class Window:
         if arms.tokens.in_use and arms.caching.slots:
             _save(arms, found.arrays()[1])
         if timed and arms.timing is not None and arms.timing.per_unit > 0.0:
-            costs = arms.timing.costs(self.contexts, self.size) * PRICES[: self.size, None]
+            costs = arms.timing.costs(self.contexts, self.size) * WAIT_PRICES[: self.size, None]
             np.subtract(scores := found.arrays()[0], costs, out=scores)
         if self.limited or arms.open is None:
             self._close(arms, *found.arrays())
