@@ -212,6 +212,7 @@ class Timing:
             return
         alert = speed.learn(seconds, x, seq=seq, now=now)
         if alert is not None:
+            self._journal.jumped = True
             self.tell(alert)
         regression = speed.costs.regression
         if self.prior.overdue or regression.decay < RIDGE_FLOOR:

@@ -7,7 +7,7 @@ import math
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.pacing.debt import Debt
-from router_state.pacing.dollar_dual import EVERY, DollarDual
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.pacer import Terms
 from router_state.pacing.window import Window
 
@@ -23,7 +23,8 @@ class Unbudgeted(DollarDual):
         self.budget_usd, self._journal = None, journal  # type: ignore[assignment]
         self.window, self.debt = Window(d, journal), Debt()
         self.lambda_t = self.target_usd = 0.0
-        self.stale, self.unreachable = EVERY, False
+        self.unreachable = False
+        journal.jumped = True
 
     def _per_dollar(self, multiple: float = 1.0) -> float:
         """See DollarDual."""
@@ -31,7 +32,6 @@ class Unbudgeted(DollarDual):
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """See DollarDual; there is nothing to be found."""
-        self.stale = 1
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
