@@ -65,10 +65,13 @@ def weigh(
             start=per_dollar,
         )
         return
-    fastest = float(waits.min(1).mean())
-    timing.target = timing.debt.target(most, fastest)
     scored = scores - per_dollar * costs
     counted = np.minimum(waits, MOST_WAIT * most) * WAIT_PRICES[: window.size, None]
+    # At the two prices in force, which were found one given the other.
+    won = (scored - timing.per_unit * counted).argmax(1)
+    timing.expected = float(waits[np.arange(len(won)), won].mean())
+    _review(timing, window, scores, costs, waits, now=now)
+    timing.target = timing.debt.target(most, float(waits.min(1).mean()))
     price = Options.of(scored, counted).price(
         target=timing.target, start=timing.per_unit, within=CLOSE_ENOUGH
     )
@@ -76,9 +79,6 @@ def weigh(
     timing.per_unit = highest if price is None else min(price, highest)
     timing.debt.bound(most)
     timing.debt.usd = min(timing.debt.usd, HORIZON * most)
-    won = (scored - timing.per_unit * counted).argmax(1)
-    timing.expected = float(waits[np.arange(len(won)), won].mean())
-    _review(timing, window, scores, costs, waits, now=now)
 
 
 def _of_seconds(

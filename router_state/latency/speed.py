@@ -18,7 +18,10 @@ LEAST_SECONDS = 1e-3
 """Least seconds of a call: a time of 0 has no logarithm."""
 LEAST_VARIANCE = 1e-6
 """Least variance of a logarithm: where all calls take as long as expected, chances stay finite."""
-OWN = 3
+TRIAL_SHARE, FIRST_TRIAL = 150, 10
+"""Decisions between two trials of a model that nothing was heard of, so that less than one call in
+a hundred is slow by them; and before the first one of a model that has told no time yet."""
+OWN = 4
 """Numbers of a speed beside those of its costs."""
 
 
@@ -29,21 +32,33 @@ class Speed:
         costs: what is learned of them, seconds in place of dollars.
         variance: of the logarithm of a call's seconds around its expectation; count: how many calls
             it is of, the first guess among them.
-        heard: the router's last decision when a call last told its time, or was given a trial.
+        heard: the router's last decision when a call last told its time, or was given a trial;
+            trials: how many it was given, while no call has told its time.
     """
 
-    __slots__ = ("costs", "count", "heard", "variance")
+    __slots__ = ("costs", "count", "heard", "trials", "variance")
 
     def __init__(self, model: str, prior: SharedPrior, journal: Journal) -> None:
         self.costs = CostModel(model, prior, ONE_SECOND, journal)
         self.costs.regression.piece = f"{PIECE}{model}"
         self.costs.begin()
-        self.variance, self.count, self.heard = prior.noise, GUESSED, 0
+        self.variance, self.count, self.heard, self.trials = prior.noise, GUESSED, 0, 0
 
     @property
     def spread(self) -> float:
         """Return the variance of a logarithm around its expectation, doubt included."""
         return self.variance + self.costs.level
+
+    @property
+    def rest(self) -> int:
+        """Return how many decisions after it was heard of it is given a trial."""
+        if self.count > GUESSED:
+            return TRIAL_SHARE
+        return min(FIRST_TRIAL << min(self.trials, 5), TRIAL_SHARE)
+
+    def try_at(self, seq: int) -> None:
+        """Note a trial at a decision."""
+        self.heard, self.trials = seq, self.trials + 1
 
     def learn(self, seconds: float, x: Vector | None, *, seq: int, now: float) -> Alert | None:
         """Learn a call's time; return an alert if the model has become faster or slower at once."""
@@ -82,7 +97,8 @@ class Speed:
 
     def pack(self) -> bytes:
         """Return all of it as bytes."""
-        numbers = [*layout.COSTS.of(self), self.variance, self.count, float(self.heard)]
+        own = [self.variance, self.count, float(self.heard), float(self.trials)]
+        numbers = [*layout.COSTS.of(self), *own]
         return packed(numbers, self.costs.regression.kept)
 
     def restore(self, data: bytes) -> None:
@@ -91,6 +107,6 @@ class Speed:
         least = size + regression.at + regression.d
         values = floats(data, least=least, most=least + TAILS * regression.d)
         layout.COSTS.put(self, values[: size - OWN].tolist())
-        self.variance, self.count, heard = values[size - OWN : size].tolist()
-        self.heard = int(heard)
+        self.variance, self.count, heard, trials = values[size - OWN : size].tolist()
+        self.heard, self.trials = int(heard), int(trials)
         regression.restore(values[size:])

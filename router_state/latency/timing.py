@@ -18,8 +18,8 @@ from router_state.changes import Alert, Journal
 from router_state.config import BELIEVED, Matrix, Vector
 from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior, estimate, waits
 from router_state.latency.goal import LatencyGoal
+from router_state.latency.speed import FIRST_TRIAL, Speed
 from router_state.latency.speed import PIECE as SPEED
-from router_state.latency.speed import Speed
 from router_state.learning.guess import LATENCIES
 from router_state.pacing.debt import Debt
 
@@ -32,9 +32,8 @@ MOST_PRICE = 50.0
 price: beyond it money alone decides."""
 MOST_WAIT = 100.0
 """Targets that one wait counts for at most in a score."""
-TRIAL_SHARE = 150
-"""Decisions between two trials of a model that nothing was heard of, so that less than one call in
-a hundred is slow by them."""
+UNHEARD = 150
+"""Answers in a row without a time after which an alert says so."""
 MEASURED = 1000.0
 """Calls over which what was measured is taken."""
 
@@ -98,7 +97,7 @@ class Timing:
         self.tried = self.unheard = self.short = 0
         self.told = False
         for speed in self.speeds.values():
-            speed.heard = 0
+            speed.heard = speed.trials = 0
         self.changed()
 
     @property
@@ -146,8 +145,8 @@ class Timing:
         """Expect waits of a request with context x, shape (d,), at its decision `seq`; `multiple`
         is its own price of a wait, as a multiple of everybody's.
 
-        A model that nothing was heard of for long counts as the fastest once in a while: one that
-        has become fast is found so.
+        A model that nothing was heard of for long counts as answering at once, once in a while: one
+        that has become fast is found so.
         """
         self.multiple = multiple
         if not self.in_use:
@@ -158,15 +157,23 @@ class Timing:
         units, seconds = self.waits(x.astype(np.float32)[None, :], 1)
         self.latest, self.seconds = units[0].tolist(), seconds[0].tolist()
         self.charged = [min(wait, MOST_WAIT * self._unit) for wait in self.latest]
-        if seq - self.tried < TRIAL_SHARE or self.per_unit <= 0.0:
-            return
-        open_ = [k for k, why in enumerate(excluded) if why is None]
+        if self.per_unit > 0.0:
+            self._try(excluded, seq)
+
+    def _try(self, excluded: Sequence[str | None], seq: int) -> None:
+        """Give the model whose trial has been due for the longest time, if any is, a trial."""
         speeds = list(self.speeds.values())
-        k = min(open_, key=lambda k: speeds[k].heard)
-        if seq - speeds[k].heard >= TRIAL_SHARE:
-            self.tried = speeds[k].heard = seq
-            self._journal.pieces.add(f"{SPEED}{list(self.speeds)[k]}")
-            self.charged[k] = min(self.charged[k] for k in open_)
+        due = {
+            k: late
+            for k, (speed, why) in enumerate(zip(speeds, excluded, strict=True))
+            if why is None and (late := seq - speed.heard - speed.rest) >= 0
+        }
+        if due and seq - self.tried >= FIRST_TRIAL:
+            k = max(due, key=due.__getitem__)
+            self.tried = seq
+            speeds[k].try_at(seq)
+            self._journal.pieces.add(speeds[k].costs.regression.piece)
+            self.charged[k] = 0.0
 
     @property
     def _unit(self) -> float:
@@ -243,7 +250,7 @@ class Timing:
         """Note an answer that did not tell its time; an alert says so once none does."""
         self.unheard += 1
         self.changed()
-        if self.unheard != TRIAL_SHARE or self.told:
+        if self.unheard != UNHEARD or self.told:
             return
         self.told = True
         self.tell(

@@ -68,8 +68,8 @@ class DollarDual:
         if arms.tokens.in_use:
             arms.tokens.place(slot)
         arms.caching.place(slot)
-        # It has jumped at the latest when levels were measured. In a window of few contexts each one
-        # changes the answer.
+        # It has jumped at the latest when levels were measured. In a window of few contexts each
+        # one changes the answer.
         if self._journal.jumped or self.window.size < EVERY:
             if arms.timing is not None:
                 # First, so that what is spent follows the budget whatever waits cost.

@@ -20,7 +20,7 @@ from router_state.events import Asked, Charged, Judged
 from router_state.kernel import SharedPrior, waits
 from router_state.latency.goal import TAIL, LatencyGoal
 from router_state.latency.speed import Speed
-from router_state.latency.timing import TRIAL_SHARE
+from router_state.latency.timing import UNHEARD
 from router_state.learning.guess import LATENCIES
 from router_state.state import invariants, portable
 from router_state.state.config_bytes import pack_config, unpack_config
@@ -125,7 +125,7 @@ def test_without_times_a_target_changes_nothing_and_says_so() -> None:
     assert chosen == free
     ours, theirs = with_target.state, without.state
     assert (ours.lambda_t, ours.spend_usd) == (theirs.lambda_t, theirs.spend_usd)
-    assert [(alert.kind, alert.size) for alert in alerts] == [("latency_unknown", TRIAL_SHARE)]
+    assert [(alert.kind, alert.size) for alert in alerts] == [("latency_unknown", UNHEARD)]
     told = AlertRaised(
         router_id="r",
         kind=AlertKind(alerts[0].kind),
