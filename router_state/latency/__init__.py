@@ -1,2 +1,5 @@
-"""How long calls take: learned by prompt and model as costs are, and kept within a target by a dual
-variable of its own, or weighed by a price of a second."""
+"""Keep the times of calls within a target, by a dual variable of its own, or weigh them by a price
+of a second.
+
+Times are learned by prompt and model, as costs are.
+"""

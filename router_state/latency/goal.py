@@ -1,4 +1,4 @@
-"""How long calls may take, as declared."""
+"""Declared targets of latency, and prices of a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decisions commit of a target of latency, and what bills say of it."""
+"""Charge a target of latency at a decision, and correct it by what bills say."""
 
 from __future__ import annotations
 

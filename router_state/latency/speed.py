@@ -1,4 +1,4 @@
-"""How fast one model is: the regression of the logarithm of its calls' seconds on contexts."""
+"""The speed of one model: the regression of the logarithm of its calls' seconds on contexts."""
 
 from __future__ import annotations
 

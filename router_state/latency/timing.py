@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from router_state.changes import Alert, Journal
@@ -23,6 +24,7 @@ from router_state.latency.speed import PIECE as SPEED
 from router_state.learning.guess import LATENCIES
 from router_state.pacing.debt import Debt
 
+Singles = npt.NDArray[np.float32]
 PIECE = "\x1flatency"
 """Name of the piece that holds target and debt; there is none without a target."""
 PRIOR = f"{PIECE}:"
@@ -98,7 +100,7 @@ class Timing:
         self.told = False
         for speed in self.speeds.values():
             speed.heard = speed.trials = 0
-        self.changed()
+        self._journal.pieces.update(self.pieces)
 
     @property
     def in_use(self) -> bool:
@@ -179,7 +181,7 @@ class Timing:
     def _unit(self) -> float:
         return self.goal.most or 1.0
 
-    def waits(self, contexts: Matrix, n: int, limit: float | None = None) -> tuple[Matrix, Matrix]:
+    def waits(self, contexts: Singles, n: int, limit: float | None = None) -> tuple[Matrix, Matrix]:
         """Return what calls for n contexts are expected to take, in the unit of the target and in
         seconds, shape (n, K); `limit` stands in for that of the target."""
         speeds = list(self.speeds.values())
@@ -195,7 +197,7 @@ class Timing:
         shape = n, len(speeds)
         return (seconds if limit is None else slow).reshape(shape), seconds.reshape(shape)
 
-    def costs(self, contexts: Matrix, n: int) -> Matrix:
+    def costs(self, contexts: Singles, n: int) -> Matrix:
         """Return what waits of n contexts' requests cost everybody in reward, shape (n, K)."""
         waits, _ = self.waits(contexts, n)
         return self.per_unit * np.minimum(waits, MOST_WAIT * self._unit)

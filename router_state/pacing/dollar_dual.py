@@ -91,7 +91,7 @@ class DollarDual:
 
     @property
     def per_dollar(self) -> float:
-        """What a dollar costs in reward."""
+        """The cost of a dollar in reward."""
         return self._per_dollar()
 
     def _solve(self, arms: Arms, *, now: float) -> None:
