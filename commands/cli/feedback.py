@@ -105,6 +105,12 @@ def cost(
     default=0,
     help="Number of the correction; a higher one of the same source replaces a lower one.",
 )
+@click.option(
+    "--session",
+    "of_session",
+    is_flag=True,
+    help="REQUEST_ID names a session: each of its requests gets the reward that has none.",
+)
 @router_option
 @timeout_option
 @json_option
@@ -115,6 +121,7 @@ def reward(
     reward: float,
     source: str,
     revision: int,
+    of_session: bool,
     router_id: str,
     timeout: float,
     as_json: bool,
@@ -124,10 +131,12 @@ def reward(
 
     \b
       pbstream reward 4f1c22a90b13 0.85 --source judge
+      pbstream reward talk-17 1 --session --source user
     """
     event = RewardObserved(
         router_id=router_id,
-        request_id=request_id,
+        request_id=None if of_session else request_id,
+        session_id=request_id if of_session else None,
         reward=reward,
         source=source,
         revision=revision,
