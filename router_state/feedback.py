@@ -28,8 +28,8 @@ from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 
 BELOW_OWN = 1_000_000
-"""By how much the rank of a session's reward is below that of a request's own from that source: any
-rank of a source is smaller."""
+"""Rank by which a session's reward is below a request's own from that source: any rank of a source
+is smaller."""
 
 
 def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:

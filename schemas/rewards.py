@@ -87,7 +87,7 @@ class RewardObserved(Event):
     @model_validator(mode="after")
     def _something_was_judged(self) -> Self:
         if self.request_id is None and self.session_id is None:
-            raise refuse(Reason.MISSING_FIELD, "names neither request_id nor session_id")
+            raise refuse(Reason.MISSING_FIELD, "the reward has neither request_id nor session_id")
         return self
 
     @property
