@@ -44,10 +44,10 @@ def _standing(
     charged = account.charged_usd
     low, high = left / factor, left * factor
     return {
-        "period": one.accounts.budget.name,
+        "period": one.accounts.name,
         "begins": datetime.fromtimestamp(account.begin, UTC),
         "ends": datetime.fromtimestamp(account.end, UTC),
-        "usd": one.accounts.budget.usd + account.carried_usd,
+        "usd": one.usd,
         "charged_usd": charged,
         "left_usd": one.left_usd,
         "reserved_usd": one.reserved_usd,

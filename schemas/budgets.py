@@ -28,6 +28,14 @@ def _known_zone(name: str) -> str:
     return name
 
 
+Zone = Annotated[
+    str,
+    Field(max_length=64, description="IANA name: by whose clock days, weeks and months begin"),
+    AfterValidator(_known_zone),
+]
+"""A time zone."""
+
+
 def _some_traffic(hours: tuple[float, ...]) -> tuple[float, ...]:
     if not sum(hours) > 0.0:
         raise refuse(Reason.INVALID_FIELD, "must not all be 0")
@@ -44,11 +52,7 @@ class PeriodBudget(Content):
     per: Literal["hour", "day", "week", "month"] | None = optional(
         "The period; absent: one from `from` until `until`"
     )
-    timezone: Annotated[
-        str,
-        Field(max_length=64, description="IANA name: by whose clock days, weeks and months begin"),
-        AfterValidator(_known_zone),
-    ] = "UTC"
+    timezone: Zone = "UTC"
     starts: UtcTime | None = optional(
         "When the first period begins; all others follow. Absent: at midnight, on Mondays, on the "
         "first of the month"

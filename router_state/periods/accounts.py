@@ -53,6 +53,19 @@ class Accounts:
     kept: list[Account] = field(default_factory=list)
     told: float = -1.0
 
+    @property
+    def name(self) -> str:
+        """Return its name where several are shown."""
+        return self.budget.name
+
+    def usd(self, account: Account, now: float) -> float:
+        """Return the dollars of a period."""
+        return self.budget.usd + account.carried_usd
+
+    def is_lent(self, account: Account) -> bool:
+        """Tell whether a period has money of its own, be it all spent."""
+        return True
+
     def at(self, now: float, *, seq: int) -> Account | None:
         """Return the account of a time; a new one where none is kept, which `open` keeps. None
         where the budget is not in force."""
