@@ -17,11 +17,11 @@ from router_state.periods.ledger import FIRST, Ledger
 from router_state.periods.period_dual import PeriodDual
 from router_state.state.router import RouterState
 
-STEPS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.33, 2.0, 4.0, 10.0)
-"""Prices of a dollar that a report answers, as multiples of the router's own."""
-LEAST_EARNED = 0.01
-"""Reward that a mean call's dollars earn at least at the price that stands for the router's own
-where that is 0."""
+WIDE = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Prices of a dollar that a report answers, in reward per mean cost of the cheapest calls: from
+where costs hardly count to where nothing else does."""
+NEAR = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
+"""Prices that it answers beside them, as multiples of the router's own."""
 
 Curve = tuple[tuple[float, float], ...]
 """Prices, in reward per dollar and rising, and what would be spent at each, in dollars."""
@@ -132,11 +132,12 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     if not isinstance(pacer, DollarDual) or not pacer.window.size or not len(arms):
         return [], []
     scores, costs = pacer.window.candidates(arms).arrays()
-    # Or one that hardly moves its choices.
     mean_usd = float(costs.min(1).mean()) or float(costs.mean()) or 1.0
-    usual = max(pacer.lambda_t / pacer.budget_usd, LEAST_EARNED / mean_usd)
+    own = pacer.lambda_t / pacer.budget_usd
+    wide = [step / mean_usd for step in WIDE]
+    near = [step * own for step in NEAR if wide[0] <= step * own <= wide[-1]]
     rows = np.arange(len(scores))
-    prices = [step * usual for step in STEPS]
+    prices = [0.0, *sorted({*wide, *near})]
     means = [float(costs[rows, (scores - price * costs).argmax(1)].mean()) for price in prices]
     declared = pacer.declared_usd if isinstance(pacer, PeriodDual) else None
     most = math.inf if declared is None else declared
