@@ -1,4 +1,4 @@
-"""What pools and their members say to each other, as it is on the wire and as the core has it."""
+"""Put what pools and their members say to each other on the wire, and read it back."""
 
 from __future__ import annotations
 

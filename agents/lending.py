@@ -31,7 +31,7 @@ ALONE = 5.0
 
 
 class Said:
-    """What a member said last; not kept: after a recovery it is said anew."""
+    """The last report of a member; not kept: after a recovery it is said anew."""
 
     __slots__ = ("again_at", "at", "left", "moves", "spent")
 

@@ -13,6 +13,8 @@ from schemas.reasons import Reason
 
 HOURS = 168
 """Hours of a week."""
+PERIODS = ("hour", "day", "week", "month")
+"""Periods that a budget may have."""
 MAX_BUDGETS = 8
 """Most budgets of one router."""
 

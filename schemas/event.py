@@ -34,7 +34,7 @@ class Value(Content):
 
     @property
     def key_name(self) -> str:
-        """What the key is, in the words of the schema."""
+        """Return the name of the field that is the key."""
         return "router_id"
 
 

@@ -28,7 +28,7 @@ KEY: Final = "pool_id"
 MAX_MEMBERS: Final = 10_000
 """Most members that a declaration names."""
 ROUNDED: Final = 1e-9
-"""By how much shares may be more than 1 together."""
+"""Rounding by which shares may be more than 1 together."""
 
 _POOL_ID: TypeAdapter[str] = TypeAdapter(RouterId)
 """Checks the key of a tombstone, which has no value to check."""
@@ -100,12 +100,14 @@ class PoolDeclared(Value):
     @model_validator(mode="after")
     def _has_money(self) -> Self:
         if self.budget is None and self.parent is None:
-            raise refuse(Reason.INVALID_FIELD, "needs a budget or a parent")
+            raise refuse(Reason.INVALID_FIELD, "the pool has neither a budget nor a parent")
         if self.parent == self.pool_id:
-            raise refuse(Reason.INVALID_FIELD, "is its own parent")
+            raise refuse(Reason.INVALID_FIELD, "the pool is its own parent")
         shares = [share.least for share in (self.members or {}).values()]
         if math.fsum(shares) > 1.0 + ROUNDED:
-            raise refuse(Reason.INVALID_FIELD, "gives members more than all of it at least")
+            raise refuse(
+                Reason.INVALID_FIELD, "the pool has members whose min are more than 1 together"
+            )
         return self
 
 

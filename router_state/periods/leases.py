@@ -1,4 +1,4 @@
-"""What a router holds of a pool: leases of dollars, each for one period of one of its budgets.
+"""Leases that a router holds of its pool: dollars, each for one period of one budget.
 
 A lease is a number of dollars that the router may have been charged in the period, all in all, and
 a time until which it may go on spending. Its accounts are those of a budget of a period whose

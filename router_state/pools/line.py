@@ -8,7 +8,7 @@ grant that it has not confirmed yet.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ground.json_values import Document, Json
@@ -107,16 +107,16 @@ class Line:
         """Return what all members would still spend."""
         return together([part.curve for part in self.parts.values() if part.curve])
 
-    def lend(self, members: Iterable[tuple[str, Share]], *, now: float, seconds: float) -> set[str]:
+    def lend(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
         """Set the leases of members anew, and return those whose lease has changed.
 
         What gets smaller is taken back at once, and lent again once the member has confirmed it.
 
         Args:
-            members: those that may have leases now, and the shares between which they stay.
-            seconds: how long a lease lasts.
+            members: those that may have leases now: the shares between which they stay, and until
+                when a lease may last.
         """
-        bounds = dict(members)
+        bounds = {name: share for name, (share, _) in members.items()}
         for member in bounds:
             self.parts.setdefault(member, Part())
         # Whoever is silent keeps what it holds.
@@ -131,7 +131,7 @@ class Line:
         aims = {name: charged[name] + dollars for name, dollars in zip(bounds, lefts, strict=True)}
         changed = self._shrink(aims)
         changed |= self._grow(aims, usd - self.exposed_usd)
-        return changed | self._renew(bounds, min(now + seconds, self.until), now=now)
+        return changed | self._renew(members, now=now)
 
     def _wish(self, name: str, bound: Share, charged: float, left: float, count: int) -> Wish:
         curve = self.parts[name].curve or ((0.0, max(left, 0.0) / count),)
@@ -171,11 +171,11 @@ class Line:
                 changed.add(name)
         return changed
 
-    def _renew(self, names: Iterable[str], until: float, *, now: float) -> set[str]:
-        """Let leases last longer that have less than half of their time, or were changed."""
+    def _renew(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
+        """Let leases last longer that have less than half of their time."""
         changed = set()
-        for name in names:
-            part = self.parts[name]
+        for name, (_, most) in members.items():
+            part, until = self.parts[name], min(most, self.until)
             if until > part.until and part.until - now < 0.5 * (until - now):
                 part.until, part.most = until, max(part.most, part.usd)
                 changed.add(name)

@@ -28,7 +28,7 @@ At = tuple[str, tuple[object, ...], float]
 
 @dataclass(slots=True)
 class Member:
-    """What is known of a member.
+    """One member, as far as its pool knows it.
 
     Attributes:
         born: the membership's number; moves: of its last report.
@@ -143,19 +143,20 @@ class Pool:
         moved = self._open(now)
         seconds = PoolConfig().lease_seconds if config is None else config.lease_seconds
         changed: set[str] = set()
-        members = [
-            (name, (config or PoolConfig()).share(name))
+        # Of a member that is silent nothing is known: its lease ends so long after its last word.
+        members = {
+            name: ((config or PoolConfig()).share(name), member.said_at + seconds)
             for name, member in self.members.items()
-            if not member.left and now - member.said_at < seconds
-        ]
+            if not member.left and now < member.said_at + seconds
+        }
         for line in self._going_on(now):
-            changed |= line.lend(members, now=now, seconds=seconds)
+            changed |= line.lend(members, now=now)
         if dropped:
-            changed |= {name for name, _ in members}
+            changed |= members.keys()
         for name in changed:
             self.members[name].n += 1
         self.moves += bool(changed or moved)
-        unheard = {name for name, _ in members if self._is_unheard(name, now)}
+        unheard = {name for name in members if self._is_unheard(name, now)}
         return [(name, self._grant(name, now)) for name in sorted(changed | unheard)]
 
     def _is_unheard(self, name: str, now: float) -> bool:

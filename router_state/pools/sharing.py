@@ -21,7 +21,7 @@ POINTS = 16
 
 
 class Wish(NamedTuple):
-    """What a member may get of what is left.
+    """The part of what is left that a member may get.
 
     Attributes:
         curve: what it would spend at which price.

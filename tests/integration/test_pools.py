@@ -1,9 +1,8 @@
-"""Eight routers on three workers share one pool of money, and one worker is killed in the middle."""
+"""Eight routers on three workers share one pool of money; one worker is killed in the middle."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.shard import Shard
-from router_state.periods.reporting import Held
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 
 ROUTERS = [f"team-{k}" for k in range(8)]
