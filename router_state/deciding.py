@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from router_state import capabilities, conversing
 from router_state.events import Asked
-from router_state.pacing.dollar_dual import EVERY
+from router_state.kernel import EVERY
 from router_state.periods import guarding
 from router_state.policies import eligibility, scoring
 from router_state.policies.eligibility import Excluded

@@ -46,7 +46,6 @@ if TYPE_CHECKING or _compiled is None:
         chance_of,
         doubts,
         optimistic,
-        scored,
         within,
     )
     from router_state.kernel.cost_model import (
@@ -67,7 +66,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
-    from router_state.kernel.sample import FEATURES, LEVEL, SAMPLE_PIECE, PosteriorSample, levels_of
+    from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
 else:
     globals().update(_compiled.public())
@@ -75,7 +74,7 @@ else:
 __all__ = [
     "COMPILED",
     "CUT_AT",
-    "FEATURES",
+    "EVERY",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
@@ -108,13 +107,11 @@ __all__ = [
     "estimate",
     "expected_costs",
     "learn_reward",
-    "levels_of",
     "lognormal_mean",
     "optimistic",
     "options",
     "project",
     "risks",
-    "scored",
     "sources",
     "tabulated",
     "watched",

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.elementary import power
-from router_state.kernel.linear import dot
 from router_state.kernel.propensity import wins
 from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, require_length, taken
-from router_state.kernel.sample import FEATURES, PosteriorSample
 from router_state.kernel.shared_prior import SharedPrior
 from router_state.kernel.words import Floats, Index, Known, Real, known
 
@@ -21,31 +19,6 @@ if TYPE_CHECKING:
 
 MIN_VARIANCE = 1e-12
 """Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
-
-
-def scored(
-    x: Vector,
-    sample: PosteriorSample,
-    means: Sequence[float],
-    costs: Sequence[float],
-    per_dollar: Real,
-) -> tuple[list[float], list[float]]:
-    """Return mean, what the draw adds, and cost of each arm, one behind the other; and what its
-    dollars cost in reward."""
-    K: Index = sample.K
-    if len(means) != K or len(costs) != K:
-        raise ValueError(f"{len(means)} means and {len(costs)} costs are not of {K} arms")
-    d: Index = sample.d
-    space: Floats = taken(x, d)
-    terms: list[float] = []
-    penalties: list[float] = []
-    for k in range(K):
-        cost: Real = costs[k]
-        terms.append(means[k])
-        terms.append(dot(sample.values, k * d, space, 0, d))
-        terms.append(cost)
-        penalties.append(per_dollar * cost)
-    return terms, penalties
 
 
 def optimistic(
@@ -84,44 +57,31 @@ def optimistic(
 def chance_of(
     k: Index,
     means: Sequence[float],
-    variances: Sequence[float],
     penalties: Sequence[float],
+    spreads: Sequence[float],
     excluded: Sequence[str | None],
-    *,
-    rewards: Sequence[Regression],
-    sample: PosteriorSample,
-    noise: Real,
-    price_variance: Real,
 ) -> float:
-    """Return the probability that the k-th arm has the best score over posterior samples and prices
-    of a dollar, scores being normal and independent.
+    """Return the probability that the k-th arm has the best score, over posterior samples.
 
     Args:
-        variances: xᵀVx of the rewards' regressions, not decayed.
-        noise: σ² of rewards.
-        price_variance: of a request's own price of a dollar, in squares of the price.
+        spreads: variances of the draws.
     """
-    K: Index = sample.K
-    if not (len(means) == len(variances) == len(penalties) == len(excluded) == len(rewards) == K):
+    K: Index = len(means)
+    if not (len(penalties) == len(spreads) == len(excluded) == K):
         raise ValueError(f"an entry for each of {K} arms is wanted")
     expected: list[float] = []
-    spreads: list[float] = []
+    open_spreads: list[float] = []
     own: Index = 0
-    one: Regression
     for j in range(K):
         if j != k and excluded[j] is not None:
             continue
         if j == k:
             own = len(expected)
-        one = rewards[j]
-        variance: Real = variances[j]
-        penalty: Real = penalties[j]
         mean: Real = means[j]
-        drawn: Real = FEATURES * FEATURES * noise * abs(variance) / one.decay
-        drawn += sample.values[K * sample.d + j]
+        penalty: Real = penalties[j]
         expected.append(mean - penalty)
-        spreads.append(drawn + price_variance * penalty * penalty)
-    return wins(own, expected, spreads)
+        open_spreads.append(spreads[j])
+    return wins(own, expected, open_spreads)
 
 
 def doubts(

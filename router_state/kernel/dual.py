@@ -173,7 +173,8 @@ def options(
     d: Index,
     *,
     rewards: Sequence[Regression],
-    offsets: Vector,
+    deviations: Sequence[float],
+    lots: Vector,
     shifts: Sequence[float] | None,
     bills: Sequence[Regression],
     levels: Sequence[float],
@@ -187,7 +188,8 @@ def options(
 
     Args:
         contexts: n rows of d, or more.
-        offsets: what a draw adds to the coefficients of rewards, K rows of d.
+        deviations: of the draw of each arm's score.
+        lots: standard normal numbers, n rows of K: what a draw would be.
         shifts: what is added to every score of an arm.
         bills: regressions of ln(bill ÷ list price).
         levels: what is added to a predicted logarithm, within `most` either way; factors: what its
@@ -200,19 +202,19 @@ def options(
     """
     held: Singles = singles(contexts)
     K: Index = len(rewards)
-    drawn: Known = known(offsets)
+    lot: Known = known(lots)
     own: Known = known(prices)
     said: Known = known(tokens)
-    if len(held) < n * d or len(drawn) < K * d or len(own) < n or len(said) < n:
+    if len(held) < n * d or len(lot) < n * K or len(own) < n or len(said) < n:
         raise ValueError("arrays do not fit")
-    if not len(bills) == len(levels) == len(factors) == len(per_token) == K or (
+    if not len(bills) == len(levels) == len(factors) == len(per_token) == len(deviations) == K or (
         shifts is not None and len(shifts) != K
     ):
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     one: Regression
-    width: Index = 2 * d + 4
-    # Of each arm the coefficients of scores and of costs, then four numbers; behind them a
+    width: Index = 2 * d + 5
+    # Of each arm the coefficients of scores and of costs, then five numbers; behind them a
     # context.
     space: Floats = room(K * width + d)
     for k in range(K):
@@ -222,19 +224,19 @@ def options(
                 raise ValueError(f"a regression of {one.d} dimensions is not of {d}")
             for i in range(d):
                 space[k * width + part * d + i] = one.values[one.at + i]
-        for i in range(d):
-            space[k * width + i] += drawn[k * d + i]
         space[k * width + 2 * d] = 0.0 if shifts is None else shifts[k]
         space[k * width + 2 * d + 1] = levels[k]
         space[k * width + 2 * d + 2] = factors[k]
         space[k * width + 2 * d + 3] = per_token[k]
+        space[k * width + 2 * d + 4] = deviations[k]
     x: Index = K * width
     for row in range(n):
         for i in range(d):
             space[x + i] = held[row * d + i]
         for k in range(K):
             arm: Index = k * width
-            found.scores[row * K + k] = dot(space, arm, space, x, d) + space[arm + 2 * d]
+            score: Real = dot(space, arm, space, x, d) + space[arm + 2 * d]
+            found.scores[row * K + k] = score + space[arm + 2 * d + 4] * lot[row * K + k]
             exponent: Real = dot(space, arm + d, space, x, d) + space[arm + 2 * d + 1]
             # In an order in which NaN stays.
             exponent = min(max(exponent, -most), most)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 import orjson
@@ -11,7 +13,7 @@ from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.costs.ratio import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import Options, options
+from router_state.kernel import Chance, Options, options
 
 LENGTH = 128
 """Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/lab/mechanisms.md).
@@ -28,10 +30,23 @@ GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
+LOTS = 0x9E3779B9
+"""Seed of what chance adds to the window's scores: any will do, the same for all routers."""
 NO_TOKENS = np.zeros(LENGTH)
 """Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
+
+
+@cache
+def lots(K: int) -> Vector:
+    """Return a standard normal number for each slot and arm, (LENGTH·K,): what draws would be, each
+    with its opposite.
+
+    The dual sees choices as chance makes them, but no draw that is made: so λ_t stands before it.
+    """
+    half = np.array(Chance(LOTS).standard_normal(LENGTH // 2 * K))
+    return np.concatenate([half, -half])
 
 
 def _save(arms: Arms, costs: Matrix) -> None:
@@ -103,7 +118,7 @@ class Window:
 
     def candidates(self, arms: Arms) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
-        every context, as it is known now and the choices see it, with the draw in force.
+        every context, as it is known now and the choices see it, chance included.
 
         An arm that a request could not be given to can't win there; where all that it could be
         given to are gone, any may.
@@ -125,7 +140,8 @@ class Window:
             self.size,
             arms.d,
             rewards=arms.regressions,
-            offsets=arms.sample.array if drawn else np.zeros(len(costs) * arms.d),
+            deviations=arms.sample.deviations() if drawn else [0.0] * len(costs),
+            lots=lots(len(costs)),
             shifts=[arm.offset for arm in arms] if arms.suspect else None,
             bills=arms.billed,
             levels=[0.5 * model.level for model in costs],

@@ -17,16 +17,16 @@ from router_state.kernel import (
     RIDGE_FLOOR,
     Chance,
     Projection,
+    chance_of,
     conclude_shifted,
     doubts,
     estimate,
     learn_reward,
-    scored,
 )
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
-from router_state.policies import choosing, eligibility, priors, propensity, scoring
+from router_state.policies import choosing, eligibility, priors, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
@@ -68,16 +68,13 @@ class Live:
         estimate(state.arms.rewards, state.arms.regressions, rescaled=False)
 
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
-        """See Policy: estimate what is due, count the prompt's tokens, draw a new sample."""
+        """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
         arms = state.arms
         moved = self.catch_up(state)
         moved |= self._take_tokens(state, tokens)
         if not arms.sample.serve(x):
-            arms.sample.renew(
-                arms.regressions,
-                noise=arms.rewards.noise,
-                chance=cast(Chance, state.chance),
-                free=state.lambda_t <= 0.0,
+            arms.sample.measure(
+                arms.regressions, noise=arms.rewards.noise, free=state.lambda_t <= 0.0
             )
         return moved
 
@@ -144,16 +141,26 @@ class Live:
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
         arms, chance, epsilon = state.arms, cast(Chance, state.chance), state.config.knobs.epsilon
-        terms, penalties = scored(x, arms.sample, seen.means, costs, weights[2])
+        terms, penalties, spreads = arms.sample.score(
+            seen.means,
+            seen.variances,
+            costs,
+            per_dollar=weights[2],
+            regressions=arms.regressions,
+            noise=arms.rewards.noise,
+            chance=chance,
+        )
         candidates = Candidates(arms.names, terms, penalties, excluded)
-        if not (weights[0] >= UNREACHABLE or epsilon or arms.suspect or arms.onboarding):
-            k = _best(candidates, chance)
-            return candidates, Choice(k, "ucb", propensity.best(arms, seen, candidates, k))
-        eligible = [k for k, why in enumerate(excluded) if why is None]
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
+        if not (short or epsilon or arms.suspect or arms.onboarding):
+            k = _best(candidates, chance)
+            return candidates, Choice(
+                k, "ucb", chance_of(k, seen.means, penalties, spreads, excluded)
+            )
+        eligible = [k for k, why in enumerate(excluded) if why is None]
         k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
-        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), chance)
+        tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k
@@ -163,9 +170,9 @@ class Live:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
         if short:
-            best = propensity.cheapest(choosing.log_costs(arms, costs, eligible), k)
+            best = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
         else:
-            best = propensity.best(arms, seen, candidates, k)
+            best = chance_of(k, seen.means, penalties, spreads, excluded)
         by_score = tried.passed * (1.0 - epsilon) * best
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
         return candidates, Choice(k, reason, min(aside + by_score, 1.0))
@@ -234,12 +241,13 @@ def _best(candidates: Candidates, chance: Chance) -> int:
 
 
 def _options(
-    state: RouterState, candidates: Candidates, eligible: list[int], k: int, *, short: bool
+    state: RouterState, candidates: Candidates, eligible: list[int], *, short: bool
 ) -> list[choosing.Option]:
-    """Return what may be tried instead of arm k."""
+    """Return what may be tried instead of the best arm. It depends on no draw, so that propensities
+    are exact."""
     arms, pacer = state.arms, state.pacer
-    if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
-        return choosing.options(arms, candidates, eligible, k, pacer.allowance_usd)
+    if arms.suspect or arms.onboarding:
+        return choosing.options(arms, candidates, eligible, pacer.allowance_usd)
     if short:
         costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
         return choosing.cheaper(costs, eligible, budget_usd)

