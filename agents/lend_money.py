@@ -124,10 +124,10 @@ async def lend(service: Service) -> None:
         if not lending:
             continue
         for step in (_report, _lend):
-            if (lane := service.lanes.get(number)) is None:
+            if number not in service.lanes:  # it was lost meanwhile
                 break
-            async with lane.batch() as answers:
-                answers.leases += step(lane.shard, service.ports.clock)
+            async with service.lanes[number].batch() as answers:
+                answers.leases += step(service.shards[number], service.ports.clock)
             await asyncio.sleep(0)
 
 

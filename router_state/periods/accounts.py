@@ -26,6 +26,7 @@ class Account:
             expected.
         waiting: its requests whose bill is awaited; count: all of them.
         first_seq: number of the first decision that may be charged to it.
+        gone, gone_usd: of its requests those that are forgotten, and what they cost.
     """
 
     begin: float
@@ -35,6 +36,13 @@ class Account:
     waiting: int = 0
     count: int = 0
     first_seq: int = 1
+    gone: int = 0
+    gone_usd: float = 0.0
+
+    def pack(self) -> tuple[Json, ...]:
+        """Return it as JSON's types."""
+        values = astuple(self)
+        return values if self.gone else values[:-2]
 
     def contains(self, at: float, seq: int) -> bool:
         """Tell whether a decision was charged to it."""
@@ -112,7 +120,7 @@ class Accounts:
 
     def pack(self) -> tuple[float, list[tuple[Json, ...]]]:
         """Return it as JSON's types."""
-        return self.told, [astuple(account) for account in self.kept]
+        return self.told, [account.pack() for account in self.kept]
 
     @classmethod
     def unpack(cls, budget: PeriodBudget, packed: Sequence[Json]) -> Accounts:

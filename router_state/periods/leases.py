@@ -196,6 +196,8 @@ def _move(loose: LeasedAccounts | None, line: LeasedAccounts, lent: Lent) -> Non
                 account.waiting,
                 account.count,
                 account.first_seq,
+                account.gone,
+                account.gone_usd,
             )
         )
 

@@ -164,6 +164,7 @@ class Ledger:
         for accounts in self.budgets:
             for account in accounts.kept:
                 account.waiting, account.first_seq = 0, 1
+                account.gone, account.gone_usd = account.count, account.charged_usd
 
     def is_sound(self) -> bool:
         """Tell whether it holds only what can be."""
@@ -267,6 +268,15 @@ class Ledger:
             if (account := accounts.of(at, seq)) is not None:
                 account.waiting -= 1
         self._moved()
+
+    def forget(self, record: RequestRecord) -> None:
+        """Note that a request is forgotten: what it cost stays charged."""
+        bill = record.bill
+        for accounts in self.accounts:
+            if (account := accounts.of(record.decided_at, record.seq)) is not None:
+                account.gone += 1
+                account.gone_usd += record.expected_cost_usd if bill is None else bill.cost_usd
+        self._journal.pieces.add(PIECE)
 
     def pack(self) -> Document:
         """Return what decisions and bills change, as JSON's types."""

@@ -13,8 +13,9 @@ from msgspec import Struct
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods.accounts import Account
 from router_state.periods.leases import UNKNOWN, LeasedAccounts
-from router_state.periods.ledger import FIRST, Ledger
+from router_state.periods.ledger import Ledger
 from router_state.periods.period_dual import PeriodDual
+from router_state.periods.traffic import FIRST
 from router_state.state.router import RouterState
 
 WIDE = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

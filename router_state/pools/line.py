@@ -230,4 +230,4 @@ def _pack(part: Part) -> list[Json]:
 
 def _unpack(packed: list[Json]) -> Part:
     *numbers, curve = packed
-    return Part(*numbers, tuple((price, usd) for price, usd in curve))
+    return Part(*numbers, curve=tuple((price, usd) for price, usd in curve))

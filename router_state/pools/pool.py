@@ -222,13 +222,13 @@ class Pool:
         return 0.0
 
     def _forget(self, now: float) -> None:
-        ended: dict[tuple[object, ...], list[float]] = {}
-        for (name, identity, begin), line in self.lines.items():
+        ended: dict[tuple[str, tuple[object, ...]], list[At]] = {}
+        for at, line in self.lines.items():
             if line.end <= now:
-                ended.setdefault((name, identity), []).append(begin)
-        for (name, identity), begins in ended.items():
-            for begin in sorted(begins)[: 1 - KEPT]:
-                del self.lines[name, identity, begin]  # type: ignore[arg-type]
+                ended.setdefault(at[:2], []).append(at)
+        for every in ended.values():
+            for at in sorted(every, key=lambda at: at[2])[: 1 - KEPT]:
+                del self.lines[at]
 
     def reported(self, *, now: float) -> Reported | None:
         """Return what the pool says to its own pool; None where it has none."""
@@ -270,11 +270,13 @@ class Pool:
     def unpack(cls, pool_id: str, packed: Document) -> Pool:
         """Invert `pack`."""
         lines = [Line.unpack(line) for line in packed["lines"]]
-        config = packed["config"]
+        config, (born, taken, moves) = packed["config"], packed["numbers"]
         return cls(
             pool_id,
             None if config is None else PoolConfig.unpack(config),
-            *packed["numbers"],
+            born,
+            taken,
+            moves,
             {name: Member(*one) for name, one in packed["members"].items()},
             {(line.name, line.budget.identity, line.begin): line for line in lines},
         )

@@ -9,6 +9,7 @@ before its own decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -84,7 +85,7 @@ class Merge:
         )
         self._queues: dict[str, Queue] = {}
         self._grants: dict[int, Granted] | None = None
-        self._read_grants = lambda: grants_of(history.read("leases", partition))
+        self._lent = partial(history.read, "leases", partition)
         self._out: list[Happened] = []
 
     def __iter__(self) -> Iterator[Happened]:
@@ -232,7 +233,7 @@ class Merge:
     def _lend(self, router_id: str, step: Step) -> None:
         """Take a grant of the router's pool, or say that it is gone."""
         if self._grants is None:
-            self._grants = self._read_grants()
+            self._grants = grants_of(self._lent())
         grant = self._grants.get(step.number)
         if grant is None:
             self._out.append(Untold(router_id, f"the grant at offset {step.number} is gone"))
