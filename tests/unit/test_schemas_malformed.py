@@ -8,7 +8,16 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import core_schema
 
-from schemas import EVENTS, MalformedEvent, Reason, Value, decode, decode_keyed, decode_router
+from schemas import (
+    EVENTS,
+    Event,
+    MalformedEvent,
+    Reason,
+    Value,
+    decode,
+    decode_keyed,
+    decode_router,
+)
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from tests.malformed import Malformed, for_the_worker, malformed
