@@ -20,6 +20,7 @@ from router_state.errors import (
 )
 from router_state.events import Charged, Judged
 from router_state.kernel import check
+from router_state.latency import observing
 from router_state.policies.policy import Policy
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.state.books import checked_cost
@@ -114,6 +115,8 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     x = _context(state, record, event.x)
     _book(state, event.request_id, record, bill)
     called, answered = event.model or record.called, record.is_answered
+    if state.arms.timing is not None and not answered:
+        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
     first = record.bill is None
     attempts.observe(state, policy, record, event, called=called, first=first, x=x)
     if not answered:
@@ -135,7 +138,7 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
         attempts.note(record, status=event.status, cost_usd=bill.cost_usd)
     # They have been published and are of no use to what may still come; with 64 models they are
     # most of a record.
-    record.candidates = record.unsure = None
+    record.candidates = record.unsure = record.waits = None
     records[event.request_id] = record
     return Outcome.APPLIED if first else Outcome.REVISED
 

@@ -18,6 +18,8 @@ from router_state.kernel import Chance, Options, options
 LENGTH = 128
 """Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/lab/mechanisms.md).
 """
+CLOSE_ENOUGH = 0.005
+"""Share of the target that a solution may leave: far less than what one draw moves."""
 BLOCK = 8
 """Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
@@ -30,6 +32,10 @@ GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
+SILVER = 0.41421356237309515
+"""The same of another sequence: where all prompts are alike, two prices mix three models."""
+WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * SILVER % 1.0) - 1.0)
+"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
 LOTS = 0x9E3779B9
 """Seed of what chance adds to the window's scores: any will do, the same for all routers."""
 NO_TOKENS = np.zeros(LENGTH)
@@ -116,9 +122,16 @@ class Window:
         """Return the last request's price of a dollar, as a multiple of λ_t."""
         return PRICES.item(self.next - 1)
 
-    def candidates(self, arms: Arms) -> Options:
+    @property
+    def wait_price(self) -> float:
+        """Return the last request's price of a wait, as a multiple of everybody's."""
+        return WAIT_PRICES.item(self.next - 1)
+
+    def candidates(self, arms: Arms, *, timed: bool = True) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
         every context, as it is known now and the choices see it, chance included.
+
+        Scores are less what waits cost, unless they are not `timed`.
 
         An arm that a request could not be given to can't win there; where all that it could be
         given to are gone, any may.
@@ -126,6 +139,9 @@ class Window:
         found = self.options(arms)
         if arms.tokens.in_use and arms.caching.slots:
             _save(arms, found.arrays()[1])
+        if timed and arms.timing is not None and arms.timing.per_unit > 0.0:
+            costs = arms.timing.costs(self.contexts, self.size) * WAIT_PRICES[: self.size, None]
+            np.subtract(scores := found.arrays()[0], costs, out=scores)
         if self.limited or arms.open is None:
             self._close(arms, *found.arrays())
         return found
