@@ -229,5 +229,6 @@ def _pack(part: Part) -> list[Json]:
 
 
 def _unpack(packed: list[Json]) -> Part:
-    *numbers, curve = packed
-    return Part(*numbers, curve=tuple((price, usd) for price, usd in curve))
+    usd, most, holds, spent, before, until, curve = packed
+    points = tuple((price, dollars) for price, dollars in curve)
+    return Part(usd, most, holds, spent, before, until, points)
