@@ -44,6 +44,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
         MIN_VARIANCE,
         chance_of,
+        choose,
         doubts,
         optimistic,
         within,
@@ -60,7 +61,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.dual import Options, options
     from router_state.kernel.elementary import tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
-    from router_state.kernel.learning import learn_reward, watched
+    from router_state.kernel.learning import learn_reward
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import TIE, Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
@@ -102,6 +103,7 @@ __all__ = [
     "best",
     "chance_of",
     "check",
+    "choose",
     "conclude_shifted",
     "cost_piece",
     "doubts",
@@ -116,7 +118,6 @@ __all__ = [
     "sources",
     "tabulated",
     "waits",
-    "watched",
     "wins",
     "within",
 ]

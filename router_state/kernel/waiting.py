@@ -21,7 +21,6 @@ from router_state.kernel.words import (
     Array,
     Floats,
     Index,
-    Known,
     Real,
     Singles,
     known,
@@ -54,11 +53,9 @@ def waits(
     Raises:
         NonFiniteInput: a time is not finite.
     """
-    held: Singles = singles(contexts)
+    held: Singles = singles(contexts, n * d)
     K: Index = len(models)
-    spreads: Known = known(variances)
-    if len(held) < n * d or len(spreads) < K:
-        raise ValueError("arrays do not fit")
+    spreads: Floats = known(variances, K)
     seconds, slow = np.zeros(n * K), np.zeros(n * K)
     took: Floats = view(seconds)
     late: Floats = view(slow)
@@ -75,7 +72,7 @@ def waits(
             if of.d != d:
                 raise ValueError(f"a regression of {of.d} dimensions is not of {d}")
             exponent: Real = dot(of.values, of.at, space, 0, d)
-            took[row * K + k] = one.expected(exponent, 0.0)
+            took[row * K + k] = one.expect(exponent, 0.0)
             chance: Real = 1.0 - below((log_limit - exponent) / sqrt(spreads[k]))
             late[row * K + k] = min(max(chance, 0.0), 1.0)
             if not isfinite(took[row * K + k] + chance):
