@@ -26,7 +26,6 @@ async def test_busy_service_is_clean() -> None:
     assert findings.checked["routers_recomputed"] == 4
 
 
-<<<<<<< HEAD
 async def test_conversations_outages_times_and_rewards_of_sessions_are_clean() -> None:
     world = await talking_world(SETTINGS)
     findings = audit(world.topics(), SETTINGS)
@@ -35,7 +34,8 @@ async def test_conversations_outages_times_and_rewards_of_sessions_are_clean() -
     assert findings.checked["decisions"] == 120
     assert findings.checked["routers_recomputed"] == 3
     assert findings.checked["rewards_refused"] == 4
-=======
+
+
 async def test_what_a_period_was_charged_is_proved_when_its_requests_are_forgotten() -> None:
     world = await busy_world(SETTINGS, requests=60)
     for _ in range(8):
@@ -93,7 +93,6 @@ def _without_leases(record: Record) -> Record:
             if name == "router:a":
                 part.usd = part.most = part.holds = 0.0
     return replace(record, value=json.dumps(pool.pack()).encode())
->>>>>>> main
 
 
 async def _ask(world: World, *request_ids: str) -> None:
