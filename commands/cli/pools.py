@@ -9,7 +9,7 @@ import click
 from doors.console.bus import open_bus
 from doors.console.declarations import TOPICS
 from doors.console.output import console, print_json, table
-from doors.console.session import Session, json_option, pass_session, run
+from doors.console.session import Session, json_option, option, pass_session, run
 from doors.pools.file import Pools, read_pools
 from doors.pools.keeping import Change, books, holdings_of, keep
 from doors.pools.leases import Holding
@@ -94,13 +94,7 @@ def _show(found: Pools, root: str, holdings: dict[str, Holding]) -> None:
 
 @pools.command("keep")
 @FILE
-@click.option(
-    "--every",
-    type=click.FloatRange(min=1.0),
-    default=60.0,
-    show_default=True,
-    help="Seconds between two rounds.",
-)
+@option("--every", click.FloatRange(min=1.0), 60.0, "Seconds between two rounds.")
 @click.option("--rounds", type=click.IntRange(1), help="How many; else until Ctrl-C.")
 @json_option
 @pass_session
