@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.beside.curve import hull
+import numpy as np
+
+from benchmarks.beside.curve import hull, reward_at
 from benchmarks.beside.entrants import OURS
 from benchmarks.beside.field import Field
 from benchmarks.beside.result import Row
@@ -19,15 +21,26 @@ Curve = Sequence[tuple[float, float]]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the lines of one field as Markdown; where `live` loses stands first."""
+    """Return the lines of one field as Markdown; where `live` loses is said and stands first."""
     ours = next(row for row in rows if row.entrant == OURS)
     losing = [r for r in rows if r is not ours and _above(r, ours)]
+    names = ", ".join(row.entrant for row in losing) or "none"
+    lead = f"Above `live` by more than chance, in some column: {names}.\n\n"
     head = (
         "| router | setting | area, all requests | area, last half | `live` ahead, all | "
         "`live` ahead, last half |\n| --- | --- | --- | --- | --- | --- |"
     )
     ordered = [*losing, *(r for r in rows if r not in losing)]
-    return "\n".join([head, *map(_line, ordered)])
+    return lead + "\n".join([head, *map(_line, ordered)])
+
+
+def points(fixed: Mapping[str, Curve], ours: Curve) -> str:
+    """Return routers that are one point each as Markdown, beside `live` at the same dollars."""
+    lines = ["| router | $ a request | reward × 100 | `live` ahead |", "| --- | --- | --- | --- |"]
+    for name, ((usd, reward),) in sorted(fixed.items(), key=lambda one: -one[1][0][1]):
+        ahead = 100 * (float(reward_at(ours, np.array([usd]))[0]) - reward)
+        lines.append(f"| {name} | {usd:.5f} | {100 * reward:.2f} | {ahead:+.2f} |")
+    return "\n".join(lines)
 
 
 def _above(row: Row, ours: Row) -> bool:
