@@ -35,11 +35,15 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def points(fixed: Mapping[str, Curve], ours: Curve) -> str:
-    """Return routers that are one point each as Markdown, beside `live` at the same dollars."""
+    """Return routers that are one point each as Markdown, beside `live` at the same dollars; empty
+    where no budget of `live` was so small.
+    """
+    least = min(usd for usd, _ in ours)
     lines = ["| router | $ a request | reward × 100 | `live` ahead |", "| --- | --- | --- | --- |"]
     for name, ((usd, reward),) in sorted(fixed.items(), key=lambda one: -one[1][0][1]):
         ahead = 100 * (float(reward_at(ours, np.array([usd]))[0]) - reward)
-        lines.append(f"| {name} | {usd:.5f} | {100 * reward:.2f} | {ahead:+.2f} |")
+        told = "" if usd < least else f"{ahead:+.2f}"
+        lines.append(f"| {name} | {usd:.5f} | {100 * reward:.2f} | {told} |")
     return "\n".join(lines)
 
 

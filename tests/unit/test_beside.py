@@ -146,10 +146,12 @@ def test_what_is_published_above_live_is_said_first(few: Field) -> None:
 
 
 def test_points_without_a_knob_stand_beside_live_at_the_same_dollars() -> None:
-    text = page.points({"always a": [(1.0, 0.4)], "b": [(2.0, 0.9)]}, [(1.0, 0.5), (2.0, 0.7)])
+    fixed = {"always a": [(1.0, 0.4)], "b": [(2.0, 0.9)], "cheap": [(0.5, 0.1)]}
+    text = page.points(fixed, [(1.0, 0.5), (2.0, 0.7)])
     assert text.splitlines()[2:] == [
         "| b | 2.00000 | 90.00 | -20.00 |",
         "| always a | 1.00000 | 40.00 | +10.00 |",
+        "| cheap | 0.50000 | 10.00 |  |",
     ]
 
 
