@@ -22,7 +22,7 @@ SENTENCES = {
     "duplicate": "It was booked before: this one changes nothing "
     "(a higher --revision replaces a {what}).",
     "waiting": (
-        "No worker knows its request (yet). The {what} waits for it for PB_ORPHAN_WAIT seconds "
+        "Its request is not known (yet). The {what} waits for it for PB_ORPHAN_WAIT seconds "
         "(default: 60); then it is refused as {orphan}. Check the id, and name the router with "
         "--router."
     ),
