@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from benchmarks.inks import INK, LINES, QUIET
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, PICTURE = DOCS / "beside.md", DOCS / "images/beside.png"
 
+WIDTH = 100
+"""Columns of a page's text."""
 Curve = Sequence[tuple[float, float]]
 
 
@@ -24,7 +27,7 @@ def table(rows: Sequence[Row]) -> str:
     """Return the lines of one field as Markdown; where `live` loses is said and stands first."""
     ours = next(row for row in rows if row.entrant == OURS)
     losing = [r for r in rows if r is not ours and _above(r, ours)]
-    names = ", ".join(row.entrant for row in losing) or "none"
+    names = "; ".join(row.entrant for row in losing) or "none"
     lead = f"Above `live` by more than chance, in some column: {names}.\n\n"
     head = (
         "| router | setting | area, all requests | area, last half | `live` ahead, all | "
@@ -73,6 +76,11 @@ def _line(row: Row) -> str:
     return f"| {name} | {row.setting} | {' | '.join(cells)} |"
 
 
+def fill(sentence: str) -> str:
+    """Return a sentence in lines as wide as a page's."""
+    return textwrap.fill(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
 def write(name: str, text: str, page: Path = PAGE) -> None:
     """Put a table between its markers on the page.
 
@@ -83,7 +91,8 @@ def write(name: str, text: str, page: Path = PAGE) -> None:
     between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not between.search(before):
         raise ValueError(f"{page} has no place for the table {name!r}")
-    told = between.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", before)
+    lines = [line if line.startswith("|") else fill(line) for line in text.splitlines()]
+    told = between.sub(lambda m: "\n".join([m[1], *lines, "", m[2]]), before)
     page.write_text(told, encoding="utf-8")
 
 

@@ -154,7 +154,7 @@ timeout_option: Callable[[F], F] = click.option(
 )
 
 
-def answered(function: F) -> F:
+def answered(function: Callable[..., object]) -> Callable[..., object]:
     """Let a command speak of a router and wait for its worker's answer; it gets `session`,
     `router_id`, `timeout` and `as_json`.
     """

@@ -18,6 +18,7 @@ from benchmarks.beside.litellm_routers import lowest_usage, tiers
 from benchmarks.beside.playing import fixed_points
 from benchmarks.beside.trained import PREDICTORS, Fitted
 from router_state.config import Price
+from tests.prose import rewritten
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,15 @@ def test_a_router_that_is_surely_above_stands_first(tmp_path: Path) -> None:
     assert text.index("| better") < text.index("**live**")
     ahead = next(row for row in rows if row.entrant == "better").ahead
     assert ahead is not None and ahead.value == pytest.approx(-0.1)
+
+
+def test_sentences_are_written_as_wide_as_the_page_s(tmp_path: Path) -> None:
+    page_file = tmp_path / "beside.md"
+    page_file.write_text("<!-- code -->\n<!-- end -->\n")
+    names = "; ".join(f"router {n}, 49.98 % (`live` for the same $0.00452)" for n in range(4))
+    page.write("code", f"Above `live`: {names}.\n\n| one |", page_file)
+    text = page_file.read_text()
+    assert rewritten(text) == text and max(map(len, text.splitlines())) <= 100
 
 
 def test_litellms_usage_based_routing_evens_out_tokens_and_heeds_no_clock(few: Field) -> None:
