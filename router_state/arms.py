@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from router_state.arm import Arm
@@ -11,7 +12,17 @@ from router_state.config import Matrix, Price, Vector
 from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.kernel import SAMPLE_PIECE, CostModel, PosteriorSample, Regression, SharedPrior
+from router_state.errors import NonFiniteInput
+from router_state.kernel import (
+    SAMPLE_PIECE,
+    CostModel,
+    PosteriorSample,
+    Projection,
+    Regression,
+    SharedPrior,
+    expected_costs,
+    project,
+)
 from router_state.learning.guess import COSTS, REWARDS
 
 
@@ -78,6 +89,30 @@ class Arms:
         """Return an arm by its name, or None."""
         k = self.row.get(name)
         return None if k is None else self._arms[k]
+
+    def look(self, x: Vector) -> Projection:
+        """Return what the arms say of a context, shape (d,), last entry the bias 1.0.
+
+        Raises:
+            WrongContext: another shape or bias, or features out of all proportion.
+            NonFiniteInput: a NaN or an infinity.
+        """
+        seen = project(x, self.d, self.regressions, self.billed)
+        if not self.suspect:
+            return seen
+        means = [mean + arm.offset for mean, arm in zip(seen.means, self._arms, strict=True)]
+        return seen._replace(means=means)
+
+    def expected_costs(self, seen: Projection, tokens: int | None) -> list[float]:
+        """Return what a call of each arm is expected to cost in dollars.
+
+        Raises:
+            NonFiniteInput: a cost is not finite.
+        """
+        costs = expected_costs(self.costs, seen.exponents, self.tokens.of(tokens))
+        if not math.isfinite(sum(costs, 0.0)):
+            raise NonFiniteInput("what an arm has learned of its costs is not finite")
+        return costs
 
     @property
     def taking(self) -> list[Arm]:

@@ -7,11 +7,10 @@ from router_state import capabilities, conversing
 from router_state.events import Asked
 from router_state.kernel import EVERY
 from router_state.periods import guarding
-from router_state.policies import eligibility, scoring
+from router_state.policies import eligibility
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
-from router_state.policies.scoring import Choice
-from router_state.record import Basis, Call, Candidates, RequestRecord
+from router_state.record import Basis, Call, Candidates, Choice, RequestRecord
 from router_state.state import caps
 from router_state.state.router import RouterState
 
@@ -27,7 +26,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     """
     arms, x, tokens = state.arms, request.x, request.input_tokens
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
-    seen = scoring.project(arms, x)
+    seen = arms.look(x)
     costs = policy.costs(state, seen, tokens)
     warm = conversing.warmth(state, request, now=now)
     saves = {} if warm is None or tokens is None else conversing.saved(state, warm, tokens)
@@ -36,7 +35,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, x, tokens):
-        seen = scoring.project(arms, x)
+        seen = arms.look(x)
         costs = conversing.discounted(arms, policy.costs(state, seen, tokens), saves)
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.

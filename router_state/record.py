@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -40,6 +41,14 @@ class Candidates(Struct, frozen=True, gc=False):
     def score(self, k: int) -> float:
         """Return mean + bonus − penalty of row k."""
         return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
+
+
+class Choice(NamedTuple):
+    """The arm to call, why, and with what probability it was to be called."""
+
+    k: int
+    reason: str
+    propensity: float = 1.0
 
 
 class Settlement(Struct, frozen=True, gc=False):

@@ -7,35 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.kernel.elementary import below, exp
+from router_state.kernel.elementary import below
 from router_state.kernel.linear import room
 from router_state.kernel.words import Floats, Index, Real, cfunc, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CONTENDS = 16.0
-"""Squared deviations of a difference of scores within which the lower one may win."""
 LEAST_PROPENSITY = 1e-3
-"""Least propensity of a chosen model: the Gaussian approximation knows nothing of rarer events."""
-NODES: Floats = view((0.5 + 0.5 * np.polynomial.legendre.leggauss(6)[0]).copy())
-WEIGHTS: Floats = view(np.polynomial.legendre.leggauss(6)[1] / (4.0 * np.pi))
-"""Gauss-Legendre points on (0, 1), and their weights ÷ 2π: at most 0.0025 off."""
+"""Least propensity of a chosen model: the sum below knows nothing of rarer events."""
 CELLS, WIDEST = 128, 4.0
-"""Cells, and deviations either way, that the probabilities of many rivals are summed over. The
-rivals' part rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off,
-however narrow they are."""
-NARROWEST, LEAST_DEVIATION = 1e-3, 1e-150
-"""Least deviation of a rival, to that of the score and as such: narrower ones win by their
-expectation alone."""
+"""Cells, and deviations either way, that probabilities are summed over. The rivals' part rises from
+0 to 1, so the sum is at most half a cell's probability (0.0125) off, however narrow they are."""
+NARROWEST = 1e-150
+"""Least deviation of a rival: narrower ones win by their expectation alone."""
 
 
 def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
     """Return the probability that the k-th of several independent normal scores is the largest, at
-    least `LEAST_PROPENSITY`.
-
-    Exact for one rival; for two an integral over their correlation, for more one over the score.
-    """
+    least `LEAST_PROPENSITY`: exact for one rival, for more a sum over the k-th score."""
     K: Index = len(means)
     if len(variances) != K or not 0 <= k < K:
         raise ValueError(f"{len(variances)} variances of {K} scores, of which {k} won")
@@ -48,7 +38,7 @@ def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
         spread: Real = variances[j]
         gap: Real = value - mean
         # The others have no chance that would show, and each rival costs an integral.
-        if j != k and (gap < 0.0 or gap * gap < CONTENDS * (variance + spread)):
+        if j != k and (gap < 0.0 or gap * gap < WIDEST * WIDEST * (variance + spread)):
             space[2 * rivals], space[2 * rivals + 1] = gap, spread
             rivals += 1
     if rivals == 0:
@@ -56,8 +46,6 @@ def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
     found: Real
     if rivals == 1:
         found = apart(space[0], sqrt(variance + space[1]))
-    elif rivals == 2 and variance > 0.0:
-        found = both_apart(variance, space)
     else:
         found = all_apart(sqrt(variance), space, rivals)
     return min(max(found, LEAST_PROPENSITY), 1.0)
@@ -72,58 +60,17 @@ def apart(gap: Real, deviation: Real) -> Real:
 
 
 @cfunc
-def arcsine(x: Real) -> Real:
-    """Return arcsin x for 0 ≤ x ≤ 1, at most 2e-8 off (Abramowitz and Stegun 4.4.46)."""
-    series = 0.0066700901 + x * -0.0012624911
-    series = -0.0170881256 + x * series
-    series = 0.0308918810 + x * series
-    series = -0.0501743046 + x * series
-    series = 0.0889789874 + x * series
-    series = -0.2145988016 + x * series
-    series = 1.5707963050 + x * series
-    return 1.5707963267948966 - sqrt(max(1.0 - x, 0.0)) * series
-
-
-@cfunc
-def sine(x: Real) -> Real:
-    """Return sin x for 0 ≤ x ≤ π/2, to 1e-10: its series."""
-    square = x * x
-    series = 1.0 - square / 156.0
-    series = 1.0 - square / 110.0 * series
-    series = 1.0 - square / 72.0 * series
-    series = 1.0 - square / 42.0 * series
-    series = 1.0 - square / 20.0 * series
-    return x * (1.0 - square / 6.0 * series)
-
-
-@cfunc
-def both_apart(variance: Real, rivals: Floats) -> Real:
-    """Return the probability that two rivals are below, from the integral over the correlation of
-    the two differences (Drezner and Wesolowsky 1990)."""
-    one, other = sqrt(variance + rivals[1]), sqrt(variance + rivals[3])
-    h, k = rivals[0] / one, rivals[2] / other
-    total: Real = 0.0
-    angle: Real = arcsine(min(variance / (one * other), 1.0))
-    squares: Real = -0.5 * (h * h + k * k)
-    for point in range(6):
-        s: Real = sine(angle * NODES[point])
-        total += WEIGHTS[point] * exp((squares + h * k * s) / (1.0 - s * s))
-    return below(h) * below(k) + angle * total
-
-
-@cfunc
 def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
     """Return the probability that all of n rivals are below, as a sum over the score."""
     total: Real = 0.0
     before: Real = 0.0
     cell: Real = 2.0 * WIDEST / CELLS
-    least: Real = deviation * NARROWEST + LEAST_DEVIATION
     for point in range(CELLS + 1):
         z: Real = -WIDEST + point * cell
         product: Real = 1.0
         for j in range(n):
             if product > 0.0:
-                other: Real = max(sqrt(rivals[2 * j + 1]), least)
+                other: Real = max(sqrt(rivals[2 * j + 1]), NARROWEST)
                 product *= cumulated((rivals[2 * j] + deviation * z) / other)
         if point:
             mass: Real = CUMULATED[point] - CUMULATED[point - 1]

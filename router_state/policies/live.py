@@ -17,6 +17,7 @@ from router_state.kernel import (
     RIDGE_FLOOR,
     Chance,
     Projection,
+    best,
     chance_of,
     conclude_shifted,
     doubts,
@@ -26,10 +27,9 @@ from router_state.kernel import (
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
-from router_state.policies import choosing, eligibility, priors, scoring
+from router_state.policies import choosing, eligibility, priors
 from router_state.policies.eligibility import Excluded
-from router_state.policies.scoring import Choice
-from router_state.record import Candidates, RequestRecord
+from router_state.record import Candidates, Choice, RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
@@ -115,7 +115,7 @@ class Live:
 
     def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
         """See Policy."""
-        return scoring.expected_costs(state.arms, seen.exponents, tokens)
+        return state.arms.expected_costs(seen, tokens)
 
     def admit(
         self, state: RouterState, excluded: Excluded, costs: list[float]
@@ -170,10 +170,10 @@ class Live:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
         if short:
-            best = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
+            by_draw = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
         else:
-            best = chance_of(k, seen.means, penalties, spreads, excluded)
-        by_score = tried.passed * (1.0 - epsilon) * best
+            by_draw = chance_of(k, seen.means, penalties, spreads, excluded)
+        by_score = tried.passed * (1.0 - epsilon) * by_draw
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
         return candidates, Choice(k, reason, min(aside + by_score, 1.0))
 
@@ -232,7 +232,7 @@ def _best(candidates: Candidates, chance: Chance) -> int:
     Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
     less.
     """
-    tied = scoring.best(candidates)
+    tied = best(candidates.terms, candidates.penalty, candidates.excluded)
     if len(tied) > 1:
         costs = candidates.expected_cost_usd
         lowest = min(costs[k] for k in tied)

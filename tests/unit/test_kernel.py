@@ -160,7 +160,7 @@ def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) ->
 
 def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
     assert played(compiled, d=26, K=3, n=60) == [
-        "325d5b206283c658",
+        "ded598f84d753f92",
         "9da03454058a5d73",
         "b00da96fac488c2b",
         "e23cced6863a9208",
