@@ -42,7 +42,6 @@ COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
-        MIN_VARIANCE,
         chance_of,
         doubts,
         optimistic,
@@ -61,8 +60,9 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.elementary import tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.learning import learn_reward, watched
+    from router_state.kernel.linear import EPSILON
     from router_state.kernel.predictive import Predictive, lognormal_mean
-    from router_state.kernel.projection import TIE, Projection, best, check, project
+    from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
@@ -74,18 +74,17 @@ else:
 __all__ = [
     "COMPILED",
     "CUT_AT",
+    "EPSILON",
     "EVERY",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
     "MAX_DECAY_STEPS",
-    "MIN_VARIANCE",
     "MOST_TAUGHT",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "TAILS",
-    "TIE",
     "WIDE",
     "Chance",
     "CostModel",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.elementary import power
+from router_state.kernel.linear import EPSILON
 from router_state.kernel.propensity import wins
 from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, require_length, taken
 from router_state.kernel.shared_prior import SharedPrior
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from router_state.config import Vector
-
-MIN_VARIANCE = 1e-12
-"""Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
 
 
 def optimistic(
@@ -49,7 +47,7 @@ def optimistic(
         if steps > 0 and gamma < 1.0:
             v /= max(power(gamma, min(steps, MAX_DECAY_STEPS)), least)
         terms.append(means[k])
-        terms.append(alpha * sqrt(max(v, MIN_VARIANCE)))
+        terms.append(alpha * sqrt(max(v, EPSILON)))
         terms.append(costs[k])
     return terms
 

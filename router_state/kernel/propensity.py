@@ -19,8 +19,6 @@ LEAST_PROPENSITY = 1e-3
 CELLS, WIDEST = 128, 4.0
 """Cells, and deviations either way, that probabilities are summed over. The rivals' part rises from
 0 to 1, so the sum is at most half a cell's probability (0.0125) off, however narrow they are."""
-NARROWEST = 1e-150
-"""Least deviation of a rival: narrower ones win by their expectation alone."""
 
 
 def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
@@ -70,8 +68,9 @@ def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
         product: Real = 1.0
         for j in range(n):
             if product > 0.0:
-                other: Real = max(sqrt(rivals[2 * j + 1]), NARROWEST)
-                product *= cumulated((rivals[2 * j] + deviation * z) / other)
+                ahead: Real = rivals[2 * j] + deviation * z
+                other: Real = sqrt(rivals[2 * j + 1])
+                product *= cumulated(ahead / other) if other > 0.0 else apart(ahead, 0.0)
         if point:
             mass: Real = CUMULATED[point] - CUMULATED[point - 1]
             total += 0.5 * mass * (product + before)

@@ -20,7 +20,7 @@ from router_state.config import GUESSED, MEMORY
 HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
 makes no difference (docs/lab). Calls in flight may cost as many budgets more than is expected."""
-SAVED = 25.0
+SAVED = HORIZON / 4.0
 """Budgets that may be saved: spent within a thousand requests they are half of 5 %, the other half
 is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn). A bill that is
 off by more is no matter of chance."""

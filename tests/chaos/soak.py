@@ -175,7 +175,7 @@ def warm_up(rate: float) -> float:
     requests are forgotten as fast as they come, and of nearly every router the last contexts are
     known.
     """
-    return max(2.0 * REMEMBERED, 1.25 * window.LENGTH * ROUTERS / rate)
+    return max(2.0 * REMEMBERED, 1.25 * window.WINDOW * ROUTERS / rate)
 
 
 def _resident_mb(pid: int) -> float:
