@@ -28,9 +28,10 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
     seen = arms.look(x)
     costs = policy.costs(state, seen, tokens)
-    warm = conversing.warmth(state, request, now=now)
+    warm = conversing.warmth(state, request, now=now) if state.config.caches else None
     saves = {} if warm is None or tokens is None else conversing.saved(state, warm, tokens)
-    costs = conversing.discounted(arms, costs, saves)
+    if saves:
+        costs = conversing.discounted(arms, costs, saves)
     excluded, limited_to, capped = _who_may(state, request, costs, now=now)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
@@ -46,10 +47,10 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     reason = (capped or relaxed or choice.reason) if choice.reason == "ucb" else choice.reason
     record = _written(state, request, candidates, choice, reason, lambda_t=weights[0], now=now)
-    record.unsure = policy.unsure(state, x, seen)
     policy.decided(state)
     _commit(state, request.request_id, record, choice.k)
-    conversing.note(state, request, record, warm)
+    if state.config.caches:
+        conversing.note(state, request, record, warm)
     budget_usd = state.pacer.budget_usd
     if budget_usd is not None and record.seq % EVERY == 0:
         state.newcomers.look(
@@ -85,6 +86,7 @@ def _written(
         candidates,
         applied=None if contained is None else Basis(*contained, state.expired, *config.applied),
         input_tokens=request.input_tokens,
+        unsure=choice.unsure,
     )
 
 

@@ -132,10 +132,16 @@ class Engine:
             EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached,
             BudgetSpent: no model may be called. Nothing is decided.
         """
-        changes = Changes()
-        _asked(self, Asked(request_id, x, **asked), now, changes)
-        assert changes.decision is not None
-        return changes.decision
+        record = self.records.get(request_id)
+        if record is None:
+            record = self._decide(Asked(request_id, x, **asked), now)
+        return record
+
+    def _decide(self, event: Asked, now: float) -> RequestRecord:
+        record = deciding.decide(self.state, self.policy, event, now=now)
+        self.state.since.decided(record.seq)
+        self.records[event.request_id] = record
+        return record
 
     def settle(self, request_id: str, **bill: Any) -> Outcome:
         """Book the bill of a request: the first one settles the commitment, a higher revision
@@ -205,14 +211,11 @@ class Engine:
 
 
 def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
-    records = engine.records
-    record = records.get(event.request_id)
+    record = engine.records.get(event.request_id)
     if record is not None:
         changes.decision, changes.outcome = record, Outcome.DUPLICATE
         return
-    record = deciding.decide(engine.state, engine.policy, event, now=now)
-    engine.state.since.decided(record.seq)
-    records[event.request_id] = changes.records[event.request_id] = changes.decision = record
+    changes.decision = changes.records[event.request_id] = engine._decide(event, now)
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -43,12 +42,14 @@ class Candidates(Struct, frozen=True, gc=False):
         return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
 
 
-class Choice(NamedTuple):
-    """The arm to call, why, and with what probability it was to be called."""
+class Choice(Struct, frozen=True, gc=False):
+    """The arm to call, why, with what probability it was to be called, and the doubt about the
+    context (see `RequestRecord.unsure`)."""
 
     k: int
     reason: str
     propensity: float = 1.0
+    unsure: list[float] | None = None
 
 
 class Settlement(Struct, frozen=True, gc=False):

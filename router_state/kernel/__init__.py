@@ -43,6 +43,7 @@ COMPILED: bool = _compiled is not None
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
         chance_of,
+        choose,
         doubts,
         optimistic,
         within,
@@ -59,7 +60,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.dual import Options, options
     from router_state.kernel.elementary import tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
-    from router_state.kernel.learning import learn_reward, watched
+    from router_state.kernel.learning import learn_reward
     from router_state.kernel.linear import EPSILON
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import Projection, best, check, project
@@ -100,6 +101,7 @@ __all__ = [
     "best",
     "chance_of",
     "check",
+    "choose",
     "conclude_shifted",
     "cost_piece",
     "doubts",
@@ -113,7 +115,6 @@ __all__ = [
     "risks",
     "sources",
     "tabulated",
-    "watched",
     "wins",
     "within",
 ]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.elementary import power
-from router_state.kernel.linear import EPSILON
-from router_state.kernel.propensity import wins
-from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, require_length, taken
+from router_state.kernel.linear import EPSILON, dot, room
+from router_state.kernel.projection import best
+from router_state.kernel.propensity import largest
+from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, taken
 from router_state.kernel.shared_prior import SharedPrior
-from router_state.kernel.words import Floats, Index, Known, Real, known
+from router_state.kernel.words import Floats, Index, Real, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,34 +53,61 @@ def optimistic(
     return terms
 
 
+def choose(
+    terms: list[float],
+    penalties: list[float],
+    spreads: list[float],
+    excluded: list[str | None],
+) -> tuple[int, float]:
+    """Return the eligible arm with the best score, the cheaper one of a tie, and the probability of
+    that choice over posterior samples; −1 and 0 where costs are equal as well.
+
+    Args:
+        terms, penalties, spreads: see `PosteriorSample.score`.
+
+    Raises:
+        NonFiniteInput: a score is not finite.
+    """
+    tied: list[int] = best(terms, penalties, excluded)
+    k: Index = tied[0]
+    if len(tied) > 1:
+        # Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but
+        # not less.
+        lowest = min([terms[3 * j + 2] for j in tied])
+        tied = [j for j in tied if terms[3 * j + 2] == lowest]
+        if len(tied) > 1:
+            return -1, 0.0
+        k = tied[0]
+    return k, chance_of(k, terms, penalties, spreads, excluded)
+
+
 def chance_of(
     k: Index,
-    means: Sequence[float],
-    penalties: Sequence[float],
-    spreads: Sequence[float],
-    excluded: Sequence[str | None],
+    terms: list[float],
+    penalties: list[float],
+    spreads: list[float],
+    excluded: list[str | None],
 ) -> float:
     """Return the probability that the k-th arm has the best score, over posterior samples.
 
     Args:
-        spreads: variances of the draws.
+        terms, penalties, spreads: see `PosteriorSample.score`.
     """
-    K: Index = len(means)
-    if not (len(penalties) == len(spreads) == len(excluded) == K):
+    K: Index = len(penalties)
+    if not (len(terms) == 3 * K and len(spreads) == len(excluded) == K and 0 <= k < K):
         raise ValueError(f"an entry for each of {K} arms is wanted")
-    expected: list[float] = []
-    open_spreads: list[float] = []
-    own: Index = 0
+    scores: Floats = room(4 * K)
+    own, count = 0, 0
     for j in range(K):
-        if j != k and excluded[j] is not None:
-            continue
-        if j == k:
-            own = len(expected)
-        mean: Real = means[j]
-        penalty: Real = penalties[j]
-        expected.append(mean - penalty)
-        open_spreads.append(spreads[j])
-    return wins(own, expected, open_spreads)
+        if j == k or excluded[j] is None:
+            if j == k:
+                own = count
+            mean: Real = terms[3 * j]
+            penalty: Real = penalties[j]
+            scores[2 * count] = mean - penalty
+            scores[2 * count + 1] = spreads[j]
+            count += 1
+    return largest(own, scores, count)
 
 
 def doubts(
@@ -94,11 +122,8 @@ def doubts(
     of a bill's logarithm, and the probability that a call costs anything."""
     d: Index = rewards.d
     space: Floats = taken(x, d)
-    mean: Known = known(rewards.mean)
-    total: Real = 0.0
-    for i in range(require_length(mean, d)):
-        total += space[i] * mean[i]
-    found: list[float] = [total]
+    mean: Floats = known(rewards.mean, d)
+    found: list[float] = [dot(space, 0, mean, 0, d)]
     arm: Regression
     model: CostModel
     bills: Regression
@@ -113,9 +138,7 @@ def doubts(
     return found
 
 
-def within(
-    models: Sequence[CostModel], costs: Sequence[float], *, credit: Real, most: Real
-) -> bool:
+def within(models: Sequence[CostModel], costs: Sequence[float], credit: Real, most: Real) -> bool:
     """Tell whether a call of any model costs at most `credit` dollars, and calls in flight with one
     more at most so many beyond their expectations, in nine of ten cases."""
     total: Real = 0.0

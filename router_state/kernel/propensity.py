@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from router_state.kernel.elementary import below
-from router_state.kernel.linear import room
-from router_state.kernel.words import Floats, Index, Real, cfunc, view
+from router_state.kernel.linear import EPSILON, room
+from router_state.kernel.words import Array, Floats, Index, Real, behind, pure, view, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,14 +27,25 @@ def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
     K: Index = len(means)
     if len(variances) != K or not 0 <= k < K:
         raise ValueError(f"{len(variances)} variances of {K} scores, of which {k} won")
-    space: Floats = room(2 * K)
-    value: Real = means[k]
-    variance: Real = variances[k]
-    rivals: Index = 0
+    scores: Floats = room(4 * K)
     for j in range(K):
-        mean: Real = means[j]
-        spread: Real = variances[j]
-        gap: Real = value - mean
+        scores[2 * j], scores[2 * j + 1] = means[j], variances[j]
+    return largest(k, scores, K)
+
+
+@pure
+def largest(k: Index, scores: Floats, n: Index) -> Real:
+    """Return the probability that the k-th of n scores is the largest, see `wins`; `scores` has
+    mean and variance of each, and room for as many numbers behind them."""
+    space: Floats = behind(scores, 2 * n)
+    value: Real = scores[2 * k]
+    variance: Real = scores[2 * k + 1]
+    rivals: Index = 0
+    for j in range(n):
+        gap: Real = value - scores[2 * j]
+        spread: Real = scores[2 * j + 1]
+        if gap < 0.0 and variance + spread <= 0.0:
+            return LEAST_PROPENSITY
         # The others have no chance that would show, and each rival costs an integral.
         if j != k and (gap < 0.0 or gap * gap < WIDEST * WIDEST * (variance + spread)):
             space[2 * rivals], space[2 * rivals + 1] = gap, spread
@@ -43,34 +54,28 @@ def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
         return 1.0
     found: Real
     if rivals == 1:
-        found = apart(space[0], sqrt(variance + space[1]))
+        found = below(space[0] / sqrt(variance + space[1]))
     else:
         found = all_apart(sqrt(variance), space, rivals)
     return min(max(found, LEAST_PROPENSITY), 1.0)
 
 
-@cfunc
-def apart(gap: Real, deviation: Real) -> Real:
-    """Return P(deviation·z < gap) of a standard normal z."""
-    if deviation <= 0.0:
-        return 1.0 if gap > 0.0 else 0.5 if gap == 0.0 else 0.0
-    return below(gap / deviation)
-
-
-@cfunc
+@pure
 def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
     """Return the probability that all of n rivals are below, as a sum over the score."""
     total: Real = 0.0
     before: Real = 0.0
-    cell: Real = 2.0 * WIDEST / CELLS
+    # Of each rival the place of its deviation in the grid at the first point, and its step.
+    for j in range(n):
+        other: Real = CELLS / (2.0 * WIDEST) / max(sqrt(rivals[2 * j + 1]), deviation * EPSILON)
+        rivals[2 * j] = (rivals[2 * j] - deviation * WIDEST) * other + CELLS / 2
+        rivals[2 * j + 1] = deviation * (2.0 * WIDEST / CELLS) * other
     for point in range(CELLS + 1):
-        z: Real = -WIDEST + point * cell
         product: Real = 1.0
         for j in range(n):
-            if product > 0.0:
-                ahead: Real = rivals[2 * j] + deviation * z
-                other: Real = sqrt(rivals[2 * j + 1])
-                product *= cumulated(ahead / other) if other > 0.0 else apart(ahead, 0.0)
+            place: Real = rivals[2 * j] + point * rivals[2 * j + 1]
+            if place < CELLS:
+                product *= cumulated(place)
         if point:
             mass: Real = CUMULATED[point] - CUMULATED[point - 1]
             total += 0.5 * mass * (product + before)
@@ -78,23 +83,22 @@ def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
     return total
 
 
-@cfunc
-def cumulated(z: Real) -> Real:
-    """Return P(Z < z), between two points of the grid on the line through them; 0 and 1 beyond."""
-    if z <= -WIDEST:
+@pure
+def cumulated(place: Real) -> Real:
+    """Return P(Z < z) for a place in the grid below its end, between two points on the line through
+    them; 0 before it."""
+    if not place > 0.0:
         return 0.0
-    if z >= WIDEST:
-        return 1.0
-    place: Real = (z + WIDEST) * (CELLS / (2.0 * WIDEST))
-    cell: Index = int(place)
+    cell: Index = whole(place)
     return CUMULATED[cell] + (CUMULATED[cell + 1] - CUMULATED[cell]) * (place - cell)
 
 
-def _cumulated() -> Floats:
+def _cumulated() -> Array:
     found = np.array([below(-WIDEST + point * 2.0 * WIDEST / CELLS) for point in range(CELLS + 1)])
     found[0], found[CELLS] = 0.0, 1.0
-    return view(found)
+    return found
 
 
-CUMULATED: Floats = _cumulated()
+GRID: Array = _cumulated()
+CUMULATED: Floats = view(GRID)
 """The normal distribution function at the grid's points."""

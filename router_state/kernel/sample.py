@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from router_state.errors import CorruptSnapshot
-from router_state.kernel.linear import dot, quadratic, room
+from router_state.kernel.linear import room
 from router_state.kernel.randomness import Chance
-from router_state.kernel.regression import Regression, require_length
-from router_state.kernel.words import Array, Floats, Index, Known, Real, cclass, known, view
+from router_state.kernel.regression import Regression, multiply, room_of_products, spread_at
+from router_state.kernel.words import Array, Floats, Index, Real, cclass, known, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,8 +76,8 @@ class PosteriorSample:
     def serve(self, x: Vector) -> bool:
         """Take a decision's context x, shape (d,), into the mean; tell whether levels are as they
         were measured, or it is time to measure them again."""
-        context: Known = known(x)
-        d: Index = require_length(context, self.d)
+        d: Index = self.d
+        context: Floats = known(x, d)
         self.journal.pieces.add(SAMPLE_PIECE)
         self.decided += 1
         count: Real = self.decided
@@ -104,17 +104,15 @@ class PosteriorSample:
         one: Regression
         share: Real = 1.0 if free else LEVEL
         self.left = EVERY - 1
+        space: Floats = room_of_products(d)
+        for i in range(d):
+            space[i] = values[2 * K + i]
+        multiply(space, d)
         for k in range(K):
             one = regressions[k]
             if one.d != d:
                 raise ValueError(f"a regression of {one.d} dimensions is not of {d}")
-            variance: Real = quadratic(one.values, 0, values, 2 * K, d)
-            row: Index = one.at + d
-            for _ in range(one.pending):
-                tail: Real = dot(one.values, row, values, 2 * K, d)
-                variance -= tail * tail
-                row += d
-            variance *= noise / one.decay
+            variance: Real = spread_at(one, space) * noise / one.decay
             values[k] = (share * share - FEATURES * FEATURES) * abs(variance)
         self.journal.jumped = True
 
@@ -123,7 +121,6 @@ class PosteriorSample:
         means: Sequence[float],
         variances: Sequence[float],
         costs: Sequence[float],
-        *,
         per_dollar: Real,
         regressions: Sequence[Regression],
         noise: Real,

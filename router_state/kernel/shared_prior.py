@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.config import GUESSED, MEMORY
+from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.linear import dot
 from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PRIOR_HELD: Real = GUESSED
 PRIOR_MEMORY: Real = MEMORY
+PRIOR_BELIEVED: Real = BELIEVED
 GROWTH = 0.16
 """Share by which the evidence grows between two estimates (0.08 is no better: eleven models and the
 paper's benchmark without priors, benchmarks.elsewhere); their cost thus falls as 1/n."""
@@ -107,7 +108,7 @@ class SharedPrior:
         """Tell whether they are to be estimated at once: noise and drift are measured against them
         even where nobody asks for a decision.
         """
-        return self.seen >= self.due_at + max(min(self.due_at, PRIOR_MEMORY), PRIOR_HELD)
+        return self.seen >= self.due_at + max(min(self.due_at, PRIOR_MEMORY), PRIOR_BELIEVED)
 
     def observe(self, residual: Real, variance: Real) -> None:
         """Count an observation; its residual, of variance σ²(1 + `variance`), tells of the

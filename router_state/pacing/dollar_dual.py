@@ -68,7 +68,9 @@ class DollarDual:
         slot = self.window.push(x, limited_to)
         if arms.tokens.in_use:
             arms.tokens.place(slot)
-        arms.caching.place(slot)
+        caching = arms.caching
+        if caching.latest is not None or caching.slots:
+            caching.place(slot)
         # It has jumped at the latest when levels were measured. In a window of few contexts each
         # one changes the answer.
         if self._journal.jumped or self.window.size < EVERY:

@@ -6,8 +6,6 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from router_state.arm import Arm
@@ -19,11 +17,14 @@ from router_state.kernel import (
     Projection,
     best,
     chance_of,
+    choose,
     conclude_shifted,
     doubts,
     estimate,
     learn_reward,
+    within,
 )
+from router_state.pacing.debt import HORIZON
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
@@ -70,8 +71,9 @@ class Live:
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
         """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
         arms = state.arms
-        moved = self.catch_up(state)
-        moved |= self._take_tokens(state, tokens)
+        moved = (arms.rewards.due or arms.bills.due) and self.catch_up(state)
+        if tokens is not None or arms.tokens.count:
+            moved |= self._take_tokens(state, tokens)
         if not arms.sample.serve(x):
             arms.sample.measure(
                 arms.regressions, noise=arms.rewards.noise, free=state.lambda_t <= 0.0
@@ -102,7 +104,7 @@ class Live:
         of whole bills is split; tell whether it was."""
         arms = state.arms
         tokens = arms.tokens
-        if (said is None and not tokens.count) or not tokens.take(said):
+        if not tokens.take(said):
             return False
         split = [costs for costs in arms.costs if not costs.free]
         if split:
@@ -121,10 +123,12 @@ class Live:
         self, state: RouterState, excluded: Excluded, costs: list[float]
     ) -> tuple[Excluded, str | None]:
         """See Policy."""
-        budget = state.pacer.budget_usd
-        if budget is None:
+        arms, budget = state.arms, state.pacer.budget_usd
+        if budget is None or within(
+            arms.costs, costs, eligibility.CREDIT * budget, HORIZON * budget
+        ):
             return excluded, None
-        return eligibility.within_risk(state.arms, excluded, costs, budget), None
+        return eligibility.within_risk(arms, excluded, costs, budget), None
 
     def choose(
         self,
@@ -140,24 +144,27 @@ class Live:
 
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
-        arms, chance, epsilon = state.arms, cast(Chance, state.chance), state.config.knobs.epsilon
+        arms, epsilon = state.arms, state.config.knobs.epsilon
+        chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
         terms, penalties, spreads = arms.sample.score(
             seen.means,
             seen.variances,
             costs,
-            per_dollar=weights[2],
-            regressions=arms.regressions,
-            noise=arms.rewards.noise,
-            chance=chance,
+            weights[2],
+            arms.regressions,
+            arms.rewards.noise,
+            chance,
+        )
+        unsure = doubts(
+            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
         )
         candidates = Candidates(arms.names, terms, penalties, excluded)
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
         if not (short or epsilon or arms.suspect or arms.onboarding):
-            k = _best(candidates, chance)
-            return candidates, Choice(
-                k, "ucb", chance_of(k, seen.means, penalties, spreads, excluded)
-            )
+            k, share = choose(terms, penalties, spreads, excluded)
+            if k >= 0:
+                return candidates, Choice(k, "ucb", share, unsure)
         eligible = [k for k, why in enumerate(excluded) if why is None]
         k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
         tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
@@ -172,17 +179,10 @@ class Live:
         if short:
             by_draw = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
         else:
-            by_draw = chance_of(k, seen.means, penalties, spreads, excluded)
+            by_draw = chance_of(k, terms, penalties, spreads, excluded)
         by_score = tried.passed * (1.0 - epsilon) * by_draw
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
-        return candidates, Choice(k, reason, min(aside + by_score, 1.0))
-
-    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
-        """See Policy."""
-        arms = state.arms
-        return doubts(
-            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
-        )
+        return candidates, Choice(k, reason, min(aside + by_score, 1.0), unsure)
 
     def decided(self, state: RouterState) -> None:
         """See Policy; the clock counts feedback."""
@@ -202,10 +202,11 @@ class Live:
         # The prior fades with every reward; below its floor A would lose rank where no reward came.
         if regression.decay < RIDGE_FLOOR:
             self._estimate_rewards(state)
-        residual, variance = learn_reward(regression, shared, x, reward)
+        shift = learn_reward(regression, shared, arm.detector, x, reward, state.latest)
         if shared.overdue:
             self._estimate_rewards(state)
-        rewards.watch(state, arm, residual, variance)
+        if shift is not None:
+            rewards.found(state, arm, shift)
         return regression.forgotten
 
     def bill(

@@ -60,7 +60,7 @@ def agree(drawn: Vector, logged: Vector, draws: int) -> bool:
 
 
 @pytest.mark.parametrize("budget", [6e-4, 2e-3, 2e-2])
-@pytest.mark.parametrize("played", [40, 80])
+@pytest.mark.parametrize("played", [40, 60])
 def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
     budget: float, played: int
 ) -> None:
