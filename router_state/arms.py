@@ -18,7 +18,6 @@ from router_state.kernel import (
     Projection,
     Regression,
     SharedPrior,
-    expected_costs,
     project,
 )
 from router_state.learning.guess import COSTS, REWARDS
@@ -34,9 +33,9 @@ class Arms:
         sample: the posterior sample that scores use.
         tokens: how long prompts are; caching: what of them models have seen.
 
-    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `open`, a None
-    per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any
-    arm is `onboarding` or a `suspect`.
+    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `priced`: of
+    bills, of arms that are not free; `open`: a None per arm while every arm takes traffic, else
+    None; `highest_per_1k` of those that do; whether any arm is `onboarding` or a `suspect`.
     """
 
     __slots__ = (
@@ -51,6 +50,7 @@ class Arms:
         "names",
         "onboarding",
         "open",
+        "priced",
         "regressions",
         "rewards",
         "row",
@@ -61,6 +61,7 @@ class Arms:
 
     billed: list[Regression]
     costs: list[CostModel]
+    priced: list[Regression]
     regressions: list[Regression]
     open: list[str | None] | None
 
@@ -101,24 +102,6 @@ class Arms:
                 mean + arm.offset for mean, arm in zip(seen.means, self._arms, strict=True)
             ]
         return seen
-
-    def expected_costs(self, seen: Projection, tokens: int | None) -> list[float]:
-        """Return what a call of each arm is expected to cost in dollars.
-
-        Raises:
-            NonFiniteInput: a cost is not finite.
-        """
-        return expected_costs(self.costs, seen.exponents, self.tokens.of(tokens))
-
-    @property
-    def taking(self) -> list[Arm]:
-        """Return the arms that take traffic."""
-        return [arm for arm in self._arms if arm.retired_at is None]
-
-    @property
-    def priced(self) -> list[Regression]:
-        """Return the regressions of bills: of all arms but free ones."""
-        return [costs.regression for costs in self.costs if not costs.free]
 
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
         """Append an arm with statistics A (d, d), a prior in it, and b (d,), known at clock
@@ -199,7 +182,8 @@ class Arms:
         self.regressions = [arm.rewards for arm in arms]
         self.costs = [arm.costs for arm in arms]
         self.billed = [costs.regression for costs in self.costs]
-        taking = self.taking
+        self.priced = [costs.regression for costs in self.costs if not costs.free]
+        taking = [arm for arm in arms if arm.retired_at is None]
         self.open = [None] * len(arms) if arms and len(taking) == len(arms) else None
         self.highest_per_1k = max((arm.per_1k for arm in taking), default=0.0)
         self.onboarding = any(arm.pulls_left for arm in arms)

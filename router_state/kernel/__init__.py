@@ -58,7 +58,7 @@ if TYPE_CHECKING or _compiled is None:
     )
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dual import Options, options
-    from router_state.kernel.elementary import tabulated
+    from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.learning import learn_reward
     from router_state.kernel.linear import EPSILON
@@ -106,8 +106,10 @@ __all__ = [
     "cost_piece",
     "doubts",
     "estimate",
+    "exp_of",
     "expected_costs",
     "learn_reward",
+    "log_of",
     "lognormal_mean",
     "optimistic",
     "options",

@@ -21,6 +21,7 @@ from router_state.kernel import (
     conclude_shifted,
     doubts,
     estimate,
+    expected_costs,
     learn_reward,
     within,
 )
@@ -117,7 +118,8 @@ class Live:
 
     def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
         """See Policy."""
-        return state.arms.expected_costs(seen, tokens)
+        arms = state.arms
+        return expected_costs(arms.costs, seen.exponents, arms.tokens.of(tokens))
 
     def admit(
         self, state: RouterState, excluded: Excluded, costs: list[float]
