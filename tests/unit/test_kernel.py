@@ -306,11 +306,8 @@ def test_numbers_at_the_ends_of_their_range_are_learned_or_refused(size: float) 
         lambda: compiled.project(X, 3, *[[compiled.Regression("m", 5, Journal())]] * 2),
         lambda: compiled.Regression("m", 3, Journal()).restore(np.zeros(2)),
         lambda: compiled.Regression("m", 3, Journal()).start(np.eye(2), np.zeros(2)),
-        lambda: compiled.PosteriorSample(3, Journal()).renew(
-            [compiled.Regression("m", 3, Journal())],
-            noise=1.0,
-            chance=compiled.Chance(1),
-            free=False,
+        lambda: compiled.PosteriorSample(3, Journal()).measure(
+            [compiled.Regression("m", 3, Journal())], noise=1.0, free=False
         ),
     ],
 )
