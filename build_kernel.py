@@ -56,7 +56,7 @@ FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
 }
 HEAD = """\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: infer_types=True, cdivision=False
+# cython: infer_types=True, cdivision=False, nonecheck=True
 import cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer

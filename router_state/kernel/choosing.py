@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from router_state.kernel.cost_model import CostModel
+from router_state.kernel.cost_model import CostModel, require_each
 from router_state.kernel.elementary import power
 from router_state.kernel.linear import EPSILON, dot, room
 from router_state.kernel.projection import best
@@ -127,7 +127,9 @@ def doubts(
     arm: Regression
     model: CostModel
     bills: Regression
-    for k in range(len(models)):
+    if len(regressions) != len(models):
+        raise ValueError(f"{len(regressions)} regressions are not of {len(models)} models")
+    for k in range(require_each(models, variances)):
         arm, model = regressions[k], models[k]
         bills = model.regression
         spread: Real = variances[k]
@@ -144,7 +146,7 @@ def within(models: Sequence[CostModel], costs: Sequence[float], credit: Real, mo
     total: Real = 0.0
     next_one: Real = 0.0
     one: CostModel
-    for k in range(len(models)):
+    for k in range(require_each(models, costs)):
         one = models[k]
         cost: Real = costs[k]
         if cost > credit:

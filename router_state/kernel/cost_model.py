@@ -342,6 +342,14 @@ def rest_moves(moved: Real, exponent: Real, known: Real) -> Real:
     return bounded_exponent(log(rest) - bounded_exponent(exponent))
 
 
+@cfunc
+def require_each(models: Sequence[CostModel], numbers: Sequence[float]) -> Index:
+    """Return how many models there are. Raises ValueError where numbers are of more or fewer."""
+    if len(numbers) != len(models):
+        raise ValueError(f"{len(numbers)} numbers are not of {len(models)} models")
+    return len(models)
+
+
 def expected_costs(
     models: Sequence[CostModel], exponents: Sequence[float], tokens: Real
 ) -> list[float]:
@@ -353,7 +361,7 @@ def expected_costs(
     one: CostModel
     found: list[float] = []
     total: Real = 0.0
-    for k in range(len(models)):
+    for k in range(require_each(models, exponents)):
         one = models[k]
         cost: Real = one.expect(exponents[k], tokens)
         total += cost
@@ -370,7 +378,7 @@ def risks(models: Sequence[CostModel], costs: Sequence[float]) -> tuple[list[flo
     beyond = []
     in_flight: Index = 0
     total: Real = 0.0
-    for k in range(len(models)):
+    for k in range(require_each(models, costs)):
         one = models[k]
         more: Real = one.more(costs[k])
         beyond.append(more)

@@ -38,6 +38,8 @@ def estimate(
     Args:
         left: what is left of the evidence of each, where that is not what it says.
     """
+    if left is not None and len(left) != len(regressions):
+        raise ValueError(f"{len(left)} shares are not of {len(regressions)} regressions")
     seen: list[Regression] = []
     lefts: list[float] = []
     idle: list[Regression] = []
@@ -63,6 +65,8 @@ def conclude_shifted(
     prior: SharedPrior, regressions: Sequence[Regression], shifts: Sequence[float]
 ) -> None:
     """Move every observation of each regression by its shift, and conclude at the same scales."""
+    if len(shifts) != len(regressions):
+        raise ValueError(f"{len(shifts)} shifts are not of {len(regressions)} regressions")
     if regressions:
         evidence = Evidence(prior, list(regressions))
         evidence.gather([one.decay for one in regressions])

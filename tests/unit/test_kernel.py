@@ -122,8 +122,8 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             noise=prior.noise,
             chance=chance,
         )
-        k = kernel.best(terms, penalties, [None] * K)[0]
-        chosen = kernel.chance_of(k, found.means, penalties, spreads, [None] * K)
+        k, chosen = kernel.choose(terms, penalties, spreads, [None] * K)
+        assert k == kernel.best(terms, penalties, [None] * K)[0]
         residual, variance = arms[k].observe(x, float(rng.random()))
         prior.observe(residual, variance)
         costs[k].observe(float(rng.lognormal()), x, known=0.1, now=float(i))
@@ -160,11 +160,11 @@ def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) ->
 
 def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
     assert played(compiled, d=26, K=3, n=60) == [
-        "ded598f84d753f92",
-        "9da03454058a5d73",
-        "b00da96fac488c2b",
-        "e23cced6863a9208",
-        "5b234a728b3434e4",
+        "b464f707257862f8",
+        "32f795bfb9d9ea29",
+        "c1ffdb780b95b27a",
+        "d506324e009471be",
+        "ba07aa83b2386a8f",
     ]
 
 
@@ -228,7 +228,6 @@ def test_what_is_no_context_is_an_error_of_python(kernel: Any, name: str) -> Non
     if name not in ("nan", "infinite"):
         calls += [
             lambda: draw.serve(bad),
-            lambda: draw.of(bad),
             lambda: arm.know_only(1.0, 1.0, bad),
         ]
     for call in calls:
@@ -281,6 +280,64 @@ def test_numbers_at_the_ends_of_their_range_are_learned_or_refused(size: float) 
     assert arm.is_finite()
 
 
+def shared() -> Any:
+    """Return what regressions of three dimensions share."""
+    return compiled.SharedPrior("p", 3, REWARDS, Journal())
+
+
+def regression_of(d: int) -> Any:
+    """Return a regression that knows nothing."""
+    return compiled.Regression("m", d, Journal())
+
+
+def one_sample() -> Any:
+    """Return the posterior sample of one model."""
+    found = compiled.PosteriorSample(3, Journal())
+    found.resize(1)
+    return found
+
+
+def model() -> Any:
+    """Return the costs of one model."""
+    return compiled.CostModel(
+        "m", compiled.SharedPrior("p", 3, COSTS, Journal()), Price(1.0, 1.0), Journal()
+    )
+
+
+def learned(reward: float, **other: Any) -> Any:
+    """Let a regression learn a reward."""
+    given = {"detector": compiled.Detector()} | other
+    arm = compiled.Regression("m", 3, Journal())
+    arm.know_only(1.0, 1.0, np.zeros(3))
+    prior = compiled.SharedPrior("p", 3, REWARDS, Journal())
+    return compiled.learn_reward(arm, prior, given["detector"], X, reward, 0.0)
+
+
+def solved(n: int = 2, **other: Any) -> Any:
+    """Return the options of one model for two contexts."""
+    arm = compiled.Regression("m", 3, Journal())
+    given = {
+        "contexts": np.ones((2, 3), np.float32),
+        "rewards": [arm],
+        "deviations": [1.0],
+        "lots": np.ones(2),
+        "shifts": None,
+        "bills": [arm],
+        "levels": [0.0],
+        "factors": [1.0],
+        "per_token": [0.0],
+        "most": 20.0,
+        "tokens": np.zeros(2),
+        "prices": np.ones(2),
+    }
+    given |= other
+    return compiled.options(given.pop("contexts"), n, 3, **given)
+
+
+def test_options_of_one_model() -> None:
+    assert solved().cheapest() == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -309,6 +366,53 @@ def test_numbers_at_the_ends_of_their_range_are_learned_or_refused(size: float) 
         lambda: compiled.PosteriorSample(3, Journal()).measure(
             [compiled.Regression("m", 3, Journal())], noise=1.0, free=False
         ),
+        lambda: compiled.PosteriorSample(3, Journal()).score(
+            [1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)
+        ),
+        lambda: one_sample().measure(
+            [compiled.Regression("m", 4, Journal())], noise=1.0, free=True
+        ),
+        lambda: one_sample().measure([None], noise=1.0, free=True),
+        lambda: one_sample().score([1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)),
+        lambda: one_sample().score(
+            [1.0], [1.0], [1.0], 1.0, [compiled.Regression("m", 3, Journal())], 1.0, None
+        ),
+        lambda: compiled.choose([1.0], [1.0], [1.0], [None]),
+        lambda: compiled.choose([1.0, 0.0, 0.0], [1.0], [1.0], ["retired"]),
+        lambda: compiled.choose([1.0, math.nan, 0.0], [1.0], [1.0], [None]),
+        lambda: compiled.choose([1.0, 0.0, 0.0], [1.0], [], [None]),
+        lambda: compiled.chance_of(1, [1.0, 0.0, 0.0], [1.0], [1.0], [None]),
+        lambda: compiled.chance_of(-1, [1.0, 0.0, 0.0], [1.0], [1.0], [None]),
+        lambda: compiled.expected_costs([model()], [math.nan], 0.0),
+        lambda: compiled.expected_costs([model()], [], 0.0),
+        lambda: compiled.within([None], [1.0], 1.0, 1.0),
+        lambda: compiled.within([model()], [], 1.0, 1.0),
+        lambda: compiled.risks([None], [1.0]),
+        lambda: compiled.risks([model()], []),
+        lambda: compiled.doubts(X, shared(), 1.0, [], [model()], [regression_of(3)]),
+        lambda: compiled.doubts(X, shared(), 1.0, [1.0], [model()], []),
+        lambda: compiled.doubts(X, shared(), 1.0, [1.0], [None], [regression_of(3)]),
+        lambda: compiled.doubts(X[:2], shared(), 1.0, [1.0], [model()], [regression_of(3)]),
+        lambda: compiled.estimate(shared(), [regression_of(3)], left=[]),
+        lambda: compiled.conclude_shifted(shared(), [regression_of(3)], []),
+        lambda: compiled.conclude_shifted(shared(), [None], [1.0]),
+        lambda: compiled.learn_reward(None, None, None, X, 0.5, 0.0),
+        lambda: learned(math.nan),
+        lambda: learned(0.5, detector=None),
+        lambda: solved(contexts=np.ones((2, 3))),
+        lambda: solved(contexts=np.ones((1, 3), np.float32)),
+        lambda: solved(contexts=np.ones((2, 6), np.float32)[:, ::2]),
+        lambda: solved(contexts=None),
+        lambda: solved(lots=np.ones(1)),
+        lambda: solved(lots=np.ones(4)[::2]),
+        lambda: solved(tokens=np.ones(2, np.float32)),
+        lambda: solved(prices=np.array([1.0, math.nan])),
+        lambda: solved(rewards=[None]),
+        lambda: solved(bills=[compiled.Regression("m", 4, Journal())]),
+        lambda: solved(deviations=[]),
+        lambda: solved(shifts=[]),
+        lambda: solved(n=-1),
+        lambda: solved(n=0),
     ],
 )
 def test_what_does_not_fit_is_an_error_of_python(call: Any) -> None:
