@@ -35,6 +35,7 @@ PARTS = (
     "detector",
     "predictive",
     "cost_model",
+    "waiting",
     "choosing",
     "learning",
 )

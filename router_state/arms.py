@@ -20,6 +20,8 @@ from router_state.kernel import (
     SharedPrior,
     project,
 )
+from router_state.latency.goal import LatencyGoal
+from router_state.latency.timing import Timing
 from router_state.learning.guess import COSTS, REWARDS
 
 
@@ -32,6 +34,7 @@ class Arms:
         rewards, bills: the priors that the arms' rewards, and their bills, share.
         sample: the posterior sample that scores use.
         tokens: how long prompts are; caching: what of them models have seen.
+        timing: how long calls take, where that matters.
 
     Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `priced`: of
     bills, of arms that are not free; `open`: a None per arm while every arm takes traffic, else
@@ -56,6 +59,7 @@ class Arms:
         "row",
         "sample",
         "suspect",
+        "timing",
         "tokens",
     )
 
@@ -64,6 +68,7 @@ class Arms:
     priced: list[Regression]
     regressions: list[Regression]
     open: list[str | None] | None
+    timing: Timing | None
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.d, self._journal = d, journal
@@ -71,7 +76,7 @@ class Arms:
         self.rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         self.bills = SharedPrior("\x1fbills", d, COSTS, journal)
         self.sample, self.tokens = PosteriorSample(d, journal), InputTokens(journal)
-        self.caching = Caching(journal)
+        self.caching, self.timing = Caching(journal), None
         self.derive()
 
     def __len__(self) -> int:
@@ -163,6 +168,19 @@ class Arms:
             arm.pulls_left -= 1
             self.onboarding = any(arm.pulls_left for arm in self._arms)
 
+    def declare_latency(self, goal: LatencyGoal | None) -> None:
+        """Put a target of latency in force; what was learned of the same kind of times stays."""
+        before = self.timing
+        if before is not None and goal is not None and goal.of == before.goal.of:
+            if goal != before.goal:
+                before.declare(goal)
+            return
+        if before is not None:
+            self._journal.pieces.update(before.pieces)
+        self.timing = None if goal is None else Timing(goal, self.d, self._journal)
+        if self.timing is not None:
+            self.timing.keep(self.names)
+
     def _jump(self) -> None:
         self._journal.jumped = True
         self.derive()
@@ -173,6 +191,8 @@ class Arms:
             self._journal.pieces.add(TOKENS)
         self.derive()
         self.sample.resize(len(self._arms))
+        if self.timing is not None:
+            self.timing.keep(self.names)
 
     def derive(self) -> None:
         """Derive what the hot path reads."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 from router_state import capabilities, conversing
 from router_state.events import Asked
 from router_state.kernel import EVERY
+from router_state.latency import observing
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility
 from router_state.policies.eligibility import Excluded
@@ -41,6 +43,8 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.
     weights = state.pacer.weigh(arms, x, limited_to=limited_to, seq=state.seq + 1, now=now)
+    if (timing := arms.timing) is not None and isinstance(state.pacer, DollarDual):
+        timing.look(x, excluded, seq=state.seq + 1, multiple=state.pacer.window.wait_price)
     excluded, relaxed = policy.admit(state, excluded, costs)
     # 3. Whose draw is best.
     candidates, choice = policy.choose(state, x, seen, costs, excluded=excluded, weights=weights)
@@ -51,6 +55,8 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     _commit(state, request.request_id, record, choice.k)
     if state.config.caches:
         conversing.note(state, request, record, warm)
+    if timing is not None:
+        observing.commit(timing, record, choice.k)
     budget_usd = state.pacer.budget_usd
     if budget_usd is not None and record.seq % EVERY == 0:
         state.newcomers.look(

@@ -46,7 +46,8 @@ class Charged(Struct, frozen=True, gc=False):
     could not wait. `x` is the context, shape (d,), where the record does not hold it. `offset` is
     where in `pb.costs` it was read, `waited` whether that was before its decision. `status` is how
     the call ended (None: with an answer), `retry_after` for how many seconds the model wants to be
-    left alone, `cached` how many of the input tokens were billed as cached.
+    left alone, `cached` how many of the input tokens were billed as cached. `latency` and
+    `first_token` are seconds from the call to the answer and to its first token.
     """
 
     request_id: str
@@ -60,6 +61,8 @@ class Charged(Struct, frozen=True, gc=False):
     status: str | None = None
     retry_after: float | None = None
     cached: int | None = None
+    latency: float | None = None
+    first_token: float | None = None
 
 
 class Judged(Struct, frozen=True, gc=False):

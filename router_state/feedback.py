@@ -20,6 +20,7 @@ from router_state.errors import (
 )
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of
+from router_state.latency import observing
 from router_state.policies.policy import Policy
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.state.books import checked_cost
@@ -110,6 +111,8 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     _book(state, event.request_id, record, bill)
     called, answered = event.model or record.called, record.is_answered
     first, call = record.bill is None, record.call
+    if state.arms.timing is not None and not answered:
+        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
     if event.status is not None or state.availability.models:
         attempts.observe(state, policy, record, event, called=called, first=first, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
@@ -124,7 +127,7 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     record.bill = bill
     # They have been published and are of no use to what may still come; with 64 models they are
     # most of a record.
-    record.candidates = record.unsure = None
+    record.candidates = record.unsure = record.waits = None
     records[event.request_id] = record
     return Outcome.APPLIED if first else Outcome.REVISED
 

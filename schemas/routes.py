@@ -59,6 +59,12 @@ class Candidate(Content):
     unpaid: Annotated[float, Field(ge=0, le=1)] | None = optional(
         "Probability that the bill is of nothing; apart from the range"
     )
+    expected_latency_ms: NonNegative | None = optional(
+        "Expected time of the call, where the router has a target of latency"
+    )
+    slow: Annotated[float, Field(ge=0, le=1)] | None = optional(
+        "Probability that the call takes longer than the router's p95_ms"
+    )
 
 
 class Applied(Content):

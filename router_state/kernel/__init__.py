@@ -69,6 +69,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
+    from router_state.kernel.waiting import waits
 else:
     globals().update(_compiled.public())
 
@@ -117,6 +118,7 @@ __all__ = [
     "risks",
     "sources",
     "tabulated",
+    "waits",
     "wins",
     "within",
 ]

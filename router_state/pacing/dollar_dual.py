@@ -9,12 +9,11 @@ from router_state.arms import Arms
 from router_state.changes import Alert, Journal
 from router_state.config import WINDOW, Matrix, Vector
 from router_state.kernel import EVERY
+from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import Window
+from router_state.pacing.window import CLOSE_ENOUGH, Window
 
-CLOSE_ENOUGH = 0.005
-"""Share of the target that a solution may leave: far less than what one draw moves."""
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e60
@@ -74,10 +73,28 @@ class DollarDual:
         # It has jumped at the latest when levels were measured. In a window of few contexts each
         # one changes the answer.
         if self._journal.jumped or self.window.size < EVERY:
+            if arms.timing is not None:
+                # First, so that what is spent follows the budget whatever waits cost.
+                pricing.weigh(
+                    arms.timing,
+                    arms,
+                    self.window,
+                    per_dollar=self.per_dollar,
+                    target_usd=self.target_usd,
+                    now=now,
+                )
             self._solve(arms, now=now)
             self._journal.jumped = False
-        per_dollar = self.lambda_t * self.window.price / self.budget_usd
-        return self.lambda_t, 0.0, min(per_dollar, MOST_PER_DOLLAR)
+        return self.lambda_t, 0.0, self._per_dollar(self.window.price)
+
+    def _per_dollar(self, multiple: float = 1.0) -> float:
+        """Return what a dollar costs in reward, at a request's own price of it or everybody's."""
+        return min(self.lambda_t * multiple / self.budget_usd, MOST_PER_DOLLAR)
+
+    @property
+    def per_dollar(self) -> float:
+        """The cost of a dollar in reward."""
+        return self._per_dollar()
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the

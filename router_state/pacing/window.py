@@ -16,6 +16,8 @@ from router_state.costs.ratio import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import EVERY, Chance, Options, options
 
+CLOSE_ENOUGH = 0.005
+"""Share of the target that a solution may leave: far less than what one draw moves."""
 BLOCK = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 CLOSED = 1e6
@@ -29,6 +31,10 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * GOLDEN % 1.0) - 1.0)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
+SILVER = math.sqrt(2.0) - 1.0
+"""The same of another sequence: where all prompts are alike, two prices mix three models."""
+WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * SILVER % 1.0) - 1.0)
+"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
 NO_TOKENS = np.zeros(WINDOW)
 """Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
@@ -113,9 +119,16 @@ class Window:
         """Return the last request's price of a dollar, as a multiple of λ_t."""
         return PRICES.item(self.next - 1)
 
-    def candidates(self, arms: Arms) -> Options:
+    @property
+    def wait_price(self) -> float:
+        """Return the last request's price of a wait, as a multiple of everybody's."""
+        return WAIT_PRICES.item(self.next - 1)
+
+    def candidates(self, arms: Arms, *, timed: bool = True) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
         every context, as it is known now and the choices see it, chance included.
+
+        Scores are less what waits cost, unless they are not `timed`.
 
         An arm that a request could not be given to can't win there; where all that it could be
         given to are gone, any may.
@@ -123,6 +136,9 @@ class Window:
         found = self.options(arms)
         if arms.tokens.in_use and arms.caching.slots:
             _save(arms, found.arrays()[1])
+        if timed and arms.timing is not None and arms.timing.per_unit > 0.0:
+            costs = arms.timing.costs(self.contexts, self.size) * WAIT_PRICES[: self.size, None]
+            np.subtract(scores := found.arrays()[0], costs, out=scores)
         if self.limited or arms.open is None:
             self._close(arms, *found.arrays())
         return found

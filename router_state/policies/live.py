@@ -25,6 +25,7 @@ from router_state.kernel import (
     learn_reward,
     within,
 )
+from router_state.latency.unbudgeted import Unbudgeted
 from router_state.pacing.debt import HORIZON
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
@@ -41,7 +42,10 @@ class Live:
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
-        if state.ledger is not None and config.spending is not None and config.spending.paces:
+        paces = config.spending is not None and config.spending.paces
+        if isinstance(pacer, Unbudgeted) and (paces or budget_usd is not None):
+            pacer = Unpaced()
+        if state.ledger is not None and paces:
             return PeriodDual.after(pacer, state.ledger, budget_usd, state.arms.d, state.journal)
         if isinstance(pacer, PeriodDual):
             pacer = Unpaced()
@@ -49,8 +53,17 @@ class Live:
             pacer.set_budget(budget_usd)
             return pacer
         if budget_usd is None:
-            return Unpaced()
+            return self._unpaced(state, config)
         return DollarDual(budget_usd, state.arms.d, state.journal)
+
+    def _unpaced(self, state: RouterState, config: RouterConfig) -> Pacer:
+        """Return the pacer of a router without a budget."""
+        if config.latency is None:
+            return Unpaced()
+        before = state.pacer
+        if isinstance(before, Unbudgeted):
+            return before
+        return Unbudgeted(state.arms.d, state.journal)
 
     def chance(self, state: RouterState, config: RouterConfig) -> Chances:
         """See Policy."""
@@ -160,6 +173,8 @@ class Live:
         unsure = doubts(
             x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
         )
+        if arms.timing is not None:
+            penalties = arms.timing.penalties(penalties)
         candidates = Candidates(arms.names, terms, penalties, excluded)
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE

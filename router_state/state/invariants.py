@@ -52,6 +52,8 @@ def faults(state: RouterState) -> Iterator[str]:
     yield from _pacer(state)
     yield from state.availability.faults()
     yield from state.sessions.faults()
+    if arms.timing is not None:
+        yield from arms.timing.faults()
     if state.ledger is not None and not state.ledger.is_sound():
         yield "budgets of a period"
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from agents.declared import config_of
+from agents.feedback import seconds
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -160,6 +161,8 @@ class Rerun:
                 status=bill.status,
                 retry_after=bill.retry_after_seconds,
                 cached=bill.cached_input_tokens,
+                latency=seconds(bill.latency_ms),
+                first_token=seconds(bill.first_token_ms),
             )
             return
         reward = event.reward
