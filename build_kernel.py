@@ -133,8 +133,8 @@ def program() -> str:
     parts = [_part((FOLDER / f"{name}.py").read_text()) for name in PARTS]
     public = re.findall(r'^    "(\w+)",$', (FOLDER / "__init__.py").read_text(), re.MULTILINE)
     names = [name for name in public if name not in ("COMPILED", "sources")]
-    public = ", ".join(f"{name!r}: {name}" for name in names)
-    tail = f"SOURCES = {sources()!r}\n\ndef public():\n    return {{{public}}}\n"
+    table = ", ".join(f"{name!r}: {name}" for name in names)
+    tail = f"SOURCES = {sources()!r}\n\ndef public():\n    return {{{table}}}\n"
     return "\n".join([HEAD, *parts, tail])
 
 

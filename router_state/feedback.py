@@ -110,19 +110,19 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     x = record.x if event.x is None else _context(state, record, event.x)
     _book(state, event.request_id, record, bill)
     called, answered = event.model or record.called, record.is_answered
-    first, call = record.bill is None, record.call
     if state.arms.timing is not None and not answered:
         observing.billed(state, state.arms.timing, record, event, called=called, x=x)
+    first = record.bill is None
     if event.status is not None or state.availability.models:
         attempts.observe(state, policy, record, event, called=called, first=first, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not answered:
-        if call is not None:
+        if record.call is not None:
             conversing.billed(state, record, event, called=called)
         if event.status not in UNANSWERED:
             _learn_bill(state, policy, record, event, bill, called=called, x=x)
-        if call is not None or event.status is not None:
+        if record.call is not None or event.status is not None:
             attempts.note(record, status=event.status, cost_usd=bill.cost_usd)
     record.bill = bill
     # They have been published and are of no use to what may still come; with 64 models they are

@@ -72,7 +72,7 @@ def waits(
             if of.d != d:
                 raise ValueError(f"a regression of {of.d} dimensions is not of {d}")
             exponent: Real = dot(of.values, of.at, space, 0, d)
-            took[row * K + k] = one.expected(exponent, 0.0)
+            took[row * K + k] = one.expect(exponent, 0.0)
             chance: Real = 1.0 - below((log_limit - exponent) / sqrt(spreads[k]))
             late[row * K + k] = min(max(chance, 0.0), 1.0)
             if not isfinite(took[row * K + k] + chance):

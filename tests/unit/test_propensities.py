@@ -123,7 +123,7 @@ def test_a_propensity_does_not_depend_on_how_large_penalties_are(k: int) -> None
     found = [
         chance_of(
             k,
-            [0.5] * 9,
+            [0.5, 0.0, 0.0] * 3,
             [scale, 1.0 * scale, 1.03 * scale],
             [0.01] * 3,
             [None] * 3,
