@@ -36,10 +36,10 @@ class Arms:
         tokens: how long prompts are; caching: what of them models have seen.
         timing: how long calls take, where that matters.
 
-    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position. `priced` are those
-    of bills of arms that are not free. `open` is a None per arm while every arm takes traffic, else
-    None; `highest_per_1k` is of those that do. They say whether any arm is `onboarding` or a
-    `suspect`.
+    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position. `priced` are the
+    regressions of bills of arms that are not free. `open` is a None per arm while every arm takes
+    traffic, else None; `highest_per_1k` is of those that do. They say whether any arm is
+    `onboarding` or a `suspect`.
     """
 
     __slots__ = (
