@@ -35,6 +35,8 @@ PARTS = (
     "detector",
     "predictive",
     "cost_model",
+    "costs",
+    "window_scores",
     "waiting",
     "choosing",
     "learning",

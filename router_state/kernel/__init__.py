@@ -47,18 +47,16 @@ if TYPE_CHECKING or _compiled is None:
         choose,
         doubts,
         optimistic,
-        within,
     )
     from router_state.kernel.cost_model import (
         LEAST_PART,
         MOST_TAUGHT,
         CostModel,
         cost_piece,
-        expected_costs,
-        risks,
     )
+    from router_state.kernel.costs import expected_costs, within_risk
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
-    from router_state.kernel.dual import Options, options
+    from router_state.kernel.dual import Options
     from router_state.kernel.elementary import tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.learning import learn_reward
@@ -70,6 +68,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
+    from router_state.kernel.window_scores import options
 else:
     globals().update(_compiled.public())
 
@@ -114,10 +113,9 @@ __all__ = [
     "optimistic",
     "options",
     "project",
-    "risks",
     "sources",
     "tabulated",
     "waits",
     "wins",
-    "within",
+    "within_risk",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from router_state.kernel.cost_model import CostModel, require_each
+from router_state.kernel.cost_model import CostModel
+from router_state.kernel.costs import require_each
 from router_state.kernel.elementary import power
 from router_state.kernel.linear import dot, room
 from router_state.kernel.projection import best
@@ -141,20 +142,3 @@ def doubts(
         found.append(noise_of_bills * (1.0 + level))
         found.append(model.paid)
     return found
-
-
-def within(models: Sequence[CostModel], costs: Sequence[float], credit: Real, most: Real) -> bool:
-    """Tell whether a call of any model costs at most `credit` dollars, and calls in flight with one
-    more at most so many beyond their expectations, in nine of ten cases."""
-    total: Real = 0.0
-    next_one: Real = 0.0
-    one: CostModel
-    for k in range(require_each(models, costs)):
-        one = models[k]
-        cost: Real = costs[k]
-        if cost > credit:
-            return False
-        beyond: Real = one.more(cost)
-        total += one.awaited * one.awaited * beyond * beyond
-        next_one = max(next_one, (2 * one.awaited + 1) * beyond * beyond)
-    return total + next_one <= most * most

@@ -13,14 +13,13 @@ The input part is 0 until requests say their tokens, see `input_tokens`.
 
 from __future__ import annotations
 
-from math import isfinite, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, list_price_of
-from router_state.errors import NonFiniteInput
 from router_state.kernel.detector import Detector, Shift
 from router_state.kernel.elementary import exp, log, power
 from router_state.kernel.predictive import (
@@ -34,8 +33,6 @@ from router_state.kernel.shared_prior import SharedPrior
 from router_state.kernel.words import Flag, Index, Real, cclass, cfunc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from router_state.changes import Journal
     from router_state.config import Price, Vector
 
@@ -135,10 +132,11 @@ class CostModel:
     @property
     def level(self) -> float:
         """The posterior variance of the level's logarithm."""
-        return self._level()
+        return self.variance()
 
     @cfunc
-    def _level(self) -> Real:
+    def variance(self) -> Real:
+        """See `level`."""
         if self.free:
             return 0.0
         one = self.regression
@@ -149,10 +147,11 @@ class CostModel:
     def factor(self) -> float:
         """The expected ratio of a bill to exp(prediction): the mean of the model's own bills,
         a lognormal's counting for `BELIEVED` of them (conjugate shrinkage)."""
-        return self._factor()
+        return self.multiple()
 
     @cfunc
-    def _factor(self) -> Real:
+    def multiple(self) -> Real:
+        """See `factor`."""
         if self.free:
             return self.ratio
         lognormal: Real = BILLS_BELIEVED * exp(0.5 * min(self.prior.noise, MOST_LOG_VARIANCE))
@@ -165,7 +164,7 @@ class CostModel:
 
     @cfunc
     def _predict(self, exponent: Real) -> Real:
-        return self._factor() * exp(bounded_exponent(exponent + 0.5 * self._level()))
+        return self.multiple() * exp(bounded_exponent(exponent + 0.5 * self.variance()))
 
     def expected(self, exponent: Real, tokens: Real) -> float:
         """Return the expected dollars of a call for a prompt with θᵀx = exponent and so many input
@@ -188,14 +187,14 @@ class CostModel:
     @cfunc
     def more(self, expected_usd: Real) -> Real:
         """See `beyond`."""
-        return expected_usd * (exp(Z90 * sqrt(self._level())) - 1.0)
+        return expected_usd * (exp(Z90 * sqrt(self.variance())) - 1.0)
 
     def predictive(self, expected_usd: Real) -> Predictive:
         """Return the distribution of a call that is expected to cost so many dollars."""
         deviation: Real = self.prior.typical()
         return Predictive(
             expected_usd,
-            self._level(),
+            self.variance(),
             relative_variance(deviation * deviation) / max(self.bills, 1.0),
             self.prior.noise,
             self.paid,
@@ -326,7 +325,8 @@ class CostModel:
 
 @cfunc
 def bounded_exponent(exponent: Real) -> Real:
-    """Return the logarithm of a ratio within what a call may cost."""
+    """Return the logarithm of a ratio within what a call may cost; in an order in which NaN
+    stays."""
     return min(max(exponent, -LARGEST_EXPONENT), LARGEST_EXPONENT)
 
 
@@ -340,48 +340,3 @@ def rest_moves(moved: Real, exponent: Real, known: Real) -> Real:
         return moved
     rest: Real = exp(moved) * (known + exp(bounded_exponent(exponent))) - known
     return bounded_exponent(log(rest) - bounded_exponent(exponent))
-
-
-@cfunc
-def require_each(models: Sequence[CostModel], numbers: Sequence[float]) -> Index:
-    """Return how many models there are. Raises ValueError where numbers are of more or fewer."""
-    if len(numbers) != len(models):
-        raise ValueError(f"{len(numbers)} numbers are not of {len(models)} models")
-    return len(models)
-
-
-def expected_costs(
-    models: Sequence[CostModel], exponents: Sequence[float], tokens: Real
-) -> list[float]:
-    """Return the expected dollars of a call of each model, see `CostModel.expected`.
-
-    Raises:
-        NonFiniteInput: a cost is not finite.
-    """
-    one: CostModel
-    found: list[float] = []
-    total: Real = 0.0
-    for k in range(require_each(models, exponents)):
-        one = models[k]
-        cost: Real = one.expect(exponents[k], tokens)
-        total += cost
-        found.append(cost)
-    if not isfinite(total):
-        raise NonFiniteInput("what an arm has learned of its costs is not finite")
-    return found
-
-
-def risks(models: Sequence[CostModel], costs: Sequence[float]) -> tuple[list[float], int, float]:
-    """Return by how much a call of each model may cost more than is expected, how many calls await
-    their bills, and the sum of squares of what those may cost beyond their expectations."""
-    one: CostModel
-    beyond = []
-    in_flight: Index = 0
-    total: Real = 0.0
-    for k in range(require_each(models, costs)):
-        one = models[k]
-        more: Real = one.more(costs[k])
-        beyond.append(more)
-        in_flight += one.awaited
-        total += (one.awaited * more) * (one.awaited * more)
-    return beyond, in_flight, total
