@@ -24,6 +24,7 @@ FOLDER = ROOT / "router_state" / "kernel"
 PARTS = (
     "elementary",
     "linear",
+    "gaussian",
     "regression",
     "shared_prior",
     "estimating",
@@ -34,6 +35,7 @@ PARTS = (
     "propensity",
     "detector",
     "predictive",
+    "cost_means",
     "cost_model",
     "costs",
     "window_scores",

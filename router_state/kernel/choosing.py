@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.costs import require_each
 from router_state.kernel.elementary import power
+from router_state.kernel.gaussian import taken
 from router_state.kernel.linear import dot, room
 from router_state.kernel.projection import best
 from router_state.kernel.propensity import largest
-from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, taken
+from router_state.kernel.regression import MAX_DECAY_STEPS, Regression
 from router_state.kernel.shared_prior import SharedPrior
 from router_state.kernel.words import Floats, Index, Real, known
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from router_state.errors import NonFiniteInput
-from router_state.kernel.cost_model import CostModel, bounded_exponent
+from router_state.kernel.cost_means import bounded_exponent
+from router_state.kernel.cost_model import CostModel
 from router_state.kernel.dual import Options
 from router_state.kernel.elementary import exp
 from router_state.kernel.linear import finite, room
