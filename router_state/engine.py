@@ -23,6 +23,7 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
+from router_state.periods.leases import Granted
 from router_state.policies.policy import POLICIES, Policy
 from router_state.record import Records, RequestRecord
 from router_state.state import portable, portfolio, sweeping
@@ -242,6 +243,14 @@ def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes)
     engine.state.since.declared(event.config.offset, now=now)
 
 
+def _granted(engine: Engine, event: Granted, now: float, changes: Changes) -> None:
+    ledger = engine.state.ledger
+    if ledger is None or not ledger.take(event):
+        changes.outcome = Outcome.DUPLICATE
+    else:
+        engine.state.since.granted(event.offset)
+
+
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
     changes.records |= sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
 
@@ -265,6 +274,7 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Judged: _judged,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
+    Granted: _granted,
     Waited: _waited,
     Aged: _aged,
     Crowded: _crowded,

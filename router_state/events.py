@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from router_state.capabilities import Needs
 from router_state.config import RouterConfig, Vector
+from router_state.periods.leases import Granted
 
 AT_MOST = 10_000
 """Requests that one sweep moves, unless its caller says fewer."""
@@ -115,4 +116,4 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-Event = Asked | Charged | Judged | Orphaned | Redeclared | Waited | Aged | Crowded
+Event = Asked | Charged | Judged | Orphaned | Redeclared | Granted | Waited | Aged | Crowded

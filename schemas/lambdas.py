@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
-from schemas.fields import Count, ModelName, NonNegative, UtcTime
+from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.latency import LatencyStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
@@ -86,6 +86,9 @@ class PeriodStanding(Content):
     forecast_low_usd: float
     forecast_high_usd: float
     binds: Annotated[bool, Field(description="Whether it is the tightest")]
+    pool: RouterId | None = optional("The pool that lends it; absent: the router's own budget")
+    line: str | None = optional("The pool whose budget is lent, and its period: acme/month")
+    lease_until: UtcTime | None = optional("When the lease ends, unless it is renewed")
 
 
 class FloorStanding(Content):

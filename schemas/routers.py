@@ -200,6 +200,9 @@ class RouterDeclared(Event):
         "Dollars of a period, paced over the traffic that is still expected; of several the "
         "tightest binds"
     )
+    pool: RouterId | None = optional(
+        "The pool whose leases limit what the router spends, beside its own budgets"
+    )
     when_spent: WhenSpent | None = optional(
         "What follows when nothing is left: the cheapest model (default), refusal, or as before"
     )

@@ -157,7 +157,7 @@ class PeriodDual(DollarDual):
             return {}
         tightest = min(standings, key=lambda one: one.per_request_usd)
         usd = tightest.account.charged_usd + per_request_usd * tightest.requests
-        return {"period": tightest.accounts.budget.name, "needed_budget_usd": usd}
+        return {"period": tightest.accounts.name, "needed_budget_usd": usd}
 
     def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can

@@ -193,6 +193,9 @@ def sweep(engine: Engine, step: Step) -> None:
             _forget(engine, ((0, step.number),))
         case "g":
             _forget(engine, step.seqs)
+        case "l":
+            if engine.state.ledger is not None and step.grant is not None:
+                engine.state.ledger.take(step.grant)
         case "t":
             portfolio.drop_retired(engine.state, before=step.time or 0.0)
 
