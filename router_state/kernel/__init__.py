@@ -53,7 +53,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.costs import expected_costs, within_risk
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dual import Options
-    from router_state.kernel.elementary import tabulated
+    from router_state.kernel.elementary import exponential, logarithm, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
     from router_state.kernel.learning import learn_reward
@@ -105,7 +105,9 @@ __all__ = [
     "doubts",
     "estimate",
     "expected_costs",
+    "exponential",
     "learn_reward",
+    "logarithm",
     "lognormal_mean",
     "optimistic",
     "options",

@@ -157,10 +157,14 @@ class CostMeans:
         cost: Real = self._predict(exponent) * self.list_price
         return (cost + tokens * self.input_share * self.input_usd) * self.paid
 
-    @cfunc
-    def more(self, expected_usd: Real) -> Real:
+    def beyond(self, expected_usd: Real) -> float:
         """Return the dollars by which a call that is expected to cost so much may cost more on
         average, in nine of ten cases."""
+        return self.more(expected_usd)
+
+    @cfunc
+    def more(self, expected_usd: Real) -> Real:
+        """See `beyond`."""
         return expected_usd * (exp(Z90 * sqrt(self.variance())) - 1.0)
 
     def predictive(self, expected_usd: Real) -> Predictive:

@@ -111,6 +111,16 @@ def below(z: Real) -> Real:
     return 1.0 - above if z >= 0.0 else above
 
 
+def exponential(x: Real) -> float:
+    """Return eˣ: the same digits on every machine."""
+    return exp(x)
+
+
+def logarithm(x: Real) -> float:
+    """Return ln x of a positive number: the same digits on every machine."""
+    return log(x)
+
+
 def tabulated(name: str, values: Array) -> Array:
     """Return exp, log or the normal distribution function of each value, for tests."""
     given: Floats = known(values, len(values))
