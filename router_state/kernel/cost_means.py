@@ -1,4 +1,4 @@
-"""What a call of one model is expected to cost, and how sure that is.
+"""The expected cost of a call of one model, and how well it is known.
 
 Expected cost = paid·(tokens·input price·share + list price·factor·exp(θᵀx + ½·level)):
 
@@ -48,8 +48,8 @@ def cost_piece(model: str) -> str:
 
 @cclass
 class CostMeans:
-    """What bills say of the costs of one model. Of one with a list price of 0 only the mean is
-    learned.
+    """The costs of one model as its bills say them. Of a model with a list price of 0 only the mean
+    is learned.
 
     Attributes:
         regression: of ln(bill ÷ list price), its shared prior being `prior`.

@@ -1,4 +1,4 @@
-"""What calls of all models are expected to cost, and which of them may cost too much."""
+"""Expected costs of a call of each model, and the models that may cost too much."""
 
 from __future__ import annotations
 

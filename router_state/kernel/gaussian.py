@@ -1,4 +1,4 @@
-"""What a Gaussian linear regression keeps: the inverse of its design matrix, and its coefficients.
+"""The numbers of a Gaussian linear regression: the inverse of its design matrix, its coefficients.
 
 V = A⁻¹ is all that predictions need of the design matrix. Statistics decay geometrically. Instead
 of multiplying a matrix at every observation, a regression carries the product of its decays since
