@@ -42,7 +42,6 @@ COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
-        MIN_VARIANCE,
         chance_of,
         choose,
         doubts,
@@ -53,12 +52,13 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.costs import expected_costs, within_risk
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dual import Options
-    from router_state.kernel.elementary import exponential, logarithm, tabulated
+    from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
     from router_state.kernel.learning import learn_reward
+    from router_state.kernel.linear import EPSILON
     from router_state.kernel.predictive import Predictive, lognormal_mean
-    from router_state.kernel.projection import TIE, Projection, best, check, project
+    from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
@@ -72,18 +72,17 @@ else:
 __all__ = [
     "COMPILED",
     "CUT_AT",
+    "EPSILON",
     "EVERY",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
     "MAX_DECAY_STEPS",
-    "MIN_VARIANCE",
     "MOST_TAUGHT",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "TAILS",
-    "TIE",
     "WIDE",
     "Chance",
     "CostModel",
@@ -104,10 +103,10 @@ __all__ = [
     "cost_piece",
     "doubts",
     "estimate",
+    "exp_of",
     "expected_costs",
-    "exponential",
     "learn_reward",
-    "logarithm",
+    "log_of",
     "lognormal_mean",
     "optimistic",
     "options",

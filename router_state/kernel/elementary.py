@@ -111,13 +111,13 @@ def below(z: Real) -> Real:
     return 1.0 - above if z >= 0.0 else above
 
 
-def exponential(x: Real) -> float:
-    """Return eˣ: the same digits on every machine."""
+def exp_of(x: Real) -> float:
+    """Return eˣ, see `exp`, for decisions outside of the kernel."""
     return exp(x)
 
 
-def logarithm(x: Real) -> float:
-    """Return ln x of a positive number: the same digits on every machine."""
+def log_of(x: Real) -> float:
+    """Return ln x, see `log`, for decisions outside of the kernel."""
     return log(x)
 
 
