@@ -35,43 +35,64 @@ PARTS = (
     "detector",
     "predictive",
     "cost_model",
+    "waiting",
     "choosing",
     "learning",
 )
 """Modules of the kernel, each after those that it uses."""
-FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno"]
+FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 """No multiplication is fused with an addition: every machine rounds the same sums."""
 TYPES = {
     "Real": "cython.double",
     "Index": "cython.Py_ssize_t",
     "Word": "cython.ulonglong",
     "Flag": "cython.bint",
-    "Floats": "cython.double[::1]",
-    "Known": "cython.const[cython.double][::1]",
-    "Singles": "cython.float[::1]",
+    "Floats": "cython.p_double",
+    "Singles": "cython.p_float",
 }
 """What an annotation is in C."""
 FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
-    "Word": "unsigned long long"
+    "Word": "unsigned long long",
+    "Floats": "double*",
 }
 HEAD = """\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: infer_types=True, cdivision=False
+# cython: infer_types=True, cdivision=False, nonecheck=True
 import cython
-from libc.math cimport floor, isfinite, sqrt
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT
+from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
+from libc.math cimport isfinite, sqrt
 from libc.math cimport frexp as _frexp
 
 COMPILED = True
 cdef unsigned long long MASK = 0xFFFFFFFFFFFFFFFFULL
 
-cdef inline object view(object array):
-    return array
+cdef double* known(object array, Py_ssize_t n) except? NULL:
+    cdef Py_buffer found
+    PyObject_GetBuffer(array, &found, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+    fits = found.ndim == 1 and found.format[0] == c"d" and found.format[1] == 0
+    fits = fits and found.shape[0] == n
+    numbers = <double*>found.buf
+    PyBuffer_Release(&found)
+    if not fits:
+        raise ValueError(f"no {n} 64-bit floats, one behind the other")
+    return numbers
 
-cdef inline object known(object array):
-    return array
+cdef double* view(object array) except? NULL:
+    return known(array, len(array))
 
-cdef inline object singles(object array):
-    return array.reshape(-1)
+cdef inline double* behind(double* numbers, Py_ssize_t i) noexcept:
+    return numbers + i
+
+cdef float* singles(object array, Py_ssize_t n) except? NULL:
+    cdef Py_buffer found
+    PyObject_GetBuffer(array, &found, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+    fits = found.format[0] == c"f" and found.format[1] == 0 and found.len >= 4 * n
+    numbers = <float*>found.buf
+    PyBuffer_Release(&found)
+    if not fits:
+        raise ValueError(f"no {n} 32-bit floats, one behind the other")
+    return numbers
 
 cdef inline Py_ssize_t whole(double value) noexcept:
     return <Py_ssize_t>value
@@ -112,8 +133,8 @@ def program() -> str:
     parts = [_part((FOLDER / f"{name}.py").read_text()) for name in PARTS]
     public = re.findall(r'^    "(\w+)",$', (FOLDER / "__init__.py").read_text(), re.MULTILINE)
     names = [name for name in public if name not in ("COMPILED", "sources")]
-    public = ", ".join(f"{name!r}: {name}" for name in names)
-    tail = f"SOURCES = {sources()!r}\n\ndef public():\n    return {{{public}}}\n"
+    table = ", ".join(f"{name!r}: {name}" for name in names)
+    tail = f"SOURCES = {sources()!r}\n\ndef public():\n    return {{{table}}}\n"
     return "\n".join([HEAD, *parts, tail])
 
 
@@ -133,8 +154,12 @@ def _part(text: str) -> str:
             for field in node.body:
                 if isinstance(field, ast.AnnAssign):
                     _declare(lines, field, "cdef public")
+    for function in ast.walk(ast.parse(text)):
+        if isinstance(function, ast.FunctionDef) and _is_of_c(function):
+            _return_nothing(lines, function)
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
+    found = found.replace("@pure\n", "@cython.cfunc\n@cython.exceptval(check=False)\n")
     found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 
@@ -144,6 +169,17 @@ def _is_of_python(node: ast.stmt) -> bool:
         module = node.module or ""
         return module in ("__future__", "math") or module.startswith("router_state.kernel")
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def _is_of_c(node: ast.FunctionDef) -> bool:
+    return any(ast.unparse(one) in ("cfunc", "pure") for one in node.decorator_list)
+
+
+def _return_nothing(lines: list[str], node: ast.FunctionDef) -> None:
+    """Let a function of C that returns None return nothing."""
+    end = node.body[0].lineno - 1
+    for number in range(node.lineno - 1, end):
+        lines[number] = lines[number].replace("-> None:", "-> cython.void:")
 
 
 def _blank(lines: list[str], node: ast.stmt) -> None:

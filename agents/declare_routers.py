@@ -9,6 +9,7 @@ from agents.group import Answers
 from agents.housekeeping import publish
 from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
+from agents.lend_money import leaving
 from agents.parked import Parked
 from agents.poison import on_behalf_of
 from agents.portions import portions
@@ -172,7 +173,9 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
         ):
             _check(declaration, -1 if engine is None else engine.state.config.offset, service)
         if declared is None:
+            answers.leases += leaving(shard, router_id, None, now=service.ports.clock())
             shard.drop(router_id)
+            shard.lending.joined(router_id, None)
             service.bulletin.changed((shard.number, router_id))
             return False
         config = replace(
@@ -181,15 +184,18 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
         )
         if engine is not None:
             _require_same_coordinates(engine.state.config, config, service)
+            left = leaving(shard, router_id, declared.pool, now=service.ports.clock())
             changes = shard.apply(router_id, Redeclared(config), now=service.ports.clock())
             if changes.refusal is not None:
                 raise changes.refusal
+            answers.leases += left
         elif service.routers >= service.ports.limits.routers_per_worker:
             raise TooManyRouters(
                 f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit"
             )
         else:
             shard.start(router_id, config)
+        shard.lending.joined(router_id, shard.engine(router_id))
         keep(shard, router_id, message.value or b"", offset=message.offset)
     except (RouterStateError, Refusal) as error:
         service.refuse_later(Parked.of(message, error, router_id=router_id), error, answers)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 import numpy as np
 from msgspec import to_builtins
 
+from agents.latency import latency_document, latency_of
 from agents.spending import budgets_document, spending_of
 from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
@@ -77,6 +78,7 @@ def config_of(
             if model.offers is not None
         },
         error_reward=declared.error_reward,
+        latency=latency_of(declared),
         caches={
             name: cache
             for name, model in declared.models.items()
@@ -181,6 +183,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
         document["budget_usd_per_request"] = config.budget_usd_per_request
     if config.error_reward is not None:
         document["error_reward"] = config.error_reward
+    if config.latency is not None:
+        document |= latency_document(config.latency)
     if config.spending is not None:
         document |= budgets_document(config.spending)
     if config.projection is not None:

@@ -207,7 +207,14 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Mes
         status=event.status,
         retry_after=event.retry_after_seconds,
         cached=event.cached_input_tokens,
+        latency=seconds(event.latency_ms),
+        first_token=seconds(event.first_token_ms),
     )
+
+
+def seconds(milliseconds: float | None) -> float | None:
+    """Return milliseconds of a bill as the core has them."""
+    return None if milliseconds is None else milliseconds / 1e3
 
 
 def _wait(

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from agents.context_store import Ref
 from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
+from agents.lease_notes import Note
 from agents.parked import Parked
 from ground.boundary import Outbox
 from ground.messages import Message, Record
 from ground.traces import Headers
 from router_state.config import Vector
+from schemas.event import encode
 
 Passed = list[tuple[str, int]]
 """Moments at which something went on to each step: (name, nanoseconds since the epoch)."""
@@ -33,6 +35,7 @@ class Answers:
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that have their decision, kept until it is delivered.
         repeated: (router_id, document, headers): declarations in force, to be written again.
+        leases: (key, value) for `pb.leases`; what is lost is said again by the clock.
     """
 
     routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
@@ -41,11 +44,17 @@ class Answers:
     refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
     answered_later: list[Parked] = field(default_factory=list)
     repeated: list[tuple[str, bytes, Headers]] = field(default_factory=list)
+    leases: list[Note] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to deliver."""
         return bool(
-            self.routes or self.strays or self.refused or self.refused_later or self.repeated
+            self.routes
+            or self.strays
+            or self.refused
+            or self.refused_later
+            or self.repeated
+            or self.leases
         )
 
     @property
@@ -77,6 +86,8 @@ class Answers:
             await outbox.send(
                 topic["routers"], key=router_id.encode(), value=document, headers=headers
             )
+        for recipient, note in self.leases:
+            await outbox.send(topic["leases"], key=recipient.encode(), value=encode(note))
         if self.refused or self.refused_later:
             writer = {topic[name]: letters for name, letters in dead_letters.items()}
             for message, error in self.refused:

@@ -11,6 +11,7 @@ from agents import keys, stored
 from agents.context_store import Ref
 from agents.kept import DAMAGE
 from agents.leftovers import Leftovers
+from agents.lending import Lending
 from agents.parked import Parked
 from agents.parking import Parking
 from agents.poison import on_behalf_of
@@ -39,6 +40,7 @@ class Shard:
 
     Attributes:
         watermarks: which source events the state contains.
+        lending: pools, and members of pools.
         unreadable: routers whose records can't be read, and why; they are left as they are, and all
             others go on.
         requests_seen_at: when the last request that was taken in had been sent, seconds since the
@@ -63,6 +65,7 @@ class Shard:
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
         self.watermarks = Watermarks(table)
+        self.lending = Lending(table)
         # One pass over the keys; of the values only parked events are unpacked: with 10,000
         # routers the first event waits for nothing else.
         parked: list[Parked] = []
@@ -75,6 +78,8 @@ class Shard:
                 self._request_ids.setdefault(router_id, {})[request_id] = None
             elif kind == keys.PARKED:
                 parked.append(stored.parked(table, raw))
+            elif kind in (keys.POOL, keys.MEMBER):
+                self.lending.found(raw)
         self.parking = Parking(parked)
         # After the pass: a mark may come before the requests that it is about.
         self._leftovers = Leftovers(table)
@@ -233,6 +238,7 @@ class Shard:
         changed, self._changes = self._changes, {}
         for router_id, changes in changed.items():
             self._write_router(router_id, changes)
+        self.lending.write()
         self.watermarks.write()
         return changed
 
@@ -266,6 +272,10 @@ class Shard:
     def _requests_of(self, router_id: str) -> list[str]:
         start = keys.key(keys.REQUEST, router_id)
         return [keys.split(raw)[2] for raw in self.table.records if raw.startswith(start)]
+
+    def is_unpacked(self, router_id: str) -> bool:
+        """Tell whether a router is unpacked."""
+        return router_id in self._engines
 
     def is_warm(self, router_id: str) -> bool:
         """Tell whether a router is unpacked, or soon would be."""

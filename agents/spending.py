@@ -20,11 +20,11 @@ def spending_of(declared: RouterDeclared) -> Spending | None:
     given = declared.budget
     budgets = () if given is None else given if isinstance(given, tuple) else (given,)
     floor, most = declared.min_reward, declared.max_cost_per_request_usd
-    if not budgets and floor is None and most is None:
+    if not budgets and floor is None and most is None and declared.pool is None:
         return None
     traffic = declared.traffic
     return Spending(
-        budgets=tuple(_budget(budget) for budget in budgets),
+        budgets=tuple(map(budget_of, budgets)),
         when_spent=declared.when_spent or "cheapest",
         traffic=ExpectedTraffic()
         if traffic is None
@@ -32,10 +32,12 @@ def spending_of(declared: RouterDeclared) -> Spending | None:
         max_cost_per_request_usd=most,
         min_reward=None if isinstance(floor, OfBest) else floor,
         min_of_best=floor.of_best if isinstance(floor, OfBest) else None,
+        pool=declared.pool,
     )
 
 
-def _budget(declared: BudgetDeclared) -> PeriodBudget:
+def budget_of(declared: BudgetDeclared) -> PeriodBudget:
+    """Return one budget of a period."""
     starts = declared.starts or declared.begins
     match declared.carry:
         case "none":
@@ -59,6 +61,8 @@ def budgets_document(spending: Spending) -> dict[str, object]:
     document: dict[str, object] = {}
     if spending.budgets:
         document["budget"] = [_document(budget) for budget in spending.budgets]
+    if spending.pool is not None:
+        document["pool"] = spending.pool
     if spending.when_spent != "cheapest":
         document["when_spent"] = spending.when_spent
     traffic: dict[str, object] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from router_state.periods.leases import LeasedAccounts
 from router_state.periods.ledger import Ledger, Standing
 from router_state.state.router import RouterState
 
@@ -14,7 +15,11 @@ def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -
     now = observed_at.timestamp()
     found: dict[str, object] = {}
     per_request_usd = state.pacer.budget_usd
-    standings = ledger.standings(now, seq=state.seq + 1)
+    standings = [
+        one
+        for one in ledger.standings(now, seq=state.seq + 1)
+        if one.accounts.is_lent(one.account) or one.account.count
+    ]
     floor = ledger.floor_usd
     floor_binds = per_request_usd is not None and floor <= per_request_usd
     if standings:
@@ -47,7 +52,7 @@ def _standing(
         "period": one.accounts.budget.name,
         "begins": datetime.fromtimestamp(account.begin, UTC),
         "ends": datetime.fromtimestamp(account.end, UTC),
-        "usd": one.accounts.budget.usd + account.carried_usd,
+        "usd": one.usd,
         "charged_usd": charged,
         "left_usd": one.left_usd,
         "reserved_usd": one.reserved_usd,
@@ -59,4 +64,16 @@ def _standing(
         "forecast_low_usd": charged + costs_usd * low,
         "forecast_high_usd": charged + costs_usd * high,
         "binds": binds,
+        **_lease(one, ledger),
     }
+
+
+def _lease(one: Standing, ledger: Ledger) -> dict[str, object]:
+    """Return whose money it is, where it is a pool's."""
+    line, leases = one.accounts, ledger.leases
+    if leases is None or not isinstance(line, LeasedAccounts):
+        return {}
+    found: dict[str, object] = {"pool": leases.pool_id, "line": line.name}
+    if (loan := line.loans.get(one.account.begin)) is not None:
+        found["lease_until"] = datetime.fromtimestamp(loan.until, UTC)
+    return found

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import orjson
 from msgspec import structs
 
+from agents.latency import latency_standing
 from agents.standings import standings_value
 from router_state.changes import Alert
 from router_state.record import Candidates, RequestRecord
@@ -52,7 +53,9 @@ def route_value(
         if since is not None:
             applied |= {"request": record.offset, "since": since}
     if record.candidates is not None:
-        value["candidates"] = _candidates(record.candidates, record.unsure)
+        value["candidates"] = found = _candidates(record.candidates, record.unsure)
+        if record.waits is not None:
+            _time(found, *record.waits)
         if fallbacks := _fallbacks(record.candidates, record.model):
             value["fallbacks"] = fallbacks
     value |= {
@@ -105,6 +108,17 @@ def _candidates(seen: Candidates, unsure: list[float] | None) -> list[dict[str, 
     return found
 
 
+def _time(
+    candidates: list[dict[str, object]], seconds: list[float], slow: list[float] | None
+) -> None:
+    """Add to candidates how long their calls are expected to take and, where that is asked, with
+    what probability too long."""
+    for k, candidate in enumerate(candidates):
+        candidate["expected_latency_ms"] = round(seconds[k] * 1e3, 1)
+        if slow is not None:
+            candidate["slow"] = round(slow[k], DIGITS)
+
+
 def lambda_value(
     router_id: str,
     state: RouterState,
@@ -136,6 +150,8 @@ def lambda_value(
     }
     if state.ledger is not None:
         value |= standings_value(state, state.ledger, observed_at)
+    if state.arms.timing is not None:
+        value["latency"] = latency_standing(state.arms.timing)
     if found := state.newcomers.found:
         value["unaffordable"] = [
             {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 
 from benchmarks.inks import DARK, INK, LIGHT, LINES, QUIET, RULE
+from benchmarks.twins import dark
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -71,20 +71,6 @@ def save_png(made: Figure, target: Path, *, dpi: int = DPI) -> None:
         made.savefig(target, dpi=dpi, metadata={"Software": None})
         _darken(made)
         made.savefig(dark(target), dpi=dpi, metadata={"Software": None})
-
-
-def dark(target: Path) -> Path:
-    """Return where a picture's twin for dark pages is."""
-    return target.with_stem(f"{target.stem}-dark")
-
-
-def shown(file: str, told: str) -> str:
-    """Return a picture as Markdown has it, in the colours of the reader's page."""
-    twin = dark(Path(file))
-    return (
-        f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="{twin}">\n'
-        f'  <img src="{file}" alt="{escape(told)}">\n</picture>'
-    )
 
 
 def _darken(made: Figure) -> None:

@@ -13,23 +13,25 @@ from typing import Literal
 
 import numpy as np
 
-from agents.wire import lambda_value
 from benchmarks.arena import Array, Rows
 from benchmarks.protocol import declaration, prompts
 from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
-from doors.pools.file import Pools
-from doors.pools.leases import Holding, changed, leases_of
-from router_state.config import RouterConfig, knobs_for
+from router_state.config import knobs_for
 from router_state.engine import Engine
 from router_state.periods.declared import PeriodBudget, Spending
-from schemas import LambdaUpdated, decode
+from router_state.periods.leases import Granted
+from router_state.periods.reporting import reported
+from router_state.pools.declared import PoolConfig
+from router_state.pools.pool import Pool
 from studies.warm_start.lines import held_out, within_budget
 
 ROUTERS, WORKERS = 8, 3
 DAY = 86_400.0
 BEGIN = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
-EVERY = 900.0
-"""Seconds between two rounds of the keeper."""
+EVERY = 60.0
+"""Seconds between two exchanges; workers have one a second."""
+EXCHANGES = 3
+"""Reports and grants of one exchange, one after the other."""
 LATE = 30
 """Requests after whose decision a bill and a reward come."""
 KILLED = (10.0 * 3600.0, 12.0 * 3600.0)
@@ -50,34 +52,26 @@ class Side:
     times: Array
     weight: float
     engine: Engine
+    pool: str = "left"
     at: int = 0
     spent: float = 0.0
     reward: float = 0.0
-    lease: float = 0.0
-    said: LambdaUpdated | None = None
     due: list[tuple[str, float, float]] = field(default_factory=list)
 
 
 def play(seed: int, *, requests: int, how: How) -> tuple[float, float, float]:
-    """Return spend ÷ pool, mean reward, and the sum of leases ÷ pool at its highest."""
+    """Return spend ÷ pool, mean reward, and the sum of what is lent ÷ pool at its highest."""
     sides, pool = _sides(seed, requests), LEVEL * requests * ROUTERS
-    pools = Pools.model_validate(
-        {
-            "pools": {
-                "all": {"usd": pool, "per": "day", "members": {"left": {}, "right": {}}},
-                "left": {"members": {side.name: {} for side in sides[::2]}},
-                "right": {"members": {side.name: {} for side in sides[1::2]}},
-            }
-        }
-    )
+    lending = Lending(sides, pool) if how == "pool" else None
     known = Lines(sides).leases(pool) if how == "one price" else [pool / ROUTERS] * ROUTERS
-    for side, lease in zip(sides, known, strict=True):
-        _lease(side, lease, now=BEGIN - 1.0)
+    for side, usd in zip(sides, known, strict=True):
+        own = Spending((PeriodBudget(usd, "day"),))
+        _declare(side, Spending(pool=side.pool) if lending else own)
     most = 0.0
     for now in np.arange(BEGIN, BEGIN + DAY, EVERY).tolist():
-        if how == "pool":
-            _keep(pools, sides, now)
-        most = max(most, sum(side.lease for side in sides) / pool)
+        if lending is not None:
+            lending.exchange(now)
+            most = max(most, lending.lent(now) / pool)
         for k, side in enumerate(sides):
             if not _is_away(k, now):
                 _serve(side, now, until=now + EVERY)
@@ -112,6 +106,7 @@ def _sides(seed: int, requests: int) -> list[Side]:
             BEGIN + np.sort(rng.random(n)) * DAY,
             weight,
             engine,
+            ("left", "right")[k % 2],
         )
         for i, row in enumerate(rng.permutation(len(val))[:400].tolist()):
             record = engine.decide(f"w{i}", val.contexts[row], now=BEGIN - 1000.0 + i)
@@ -127,40 +122,55 @@ def _worth(rewards: Array, j: int, weight: float) -> float:
     return float(rewards[0] + weight * (rewards[j] - rewards[0]))
 
 
-def _config(side: Side, usd: float) -> RouterConfig:
-    spending = Spending((PeriodBudget(usd, "day"),))
+def _declare(side: Side, spending: Spending) -> None:
     config = side.engine.state.config
-    return replace(config, budget_usd_per_request=None, spending=spending)
+    config = replace(config, budget_usd_per_request=None, spending=spending)
+    side.engine.configure(config, now=BEGIN - 1.0)
 
 
-def _lease(side: Side, usd: float, *, now: float) -> None:
-    side.engine.configure(_config(side, usd), now=now)
-    side.lease = usd
+class Lending:
+    """Two pools of one pool, and what they and their routers say to each other."""
 
+    def __init__(self, sides: list[Side], usd: float) -> None:
+        self._sides = sides
+        budgets = (PeriodBudget(usd, "day"),)
+        self.pools = {name: Pool(name) for name in ("all", "left", "right")}
+        self.pools["all"].declare(PoolConfig(budgets, lease_seconds=DAY))
+        for name in ("left", "right"):
+            self.pools[name].declare(PoolConfig((), "all", lease_seconds=DAY))
 
-def _keep(pools: Pools, sides: list[Side], now: float) -> None:
-    """Move leases as the keeper does: what is given back first; who is away takes up nothing."""
-    for k, side in enumerate(sides):
-        if not _is_away(k, now):
-            side.said = _said(side, now)
-    holdings = {side.name: Holding(side.lease, side.said) for side in sides}
-    before = {side.name: side.lease for side in sides}
-    pool = pools.pools["all"].usd or 0.0
-    for name, usd in changed(before, leases_of(pools, "all", holdings, now=now)):
-        k = next(k for k, side in enumerate(sides) if side.name == name)
-        free = pool - sum(side.lease for side in sides if side.name != name)
-        if not _is_away(k, now):
-            _lease(sides[k], min(usd, max(free, 0.0)), now=now)
+    def exchange(self, now: float) -> None:
+        """Let everybody report and lend, often enough that what was given back is lent on; who is
+        away says nothing, and takes nothing."""
+        for _ in range(EXCHANGES):
+            for k, side in enumerate(self._sides):
+                report = reported(side.engine.state, side.name, now=now)
+                if report is not None and not _is_away(k, now):
+                    self.pools[side.pool].hear(report, now=now)
+            for name in ("left", "right"):
+                above = self.pools[name].reported(now=now)
+                assert above is not None
+                self.pools["all"].hear(above, now=now)
+            for member, grant in self.pools["all"].lend(now=now):
+                self.pools[member.removeprefix("pool:")].take(grant)
+            for name in ("left", "right"):
+                self._give(dict(self.pools[name].lend(now=now)), now)
 
+    def _give(self, grants: dict[str, Granted], now: float) -> None:
+        for k, side in enumerate(self._sides):
+            grant = grants.get(f"router:{side.name}")
+            if grant is not None and not _is_away(k, now):
+                side.engine.apply(grant, now)
 
-def _said(side: Side, now: float) -> LambdaUpdated:
-    """Return what a router says on `pb.lambda`."""
-    applied = dict.fromkeys(("requests", "costs", "rewards"), 0)
-    at = datetime.fromtimestamp(now, UTC)
-    value = lambda_value(
-        side.name, side.engine.state, observed_at=at, applied=applied, unbooked=None
-    )
-    return decode(LambdaUpdated, value)
+    def lent(self, now: float) -> float:
+        """Return what routers hold together."""
+        total = 0.0
+        for side in self._sides:
+            ledger = side.engine.state.ledger
+            assert ledger is not None and ledger.leases is not None
+            loans = [line.loans.get(BEGIN) for line in ledger.leases.lines]
+            total += sum(loan.usd for loan in loans if loan is not None)
+        return total
 
 
 def _serve(side: Side, now: float, *, until: float) -> None:

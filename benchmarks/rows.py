@@ -12,7 +12,6 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from benchmarks.arena import Trace
 
@@ -26,6 +25,8 @@ def half_width(samples: Sequence[float]) -> float:
     n = len(samples)
     if n < 2:
         return 0.0
+    from scipy import stats  # a second of imports, for this alone
+
     return float(stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n))
 
 

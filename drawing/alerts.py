@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from drawing.numbers import usd
+from collections.abc import Callable, Mapping
+
+from drawing.numbers import seconds, usd
 from schemas import AlertRaised
 
 
@@ -10,10 +12,6 @@ def sentence(alert: AlertRaised) -> str:
     """Return an alert in words; of a kind that a newer worker raised, what it says of itself."""
     evidence = alert.evidence
     match alert.kind.value:
-        case "drift" | "recovered":
-            return f"{alert.model}: {_drift(alert)}"
-        case "cap_reached" | "budget_spent" | "goals_contradict":
-            return _of_money(alert)
         case "budget_unreachable":
             cheapest = _number(evidence.get("cheapest_usd"))
             costs = "" if cheapest is None else f" ({usd(cheapest)} a request)"
@@ -32,8 +30,8 @@ def sentence(alert: AlertRaised) -> str:
                 f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the "
                 f"budget{takes}"
             )
-        case "model_down" | "model_back" | "all_models_down":
-            return _answers(alert)
+        case kind if kind in TOLD:
+            return TOLD[kind](alert)
         # A newer worker may raise kinds that this program has never heard of: a name and its
         # numbers say more than nothing.
         case kind:
@@ -84,13 +82,35 @@ def _answers(alert: AlertRaised) -> str:
     }[alert.kind.value]
 
 
+def _late(alert: AlertRaised) -> str:
+    evidence = alert.evidence
+    if alert.kind.value == "latency_unknown":
+        return f"{alert.size:.0f} answers in a row told no time: the target has no effect on them"
+    limit = _number(evidence.get("p95_ms")) or _number(evidence.get("mean_ms"))
+    reachable = _number(evidence.get("reachable_ms"))
+    needed = _number(evidence.get("needed_usd_per_request"))
+    missed = "" if limit is None else f" of {seconds(limit)}"
+    if needed is not None:
+        takes = f"{usd(needed)} a request would meet it"
+    else:
+        takes = "" if reachable is None else f"the fastest models keep {seconds(reachable)}"
+    return f"calls miss the target{missed} by a factor of {alert.size:.2g}; {takes}"
+
+
 def _drift(alert: AlertRaised) -> str:
+    return f"{alert.model}: {_moved(alert)}"
+
+
+def _moved(alert: AlertRaised) -> str:
     if alert.kind.value == "recovered":
         return f"as good as before again{_seen(alert.evidence, 'rewards')}"
     moved = {"up": "rose", "down": "fell"}[alert.direction]
     if alert.signal == "reward":
         return f"quality {moved} by {abs(alert.size):.2f}{_seen(alert.evidence, 'rewards')}"
     factor = _number(alert.evidence.get("factor"))
+    if alert.signal == "latency":
+        times = "" if factor is None else f", {factor:.2g} times"
+        return f"time of a call {moved}{times}{_seen(alert.evidence, 'calls')}"
     what = f"cost {moved}" if factor is None else f"a call costs {factor:.2g} times what it did"
     return f"{what}{_seen(alert.evidence, 'bills')}"
 
@@ -111,3 +131,18 @@ def _of(evidence: dict[str, object]) -> str:
 def _number(value: object) -> float | None:
     # Evidence is free-form JSON, and `true` is an int in Python.
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
+    "drift": _drift,
+    "recovered": _drift,
+    "cap_reached": _of_money,
+    "budget_spent": _of_money,
+    "goals_contradict": _of_money,
+    "model_down": _answers,
+    "model_back": _answers,
+    "all_models_down": _answers,
+    "latency_unreachable": _late,
+    "latency_unknown": _late,
+}
+"""Sentences of an alert, by its kind."""

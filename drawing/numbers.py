@@ -42,3 +42,11 @@ def dual(lambda_t: float | None, digits: int = 4) -> str:
 def dual_in_words(lambda_t: float) -> str:
     """Return what happens while no price of a dollar meets the budget; else nothing."""
     return f"λ_t: {NO_PRICE}. {UNTIL}" if dual(lambda_t) == NO_PRICE else ""
+
+
+def seconds(milliseconds: float) -> str:
+    """Write a time: milliseconds below a second, else seconds."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    lasted = milliseconds / 1000
+    return f"{lasted:.3g} s" if lasted < 1000 else f"{lasted:,.0f} s"

@@ -1,17 +1,26 @@
-"""Budgets of a period as sentences: what is left, for how many requests, and how it will end."""
+"""Budgets of a period as sentences: what is left, for how many requests, and how it will end; and
+targets of latency.
+"""
 
 from __future__ import annotations
 
-from drawing.numbers import number, usd
+from drawing.numbers import number, seconds, usd
 from schemas import LambdaUpdated
 from schemas.lambdas import FloorStanding, PeriodStanding
+from schemas.latency import LatencyStanding
+
+BELIEVED = 20
+"""Calls that must have told their time before a target has an effect, as in the core."""
 
 
 def standing_lines(state: LambdaUpdated) -> list[str]:
-    """Return a sentence for each budget of a period, and one for the floor of rewards."""
+    """Return a sentence for each budget of a period, for the floor of rewards, and for a target of
+    latency."""
     lines = [_budget(standing) for standing in state.budgets or ()]
     if state.floor is not None:
         lines.append(_floor(state.floor))
+    if state.latency is not None:
+        lines.append(_latency(state.latency))
     return lines
 
 
@@ -40,3 +49,20 @@ def _floor(floor: FloorStanding) -> str:
         f"expected reward {number(floor.expected_reward)} of {number(floor.best_reward)} at best"
         f"{takes}{binds}"
     )
+
+
+def _latency(one: LatencyStanding) -> str:
+    what = {"answer": "answers", "first_token": "first tokens"}[one.of]
+    if one.p95_ms is not None:
+        goal = f"19 of 20 {what} within {seconds(one.p95_ms)}"
+    elif one.mean_ms is not None:
+        goal = f"{what} within {seconds(one.mean_ms)} on average"
+    else:
+        goal = f"{what} at {usd(one.usd_per_second or 0.0)} a second"
+    if one.measured_ms is None:
+        return f"{goal}: no effect yet, as no call has told its time"
+    over = "" if one.measured_over is None else f", {one.measured_over:.1%} of them too late"
+    expected = "" if one.expected_over is None else f" ({one.expected_over:.1%} expected)"
+    if one.known < BELIEVED:
+        return f"{goal}: no effect yet, as only {one.known} calls have told their time"
+    return f"{goal}: {seconds(one.measured_ms)} on average of late{over}{expected}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.figure import shown
+from benchmarks.twins import shown
 from paper.claims import claims
 from paper.compare import Row
 from paper.data import missing

@@ -12,6 +12,8 @@ from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
 from router_state.kernel import SAMPLE_PIECE, CostModel, PosteriorSample, Regression, SharedPrior
+from router_state.latency.goal import LatencyGoal
+from router_state.latency.timing import Timing
 from router_state.learning.guess import COSTS, REWARDS
 
 
@@ -24,6 +26,7 @@ class Arms:
         rewards, bills: the priors that the arms' rewards, and their bills, share.
         sample: the posterior sample that scores use.
         tokens: how long prompts are; caching: what of them models have seen.
+        timing: how long calls take, where that matters.
 
     Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `open`, a None
     per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any
@@ -47,6 +50,7 @@ class Arms:
         "row",
         "sample",
         "suspect",
+        "timing",
         "tokens",
     )
 
@@ -54,6 +58,7 @@ class Arms:
     costs: list[CostModel]
     regressions: list[Regression]
     open: list[str | None] | None
+    timing: Timing | None
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.d, self._journal = d, journal
@@ -61,7 +66,7 @@ class Arms:
         self.rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         self.bills = SharedPrior("\x1fbills", d, COSTS, journal)
         self.sample, self.tokens = PosteriorSample(d, journal), InputTokens(journal)
-        self.caching = Caching(journal)
+        self.caching, self.timing = Caching(journal), None
         self.derive()
 
     def __len__(self) -> int:
@@ -149,6 +154,19 @@ class Arms:
             arm.pulls_left -= 1
             self.onboarding = any(arm.pulls_left for arm in self._arms)
 
+    def declare_latency(self, goal: LatencyGoal | None) -> None:
+        """Put a target of latency in force; what was learned of the same kind of times stays."""
+        before = self.timing
+        if before is not None and goal is not None and goal.of == before.goal.of:
+            if goal != before.goal:
+                before.declare(goal)
+            return
+        if before is not None:
+            self._journal.pieces.update(before.pieces)
+        self.timing = None if goal is None else Timing(goal, self.d, self._journal)
+        if self.timing is not None:
+            self.timing.keep(self.names)
+
     def _jump(self) -> None:
         self._journal.jumped = True
         self.derive()
@@ -159,6 +177,8 @@ class Arms:
             self._journal.pieces.add(TOKENS)
         self.derive()
         self.sample.resize(len(self._arms))
+        if self.timing is not None:
+            self.timing.keep(self.names)
 
     def derive(self) -> None:
         """Derive what the hot path reads."""

@@ -33,7 +33,7 @@ class Alert:
     observed_at: float
     evidence: Mapping[str, object]
     model: str | None = None
-    signal: Literal["reward", "cost"] | None = None
+    signal: Literal["reward", "cost", "latency"] | None = None
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
 from router_state.errors import InvalidConfig
+from router_state.latency.goal import LatencyGoal
 from router_state.periods.declared import Spending
 
 Vector = npt.NDArray[np.float64]
@@ -275,6 +276,7 @@ class RouterConfig:
     `offers`: what models can do, of those that say so.
     `caches`: prices of cached input, of models that have any.
     `error_reward`: what a call that failed counts as; None: nothing is learned of it.
+    `latency`: how long calls may take; None: as long as they do.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -293,6 +295,7 @@ class RouterConfig:
     offers: Mapping[str, Offers] = field(default_factory=dict)
     error_reward: float | None = None
     caches: Mapping[str, CachePrice] = field(default_factory=dict)
+    latency: LatencyGoal | None = None
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request
@@ -304,4 +307,18 @@ class RouterConfig:
             raise InvalidConfig(
                 "profile 'paper' paces a budget per request alone: budget and min_reward need "
                 "profile live"
+            )
+        if self.latency is not None:
+            self._check_latency(self.latency)
+
+    def _check_latency(self, latency: LatencyGoal) -> None:
+        if self.profile == "paper":
+            raise InvalidConfig(
+                "profile 'paper' knows no times: latency_target and usd_per_second need profile "
+                "live"
+            )
+        paces = self.spending is not None and self.spending.paces
+        if latency.usd_per_second is not None and self.budget_usd_per_request is None and not paces:
+            raise InvalidConfig(
+                "usd_per_second needs a budget or min_reward: without one a dollar is worth nothing"
             )

@@ -21,7 +21,7 @@ def warmth(state: RouterState, request: Asked, *, now: float) -> dict[str, int] 
     """Return the tokens of a request's prompt that each model has in its cache, as far as is known;
     None where the request names no session, or its tokens are not known."""
     name, tokens, caches = request.session_id, request.input_tokens, state.config.caches
-    if name is None or tokens is None or not caches:
+    if name is None or tokens is None:
         return None
     session, found = state.sessions.find(name), {}
     for model, seen in ({} if session is None else session.warm).items():
@@ -72,7 +72,7 @@ def note(
 ) -> None:
     """Keep a decided request as the last turn of its session."""
     name = request.session_id
-    if name is None or not state.config.caches:
+    if name is None:
         return
     at = record.decided_at
     state.sessions.turn(name, now=at)

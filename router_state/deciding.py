@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from router_state import capabilities, conversing
 from router_state.events import Asked
-from router_state.pacing.dollar_dual import EVERY
+from router_state.kernel import EVERY
+from router_state.latency import observing
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility, scoring
 from router_state.policies.eligibility import Excluded
@@ -29,9 +31,10 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
     seen = scoring.project(arms, x)
     costs = policy.costs(state, seen, tokens)
-    warm = conversing.warmth(state, request, now=now)
+    warm = conversing.warmth(state, request, now=now) if state.config.caches else None
     saves = {} if warm is None or tokens is None else conversing.saved(state, warm, tokens)
-    costs = conversing.discounted(arms, costs, saves)
+    if saves:
+        costs = conversing.discounted(arms, costs, saves)
     excluded, limited_to, capped = _who_may(state, request, costs, now=now)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
@@ -41,16 +44,20 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.
     weights = state.pacer.weigh(arms, x, limited_to=limited_to, seq=state.seq + 1, now=now)
+    if (timing := arms.timing) is not None and isinstance(state.pacer, DollarDual):
+        timing.look(x, excluded, seq=state.seq + 1, multiple=state.pacer.window.wait_price)
     excluded, relaxed = policy.admit(state, excluded, costs)
     # 3. Whose draw is best.
     candidates, choice = policy.choose(state, x, seen, costs, excluded=excluded, weights=weights)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     reason = (capped or relaxed or choice.reason) if choice.reason == "ucb" else choice.reason
     record = _written(state, request, candidates, choice, reason, lambda_t=weights[0], now=now)
-    record.unsure = policy.unsure(state, x, seen)
     policy.decided(state)
     _commit(state, request.request_id, record, choice.k)
-    conversing.note(state, request, record, warm)
+    if state.config.caches:
+        conversing.note(state, request, record, warm)
+    if timing is not None:
+        observing.commit(timing, record, choice.k)
     budget_usd = state.pacer.budget_usd
     if budget_usd is not None and record.seq % EVERY == 0:
         state.newcomers.look(
@@ -86,6 +93,7 @@ def _written(
         candidates,
         applied=None if contained is None else Basis(*contained, state.expired, *config.applied),
         input_tokens=request.input_tokens,
+        unsure=choice.unsure,
     )
 
 

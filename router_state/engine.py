@@ -23,6 +23,7 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
+from router_state.periods.leases import Granted
 from router_state.policies.policy import POLICIES, Policy
 from router_state.record import Records, RequestRecord
 from router_state.state import portable, portfolio, sweeping
@@ -132,10 +133,16 @@ class Engine:
             EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached,
             BudgetSpent: no model may be called. Nothing is decided.
         """
-        changes = Changes()
-        _asked(self, Asked(request_id, x, **asked), now, changes)
-        assert changes.decision is not None
-        return changes.decision
+        record = self.records.get(request_id)
+        if record is None:
+            record = self._decide(Asked(request_id, x, **asked), now)
+        return record
+
+    def _decide(self, event: Asked, now: float) -> RequestRecord:
+        record = deciding.decide(self.state, self.policy, event, now=now)
+        self.state.since.decided(record.seq)
+        self.records[event.request_id] = record
+        return record
 
     def settle(self, request_id: str, **bill: Any) -> Outcome:
         """Book the bill of a request: the first one settles the commitment, a higher revision
@@ -205,14 +212,11 @@ class Engine:
 
 
 def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
-    records = engine.records
-    record = records.get(event.request_id)
+    record = engine.records.get(event.request_id)
     if record is not None:
         changes.decision, changes.outcome = record, Outcome.DUPLICATE
         return
-    record = deciding.decide(engine.state, engine.policy, event, now=now)
-    engine.state.since.decided(record.seq)
-    records[event.request_id] = changes.records[event.request_id] = changes.decision = record
+    changes.decision = changes.records[event.request_id] = engine._decide(event, now)
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
@@ -239,6 +243,14 @@ def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes)
     engine.state.since.declared(event.config.offset, now=now)
 
 
+def _granted(engine: Engine, event: Granted, now: float, changes: Changes) -> None:
+    ledger = engine.state.ledger
+    if ledger is None or not ledger.take(event):
+        changes.outcome = Outcome.DUPLICATE
+    else:
+        engine.state.since.granted(event.offset)
+
+
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
     changes.records |= sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
 
@@ -262,6 +274,7 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Judged: _judged,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
+    Granted: _granted,
     Waited: _waited,
     Aged: _aged,
     Crowded: _crowded,

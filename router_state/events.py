@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from router_state.capabilities import Needs
 from router_state.config import RouterConfig, Vector
+from router_state.periods.leases import Granted
 
 AT_MOST = 10_000
 """Requests that one sweep moves, unless its caller says fewer."""
@@ -46,7 +47,8 @@ class Charged(Struct, frozen=True, gc=False):
     could not wait. `x` is the context, shape (d,), where the record does not hold it. `offset` is
     where in `pb.costs` it was read, `waited` whether that was before its decision. `status` is how
     the call ended (None: with an answer), `retry_after` for how many seconds the model wants to be
-    left alone, `cached` how many of the input tokens were billed as cached.
+    left alone, `cached` how many of the input tokens were billed as cached. `latency` and
+    `first_token` are seconds from the call to the answer and to its first token.
     """
 
     request_id: str
@@ -60,6 +62,8 @@ class Charged(Struct, frozen=True, gc=False):
     status: str | None = None
     retry_after: float | None = None
     cached: int | None = None
+    latency: float | None = None
+    first_token: float | None = None
 
 
 class Judged(Struct, frozen=True, gc=False):
@@ -112,4 +116,4 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-Event = Asked | Charged | Judged | Orphaned | Redeclared | Waited | Aged | Crowded
+Event = Asked | Charged | Judged | Orphaned | Redeclared | Granted | Waited | Aged | Crowded

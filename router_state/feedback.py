@@ -20,17 +20,11 @@ from router_state.errors import (
 )
 from router_state.events import Charged, Judged
 from router_state.kernel import check
+from router_state.latency import observing
 from router_state.policies.policy import Policy
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
-
-
-def _record(records: Records, request_id: str) -> RequestRecord:
-    record = records.get(request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {request_id!r}")
-    return record
 
 
 def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:
@@ -107,43 +101,42 @@ def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price |
 def settle(state: RouterState, policy: Policy, records: Records, event: Charged) -> Outcome:
     """Book a request's bill, or a later revision of it, in place of what was charged so far; see
     `Engine.settle`."""
-    record = _record(records, event.request_id)
+    record = records.get(event.request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {event.request_id!r}")
     bill = _bill_of(state, record, event)
     if bill is None:
         return Outcome.DUPLICATE
-    x = _context(state, record, event.x)
+    x = record.x if event.x is None else _context(state, record, event.x)
     _book(state, event.request_id, record, bill)
     called, answered = event.model or record.called, record.is_answered
+    if state.arms.timing is not None and not answered:
+        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
     first = record.bill is None
-    attempts.observe(state, policy, record, event, called=called, first=first, x=x)
-    if not answered:
-        conversing.billed(state, record, event, called=called)
+    if event.status is not None or state.availability.models:
+        attempts.observe(state, policy, record, event, called=called, first=first, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
-    if not answered and event.status not in UNANSWERED:
-        price = _price_of(state, record, called)
-        if price is not None:
-            lost = 0.0 if record.call is None else record.call.lost_usd
-            usd = max(bill.cost_usd - lost, 0.0)
-            tokens = conversing.counted(state, record, event, called=called)
-            _learn_bill(state, policy, called, price, cost_usd=usd, tokens=tokens, x=x)
-            record.price = price
-        if record.label is None:
-            record.answered_by = None if called == record.model else called
-    record.bill = bill
     if not answered:
-        attempts.note(record, status=event.status, cost_usd=bill.cost_usd)
+        if record.call is not None:
+            conversing.billed(state, record, event, called=called)
+        if event.status not in UNANSWERED:
+            _learn_bill(state, policy, record, event, bill, called=called, x=x)
+        if record.call is not None or event.status is not None:
+            attempts.note(record, status=event.status, cost_usd=bill.cost_usd)
+    record.bill = bill
     # They have been published and are of no use to what may still come; with 64 models they are
     # most of a record.
-    record.candidates = record.unsure = None
+    record.candidates = record.unsure = record.waits = None
     records[event.request_id] = record
     return Outcome.APPLIED if first else Outcome.REVISED
 
 
 def _book(state: RouterState, request_id: str, record: RequestRecord, bill: Settlement) -> None:
     """Put a bill in place of what was charged, wherever money is counted."""
-    first, cost_usd = record.bill is None, bill.cost_usd
-    charged_usd = record.expected_cost_usd if record.bill is None else record.bill.cost_usd
+    before, cost_usd = record.bill, bill.cost_usd
+    first = before is None
+    charged_usd = record.expected_cost_usd if before is None else before.cost_usd
     # A cap was charged what was expected: only the difference is still to be taken.
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
@@ -161,21 +154,33 @@ def _book(state: RouterState, request_id: str, record: RequestRecord, bill: Sett
 def _learn_bill(
     state: RouterState,
     policy: Policy,
-    called: str,
-    price: Price,
+    record: RequestRecord,
+    event: Charged,
+    bill: Settlement,
     *,
-    cost_usd: float,
-    tokens: float,
+    called: str,
     x: Vector | None,
 ) -> None:
+    """Let the model that a bill is of learn it, and the record keep which that was, and its
+    price."""
+    price = record.price if called == record.model else _price_of(state, record, called)
+    if record.label is None:
+        record.answered_by = None if called == record.model else called
+    if price is None:
+        return
     arm = state.arms.find(called)
     # It was dropped; or it was free and has a price now, or the reverse: the ratio is another
     # quantity.
-    if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
-        return
-    list_price = list_price_of(price)
-    known = tokens * price.input_price_per_m / 1e6 / list_price
-    policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
+    if arm is not None and (arm.price is price or (price.per_1k == 0.0) == (arm.per_1k == 0.0)):
+        cost_usd, call = bill.cost_usd, record.call
+        if call is not None:
+            cost_usd = max(cost_usd - call.lost_usd, 0.0)
+        list_price, known = list_price_of(price), 0.0
+        if state.arms.tokens.in_use:
+            counted = conversing.counted(state, record, event, called=called)
+            known = counted * price.input_price_per_m / 1e6 / list_price
+        policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
+    record.price = price
 
 
 def _checked(reward: float) -> float:
@@ -197,11 +202,14 @@ def _is_news(label: Label, event: Judged) -> bool:
 def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -> Outcome:
     """Learn a request's reward, or put it in place of the one that was learned; see
     `Engine.learn`."""
-    record, reward = _record(records, event.request_id), _checked(event.reward)
+    record = records.get(event.request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {event.request_id!r}")
+    reward = _checked(event.reward)
     label, forgotten = record.label, NOT_LEARNED
     if label is not None and not _is_news(label, event):
         return Outcome.DUPLICATE
-    x = _context(state, record, event.x)
+    x = record.x if event.x is None else _context(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
     if label is None:

@@ -80,7 +80,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
 
     `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
     the calls of a model that is watched, see `availability`. `session_id` is its conversation,
-    `warm` the tokens of it that each model had in its cache.
+    `warm` the tokens of it that each model had in its cache. `wait` is what its time counts for so
+    far, in the unit of the target; `lost_seconds` is how long attempts that failed took.
     """
 
     unanswered: bool = False
@@ -88,6 +89,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     nth: int = 0
     session_id: str | None = None
     warm: dict[str, int] = {}
+    wait: float | None = None
+    lost_seconds: float = 0.0
 
 
 class RequestRecord(Struct, gc=False):
@@ -99,7 +102,9 @@ class RequestRecord(Struct, gc=False):
     `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
     `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it. The packed
     record is without it, as older programs could not read one with it; so a repeat may lack it.
-    `call` is what else is known of the call, None where there is nothing.
+    `call` is what else is known of the call, None where there is nothing. `waits` are expected
+    seconds of each arm and, where slow calls are counted, the probability of being one, for who
+    publishes them, too.
     """
 
     seq: int
@@ -123,6 +128,7 @@ class RequestRecord(Struct, gc=False):
     input_tokens: int | None = None
     call: Call | None = None
     unsure: list[float] | None = None
+    waits: tuple[list[float], list[float] | None] | None = None
 
     @property
     def called(self) -> str:

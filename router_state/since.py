@@ -11,6 +11,7 @@ they met. A decision publishes what led to it, as a text of steps between blanks
     x2          two commitments expired, the oldest ones
     f40         the requests decided up to seq 40 were forgotten
     g41-43,45   these requests were forgotten, by their seq
+    l5          what its pool lends, by the grant at offset 5 of `pb.leases`
     t1.5        models that had retired before this time were dropped
     ?           more than fits: the order was not kept
 """
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from router_state.periods.leases import Granted
 from router_state.state.framing import Json
 
 MOST_STEPS = 64
@@ -37,12 +39,14 @@ UNKNOWN = "?"
 
 
 class Step(NamedTuple):
-    """One step; `number` is its offset, count or seq, `seqs` are ranges with both ends."""
+    """One step; `number` is its offset, count or seq, `seqs` are ranges with both ends. `grant` is
+    what stands at the offset, for who has read it."""
 
     kind: str
     number: int = 0
     time: float | None = None
     seqs: tuple[tuple[int, int], ...] = ()
+    grant: Granted | None = None
 
 
 @dataclass(slots=True)
@@ -131,6 +135,11 @@ class Since:
         if numbers := sorted([*_numbers(self._last("g") or ""), *seqs]):
             self._reach(f"g{_ranges(numbers)}")
 
+    def granted(self, offset: int) -> None:
+        """Note a grant; of several in a row the last one counts."""
+        if offset >= 0:
+            self._reach(f"l{offset}")
+
     def dropped(self, before: float) -> None:
         """Note that models which had retired before a time were dropped."""
         self._append(f"t{before!r}")
@@ -162,7 +171,7 @@ def steps_of(text: str) -> list[Step] | None:
 def _step(part: str) -> Step:
     kind, value = part[0], part[1:]
     match kind:
-        case "c" | "r" | "C" | "R" | "x" | "f":
+        case "c" | "r" | "C" | "R" | "x" | "f" | "l":
             return Step(kind, int(value))
         case "d":
             offset, _, time = value.partition("@")

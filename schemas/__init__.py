@@ -9,10 +9,12 @@ from typing import Final
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.costs import CostReported
 from schemas.dlq import DeadLetter
-from schemas.event import Event, MalformedEvent, decode, decode_keyed, encode
+from schemas.event import Event, MalformedEvent, Value, decode, decode_keyed, encode
 from schemas.fields import ModelName, RequestId, RouterId, UtcTime
 from schemas.headers import BASED_ON, FORWARDED, REPEATED, based_on, is_forwarded
 from schemas.lambdas import LambdaUpdated
+from schemas.leases import LeaseNoted
+from schemas.pools import PoolDeclared, decode_pool
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, ReferencedPrior
 from schemas.reasons import Reason
 from schemas.refusals import EventRefused
@@ -21,12 +23,14 @@ from schemas.rewards import RewardObserved
 from schemas.routers import Cap, Caps, ModelDeclared, RouterDeclared, decode_router
 from schemas.routes import Candidate, RouteDecided, RouteReason
 
-EVENTS: Final[dict[str, type[Event]]] = {
+EVENTS: Final[dict[str, type[Value]]] = {
     "routers": RouterDeclared,
     "requests": RequestSubmitted,
     "routes": RouteDecided,
     "costs": CostReported,
     "rewards": RewardObserved,
+    "pools": PoolDeclared,
+    "leases": LeaseNoted,
     "lambda": LambdaUpdated,
     "alerts": AlertRaised,
     "refusals": EventRefused,
@@ -50,10 +54,12 @@ __all__ = [
     "EventRefused",
     "InlinePrior",
     "LambdaUpdated",
+    "LeaseNoted",
     "LikePrior",
     "MalformedEvent",
     "ModelDeclared",
     "ModelName",
+    "PoolDeclared",
     "Prior",
     "Reason",
     "ReferencedPrior",
@@ -65,9 +71,11 @@ __all__ = [
     "RouterDeclared",
     "RouterId",
     "UtcTime",
+    "Value",
     "based_on",
     "decode",
     "decode_keyed",
+    "decode_pool",
     "decode_router",
     "encode",
     "is_forwarded",

@@ -31,6 +31,8 @@ class AlertKind(StrEnum):
     MODEL_DOWN = "model_down"
     MODEL_BACK = "model_back"
     ALL_MODELS_DOWN = "all_models_down"
+    LATENCY_UNREACHABLE = "latency_unreachable"
+    LATENCY_UNKNOWN = "latency_unknown"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
 
@@ -78,8 +80,8 @@ class AlertRaised(Event):
 
     kind: AlertKind
     model: ModelName | None = optional("The model it is about; absent: the whole router")
-    signal: Literal["reward", "cost"] | None = optional(
-        "What drifted: quality, or cost per listed price"
+    signal: Literal["reward", "cost", "latency"] | None = optional(
+        "What drifted: quality, cost per listed price, or seconds"
     )
     direction: Literal["up", "down"]
     size: Annotated[
@@ -93,7 +95,9 @@ class AlertRaised(Event):
             "model_down: failures in a row; model_back: seconds that it was down; "
             "all_models_down: models; "
             "budget_spent: charged ÷ budget of the period; "
-            "goals_contradict: floor of rewards − expected reward"
+            "goals_contradict: floor of rewards − expected reward; "
+            "latency_unreachable: expected ÷ target, in seconds or in slow calls; "
+            "latency_unknown: answers in a row that told no time"
         ),
     ]
     since: UtcTime

@@ -111,16 +111,22 @@ def _message(name: str, payloads: dict[str, object]) -> dict[str, object]:
         "payload": payloads.get(name, {"description": "The source's bytes, whatever they are"}),
         "bindings": {
             "kafka": {
-                "key": _ROUTER if event is not None else {"description": "The source's"},
+                "key": _key(name) if event is not None else {"description": "The source's"},
                 "bindingVersion": "0.5.0",
             }
         },
     }
 
 
+def _key(name: str) -> Document:
+    if name != "pools":
+        return _ROUTER
+    return {**_ROUTER, "description": _ROUTER["description"].replace("router_id", "pool_id")}
+
+
 def _headers(name: str) -> tuple[str, ...]:
     own = {"dlq": DEAD_LETTER_HEADERS, "routers": (BASED_ON,)}.get(name, ())
-    traced = () if name in ("lambda", "alerts") else (TRACEPARENT, TRACESTATE)
+    traced = () if name in ("lambda", "alerts", "pools", "leases") else (TRACEPARENT, TRACESTATE)
     return (*own, *traced, *((FORWARDED,) if TOPICS[name].to_service else ()))
 
 
@@ -140,7 +146,7 @@ def page() -> str:
             "",
             (
                 f"{'To' if topic.to_service else 'From'} the service; cleanup `{topic.cleanup}`; "
-                "key: `router_id`."
+                f"key: `{'pool_id' if name == 'pools' else 'router_id'}`."
             ),
         ]
         if name == "dlq":

@@ -13,6 +13,8 @@ from schemas.reasons import Reason
 
 HOURS = 168
 """Hours of a week."""
+PERIODS = ("hour", "day", "week", "month")
+"""Periods that a budget may have."""
 MAX_BUDGETS = 8
 """Most budgets of one router."""
 
@@ -26,6 +28,14 @@ def _known_zone(name: str) -> str:
             Reason.INVALID_FIELD, "is no IANA time zone, for example Europe/Berlin"
         ) from None
     return name
+
+
+Zone = Annotated[
+    str,
+    Field(max_length=64, description="IANA name: by whose clock days, weeks and months begin"),
+    AfterValidator(_known_zone),
+]
+"""A time zone."""
 
 
 def _some_traffic(hours: tuple[float, ...]) -> tuple[float, ...]:
@@ -44,11 +54,7 @@ class PeriodBudget(Content):
     per: Literal["hour", "day", "week", "month"] | None = optional(
         "The period; absent: one from `from` until `until`"
     )
-    timezone: Annotated[
-        str,
-        Field(max_length=64, description="IANA name: by whose clock days, weeks and months begin"),
-        AfterValidator(_known_zone),
-    ] = "UTC"
+    timezone: Zone = "UTC"
     starts: UtcTime | None = optional(
         "When the first period begins; all others follow. Absent: at midnight, on Mondays, on the "
         "first of the month"

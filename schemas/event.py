@@ -12,7 +12,7 @@ from schemas.fields import RouterId
 from schemas.reasons import Reason
 from schemas.sentences import BOUNDS, what_is_wrong
 
-E = TypeVar("E", bound="Event")
+E = TypeVar("E", bound="Value")
 
 CONTENT = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 """Rules for reading everything on the wire: exact types, finite numbers, unknown fields ignored."""
@@ -24,10 +24,29 @@ class Content(BaseModel):
     model_config = CONTENT
 
 
-class Event(Content):
-    """The value of one record; every event names its router."""
+class Value(Content):
+    """The value of one record."""
+
+    @property
+    def key(self) -> str:
+        """The key of its record."""
+        raise NotImplementedError
+
+    @property
+    def key_name(self) -> str:
+        """Return the name of the field that is the key."""
+        return "router_id"
+
+
+class Event(Value):
+    """The value of one record that is a router's."""
 
     router_id: RouterId
+
+    @property
+    def key(self) -> str:
+        """The key of its record."""
+        return self.router_id
 
 
 class MalformedEvent(ValueError):
@@ -50,14 +69,16 @@ def optional(description: str | None = None) -> Any:
     return Field(default=None, exclude_if=_is_none, description=description)
 
 
-def documented(topic: str, *, valid: list[Json], invalid: Mapping[Reason, Json]) -> ConfigDict:
+def documented(
+    topic: str, *, valid: list[Json], invalid: Mapping[Reason, Json], key: str = "router_id"
+) -> ConfigDict:
     """Attach examples to a schema: values that decode, and for a reason a value that is refused
     with it.
     """
     refused = [{"reason": reason.value, "value": value} for reason, value in invalid.items()]
     extra: Document = {
         "x-topic": topic,
-        "x-key": "router_id",
+        "x-key": key,
         "x-version": 1,
         "examples": valid,
         "x-refused": refused,
@@ -93,12 +114,12 @@ def decode_keyed(model: type[E], *, key: bytes | None, value: bytes | None) -> E
         MalformedEvent: as `decode`, or `wrong_key`.
     """
     event = decode(model, value)
-    if key is not None and key != event.router_id.encode():
-        raise MalformedEvent(Reason.WRONG_KEY, "the key is not the router_id of the value")
+    if key is not None and key != event.key.encode():
+        raise MalformedEvent(Reason.WRONG_KEY, f"the key is not the {event.key_name} of the value")
     return event
 
 
-def encode(event: Event) -> bytes:
+def encode(event: Value) -> bytes:
     """Write an event as compact JSON: what `decode` reads back as an equal event."""
     return event.__pydantic_serializer__.to_json(event)
 
@@ -137,7 +158,7 @@ _REASON_OF_FIELD = {"context": Reason.WRONG_CONTEXT, "prior": Reason.WRONG_PRIOR
 """Reason for each field, whatever is wrong with it."""
 
 
-def _explain(model: type[Event], error: ValidationError) -> MalformedEvent:
+def _explain(model: type[Value], error: ValidationError) -> MalformedEvent:
     """Turn the first of the errors into a reason and a message, see `MalformedEvent`."""
     first = error.errors(include_url=False)[0]
     kind, path = first["type"], first["loc"]
@@ -175,7 +196,7 @@ def _reason(kind: str, path: tuple[int | str, ...]) -> Reason:
 
 
 @cache
-def _field_schemas(model: type[Event]) -> Mapping[str, Sequence[Document]]:
+def _field_schemas(model: type[Value]) -> Mapping[str, Sequence[Document]]:
     """Collect the fields of a schema and its parts: their names, which are all that a message may
     repeat of a path, and the schemas of the fields of each name.
     """

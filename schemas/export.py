@@ -10,7 +10,7 @@ from pathlib import Path
 from schemas import EVENTS
 from schemas.asyncapi import document, page
 from schemas.cloud_events import schema_id
-from schemas.event import Event
+from schemas.event import Value
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 """Folder of the published schemas."""
@@ -27,7 +27,7 @@ def schema_files() -> dict[str, str]:
     }
 
 
-def _schema(topic: str, event: type[Event]) -> dict[str, object]:
+def _schema(topic: str, event: type[Value]) -> dict[str, object]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": schema_id(topic),

@@ -9,7 +9,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
-from schemas.fields import Count, ModelName, NonNegative, UtcTime
+from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
+from schemas.latency import LatencyStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
 
@@ -85,6 +86,9 @@ class PeriodStanding(Content):
     forecast_low_usd: float
     forecast_high_usd: float
     binds: Annotated[bool, Field(description="Whether it is the tightest")]
+    pool: RouterId | None = optional("The pool that lends it; absent: the router's own budget")
+    line: str | None = optional("The pool whose budget is lent, and its period: acme/month")
+    lease_until: UtcTime | None = optional("When the lease ends, unless it is renewed")
 
 
 class FloorStanding(Content):
@@ -184,6 +188,16 @@ class LambdaUpdated(Event):
                     "needed_usd_per_request": 0.0015,
                     "binds": False,
                 },
+                "latency": {
+                    "of": "answer",
+                    "p95_ms": 4000.0,
+                    "latency_lambda": 0.03,
+                    "known": 8900,
+                    "measured_ms": 1810.0,
+                    "measured_over": 0.048,
+                    "expected_over": 0.05,
+                    "debt": 0.4,
+                },
                 "observed_at": "2026-11-21T09:31:00Z",
             },
         ],
@@ -230,6 +244,7 @@ class LambdaUpdated(Event):
         "How budgets of a period stand; budget_usd_per_request is then what they allow"
     )
     floor: FloorStanding | None = optional("What min_reward takes")
+    latency: LatencyStanding | None = optional("How a target of latency stands")
     unbooked: tuple[Unbooked, ...] | None = optional(
         "Bills and rewards up to `applied`, since the record before, that changed nothing: the "
         "last 64; absent: not known"

@@ -12,6 +12,7 @@ from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
 from schemas.capabilities import Offers
 from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, UnitInterval, refuse
+from schemas.latency import LatencyTarget, SecondPriced
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS
@@ -155,6 +156,12 @@ class RouterDeclared(Event):
                 "traffic": {"per_week": 250000},
                 "max_cost_per_request_usd": 0.5,
                 "min_reward": {"of_best": 0.98},
+                "usd_per_second": 0.001,
+            },
+            {
+                "router_id": "acme.voice",
+                "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
+                "latency_target": {"p95_ms": 1200, "of": "first_token"},
             },
             {
                 "router_id": "acme.law",
@@ -193,6 +200,9 @@ class RouterDeclared(Event):
         "Dollars of a period, paced over the traffic that is still expected; of several the "
         "tightest binds"
     )
+    pool: RouterId | None = optional(
+        "The pool whose leases limit what the router spends, beside its own budgets"
+    )
     when_spent: WhenSpent | None = optional(
         "What follows when nothing is left: the cheapest model (default), refusal, or as before"
     )
@@ -203,6 +213,13 @@ class RouterDeclared(Event):
     min_reward: Floor | None = optional(
         "Least expected reward on average, or as a share of what the best models would earn; the "
         "cheapest choice above it is made, within the budget"
+    )
+    latency_target: LatencyTarget | None = optional(
+        "How long calls may take; kept beside the budget, which wins where both can't be"
+    )
+    usd_per_second: SecondPriced | None = optional(
+        "US dollars that a second of waiting is worth, in the choice and not on the bill; in place "
+        "of latency_target, beside a budget"
     )
     caps: Caps | None = optional()
     profile: Literal["live", "paper"] = "live"
@@ -247,6 +264,12 @@ class RouterDeclared(Event):
         if len(models) > MAX_MODELS:
             raise refuse(Reason.TOO_MANY_MODELS, "has more than 1,000 models")
         return models
+
+    @model_validator(mode="after")
+    def _times_are_said_once(self) -> Self:
+        if self.latency_target is not None and self.usd_per_second is not None:
+            raise refuse(Reason.INVALID_FIELD, "has latency_target and usd_per_second: give one")
+        return self
 
     @model_validator(mode="after")
     def _priors_fit(self) -> Self:

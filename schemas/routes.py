@@ -59,6 +59,12 @@ class Candidate(Content):
     unpaid: Annotated[float, Field(ge=0, le=1)] | None = optional(
         "Probability that the bill is of nothing; apart from the range"
     )
+    expected_latency_ms: NonNegative | None = optional(
+        "Expected time of the call, where the router has a target of latency"
+    )
+    slow: Annotated[float, Field(ge=0, le=1)] | None = optional(
+        "Probability that the call takes longer than the router's p95_ms"
+    )
 
 
 class Applied(Content):
@@ -80,8 +86,8 @@ class Applied(Content):
         "What was applied since the decision before, in its order, as steps between blanks: c12 "
         "bills up to offset 12, r7 rewards up to 7, C9 and R4 a bill and a reward that had waited "
         "for the decision before, d3@T the declaration at 3 at second T, x2 commitments expired, "
-        "f40 requests up to seq 40 forgotten, g41-43,45 those forgotten, tT models retired before "
-        "T dropped; ?: more than fits, the order was not kept"
+        "l5 the pool's grant at offset 5, f40 requests up to seq 40 forgotten, g41-43,45 those "
+        "forgotten, tT models retired before T dropped; ?: more than fits, the order was not kept"
     )
 
 

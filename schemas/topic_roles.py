@@ -31,6 +31,16 @@ TOPICS: Final = {
     "requests": Topic(True, "delete", "A prompt, or its context, that wants a model."),
     "costs": Topic(True, "delete", "What a model's call has cost, or its tokens."),
     "rewards": Topic(True, "delete", "How good an answer was."),
+    "pools": Topic(
+        True,
+        "compact",
+        "A whole pool, declared: its budgets, its own pool, its members; null removes it.",
+    ),
+    "leases": Topic(
+        True,
+        "delete",
+        "What a member says to its pool, and what a pool lends to a member; workers write it.",
+    ),
     "routes": Topic(False, "delete", "The decision on a request: exactly one, or one dead letter."),
     "lambda": Topic(
         False,

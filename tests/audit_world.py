@@ -58,7 +58,7 @@ class World:
         given.
         """
         if isinstance(event, Mapping):
-            key = key or event["router_id"].encode()
+            key = key or event.get("router_id", event.get("pool_id", "")).encode()
             event = json.dumps(event).encode()
         number = place.get("partition", self.partition_of((key or b"").decode()))
         headers = place.get("headers", [])
@@ -96,7 +96,8 @@ class World:
 
     async def _forward(self) -> None:
         for topic, key, value, headers in self._collect():
-            assert {FORWARDED, REPEATED} & dict(headers).keys() and key is not None
+            assert key is not None
+            assert topic == "leases" or {FORWARDED, REPEATED} & dict(headers).keys()
             await self.send(
                 topic, value, key=key, headers=headers, partition=self.partition_of(key.decode())
             )
@@ -107,7 +108,7 @@ class World:
         strays = []
         for topic, key, value, headers in said:
             short = topic.removeprefix(self.settings.prefix)
-            if short in ("routers", "requests", "costs", "rewards"):
+            if short in ("routers", "requests", "costs", "rewards", "leases"):
                 strays.append((short, key, value, headers))
             else:
                 self._append(

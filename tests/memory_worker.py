@@ -17,6 +17,7 @@ from agents import housekeeping
 from agents.dead_letters import DeadLetters
 from agents.declare_routers import declare_routers
 from agents.group import Group
+from agents.lend_money import lend
 from agents.ports import Limits, Ports
 from agents.service import Service
 from agents.sweep import Sweep
@@ -28,7 +29,7 @@ from streams.service.worker import AGENTS, TOPICS
 from streams.settings import Settings
 from streams.state.tables import States
 
-SOURCES = ("routers", "requests", "costs", "rewards")
+SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases")
 
 
 class Left(Exception):
@@ -178,6 +179,7 @@ class MemoryWorker:
     async def pass_time(self) -> None:
         """Do what the timers do."""
         await housekeeping.resume(self.service)
+        await lend(self.service)
         await housekeeping.end_waits(self.service)
         await Sweep(self.service).round()
         await housekeeping.publish(self.service)

@@ -10,7 +10,6 @@ from benchmarks.beside.curve import hull
 from benchmarks.beside.entrants import OURS
 from benchmarks.beside.field import Field
 from benchmarks.beside.result import Row
-from benchmarks.figure import entitle, figure, save_png
 from benchmarks.inks import INK, LINES, QUIET
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -77,6 +76,8 @@ def draw(fields: Mapping[str, tuple[Field, Mapping[str, Curve], Mapping[str, Cur
     Args:
         fields: by name the field, the curves of routers, and the points that need no playing.
     """
+    from benchmarks.figure import entitle, figure, save_png  # matplotlib, for this alone
+
     made, grid = figure(len(fields), 1, height=3.4)
     for axes, (field, curves, fixed) in zip(grid[:, 0], fields.values(), strict=True):
         colours = iter([*LINES[1:], QUIET] * 4)

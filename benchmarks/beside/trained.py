@@ -11,8 +11,6 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsRegressor
 
 from benchmarks.arena import Array, Rows
 
@@ -33,6 +31,8 @@ def neighbours(
     contexts: Array, rewards: Array, costs: Array, asked: Array, *, k: int
 ) -> tuple[Array, Array]:
     """See `Predictor`; means of the k nearest prompts."""
+    from sklearn.neighbors import KNeighborsRegressor
+
     K = rewards.shape[1]
     near = KNeighborsRegressor(min(k, len(contexts))).fit(contexts, np.hstack([rewards, costs]))
     found = near.predict(asked)
@@ -44,6 +44,8 @@ def logistic(
 ) -> tuple[Array, Array]:
     """See `Predictor`; a logistic regression for each model, a reward between 0 and 1 being so much
     of either label, and a ridge regression of costs."""
+    from sklearn.linear_model import LogisticRegression
+
     n, K = rewards.shape
     found = np.empty((len(asked), K))
     twice, label = np.vstack([contexts, contexts]), np.repeat([1, 0], n)
@@ -54,7 +56,7 @@ def logistic(
             continue
         model = LogisticRegression(C=C, max_iter=500)
         found[:, j] = model.fit(twice, label, weights).predict_proba(asked)[:, 1]
-    return found, Ridge(1.0).fit(contexts, costs).predict(asked)
+    return found, _costs(contexts, costs, asked)
 
 
 def factorised(
@@ -78,7 +80,15 @@ def factorised(
             parts[j] = parts[j] - STEP * first[j] / (1.0 - 0.9**step) / scale
     W, V, c = parts
     found = _sigmoid(asked @ W.T @ V.T + c)
-    return found, Ridge(1.0).fit(contexts, costs).predict(asked)
+    return found, _costs(contexts, costs, asked)
+
+
+def _costs(contexts: Array, costs: Array, asked: Array) -> Array:
+    """Return predictions of a ridge regression of costs."""
+    from sklearn.linear_model import Ridge
+
+    found: Array = Ridge(1.0).fit(contexts, costs).predict(asked)
+    return found
 
 
 def _sigmoid(z: Array) -> Array:

@@ -20,9 +20,8 @@ from drawing.numbers import dual, dual_in_words, usd
 from drawing.periods import standing_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated, decode
+from schemas.budgets import PERIODS
 
-PERIODS = ("hour", "day", "week", "month")
-"""Periods that a budget may have, as `schemas.budgets` has them."""
 MOST_PER_REQUEST, MOST_PER_PERIOD = 1000.0, 1e9
 """Largest budgets in dollars, as the schemas bound them."""
 

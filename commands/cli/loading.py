@@ -24,7 +24,7 @@ COMMANDS = {
     "ingest": ("ingest", "Convert another system's topic to this service's bills and labels."),
     "models": ("models", "Add, reprice, remove and list the models of a router."),
     "budget": ("budget", "Set what a request may cost on average, and see how that goes."),
-    "pools": ("pools", "Share one budget among several routers."),
+    "pools": ("pools", "Share one budget among several routers, by leases."),
     "routers": ("routers", "Show, compare and declare whole routers, or let one go."),
     "request": ("request", "Ask which model shall answer a prompt, and why."),
     "cost": ("feedback", "Report what a request really cost."),

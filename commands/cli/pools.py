@@ -2,144 +2,235 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from commands.cli.budget import Budget, with_period
+from commands.cli.router_change import change
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS
+from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
-from doors.console.session import Session, json_option, pass_session, run
-from doors.pools.file import Pools, read_pools
-from doors.pools.keeping import Change, books, holdings_of, keep
-from doors.pools.leases import Holding
-from drawing.numbers import dual, usd
+from doors.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
+from doors.pools.declaring import read_pools, write_pool
+from doors.pools.standing import LineStanding, lines_of, read_states
+from drawing.numbers import usd
+from ground.json_values import Document
+from schemas.budgets import PERIODS
 
-FILE = click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+POOL = click.argument("pool_id", metavar="POOL")
+GONE = (
+    "pools keep is no more, as workers lend by themselves: declare the pool with `pbstream pools "
+    "set`, and let its routers join with `pbstream pools join`"
+)
 
 
 @click.group()
 def pools() -> None:
-    """Share one budget among several routers, and move it to where a dollar earns most.
-
-    FILE names pools, their budgets and members: routers, or other pools.
+    """Share one budget among several routers, and among other pools.
 
     \b
-      pools:
-        shop:
-          usd: 20000
-          per: month
-          timezone: Europe/Berlin
-          members:
-            chat: {max: 0.6}
-            team-search: {min: 0.1}
-        team-search:
-          members: {search: {}, mail: {}}
-
-    \b
-      pbstream pools show pools.yaml
-      pbstream pools keep pools.yaml
+      pbstream pools set shop 20000 --per month
+      pbstream pools set team-search --parent shop
+      pbstream pools join team-search --router search
+      pbstream pools show
     """
 
 
-@pools.command()
-@FILE
-@json_option
-@pass_session
-def show(session: Session, path: Path, as_json: bool) -> None:
-    """Show what each pool has granted to its routers, and what of it is charged.
-
-    \b
-      pbstream pools show pools.yaml
-    """
-    found = read_pools(path)
-
-    async def read() -> dict[str, dict[str, Holding]]:
-        async with open_bus(session.settings, *TOPICS) as bus:
-            return {root: await holdings_of(bus, found, root) for root in found.roots}
-
-    told = run(read())
-    if as_json:
-        print_json(
-            {
-                root: {
-                    **books(found, root, holdings),
-                    "leases": {name: one.lease_usd for name, one in holdings.items()},
-                }
-                for root, holdings in told.items()
-            }
-        )
-        return
-    for root, holdings in told.items():
-        _show(found, root, holdings)
-
-
-def _show(found: Pools, root: str, holdings: dict[str, Holding]) -> None:
-    sums = books(found, root, holdings)
-    title = f"{root}: {usd(sums['usd'])} per {found.pools[root].per}"
-    shown = table("router", "lease", "charged", "λ_t", title=title)
-    for name, one in holdings.items():
-        per = found.pools[root].per
-        standings = (one.state and one.state.budgets) or ()
-        charged = [standing.charged_usd for standing in standings if standing.period == per]
-        shown.add_row(
-            name,
-            usd(one.lease_usd),
-            usd(charged[0] if charged else None),
-            dual(None if one.state is None else one.state.lambda_t),
-        )
-    console().print(shown)
-    click.echo(f"{usd(sums['free_usd'])} are not granted, {usd(sums['charged_usd'])} are charged.")
-
-
-@pools.command("keep")
-@FILE
-@click.option(
-    "--every",
-    type=click.FloatRange(min=1.0),
-    default=60.0,
-    show_default=True,
-    help="Seconds between two rounds.",
-)
-@click.option("--rounds", type=click.IntRange(1), help="How many; else until Ctrl-C.")
-@json_option
-@pass_session
-def keep_pools(
-    session: Session, path: Path, every: float, rounds: int | None, as_json: bool
-) -> None:
-    """Grant leases, and move them among the routers of each pool. Ctrl-C ends it.
-
-    A lease is the budget of the period in a router's declaration, so routers go on without this
-    command, with the leases that they have.
-
-    \b
-      pbstream pools keep pools.yaml
-      pbstream pools keep pools.yaml --rounds 1
-    """
-    found = read_pools(path)
-
-    def tell(root: str, changes: list[Change]) -> None:
-        if as_json:
-            print_json({"pool": root, "changes": [_as_json(one) for one in changes]})
-            return
-        for one in changes:
-            why = "" if one.why_not is None else f", not in force: {one.why_not}"
-            click.echo(f"{root}: {one.router_id} {usd(one.before_usd)} → {usd(one.after_usd)}{why}")
-
-    async def go_on() -> None:
-        async with open_bus(session.settings, *TOPICS) as bus:
-            await keep(bus, found, every=every, tell=tell, rounds=rounds)
-
+def _share(text: str) -> tuple[str, Document]:
+    """Read `MEMBER=MIN-MAX`."""
+    name, _, shares = text.partition("=")
+    least, _, most = shares.partition("-")
     try:
-        run(go_on())
-    except KeyboardInterrupt:
-        click.echo()
+        return name, {"min": float(least or 0.0), "max": float(most or 1.0)}
+    except ValueError:
+        raise click.UsageError(
+            f"--member {text!r} is not MEMBER=MIN-MAX, as chat=0.1-0.6"
+        ) from None
 
 
-def _as_json(one: Change) -> dict[str, object]:
-    return {
-        "router_id": one.router_id,
-        "before_usd": one.before_usd,
-        "after_usd": one.after_usd,
-        "why_not": one.why_not,
+@pools.command("set", context_settings={"ignore_unknown_options": True})
+@POOL
+@click.argument("usd_limit", type=Budget(), metavar="[USD]", required=False)
+@click.option("--per", type=click.Choice(PERIODS), help="Dollars of this period.")
+@click.option("--timezone", metavar="ZONE", help="By whose clock it begins, as Europe/Berlin.")
+@click.option(
+    "--carry", metavar="USD", help="What unspent money the next period gets: none, all or dollars."
+)
+@click.option("--parent", metavar="POOL", help="The pool whose money it has part in, or none.")
+@click.option(
+    "--member",
+    "members",
+    multiple=True,
+    metavar="ID=MIN-MAX",
+    help="Shares of the pool that a router, or a pool, has at least and at most.",
+)
+@click.option("--lease", type=click.FloatRange(5, 86_400), help="Seconds that a lease lasts.")
+@json_option
+@pass_session
+def set_pool(
+    session: Session,
+    pool_id: str,
+    usd_limit: float | None,
+    per: str | None,
+    timezone: str | None,
+    carry: str | None,
+    parent: str | None,
+    members: tuple[str, ...],
+    lease: float | None,
+    as_json: bool,
+) -> None:
+    """Declare a pool, or change what is named of it; `none` takes a budget away.
+
+    \b
+      pbstream pools set shop 20000 --per month --timezone Europe/Berlin
+      pbstream pools set shop --member chat=0-0.6 --member team-search=0.1-1
+      pbstream pools set team-search --parent shop
+    """
+    if (timezone or carry or usd_limit is not None) and per is None:
+        raise click.UsageError("a budget is of a period: name it with --per")
+
+    async def write() -> Document:
+        async with open_bus(session.settings, "pools") as bus:
+            document = dict((await read_pools(bus)).get(pool_id, {}))
+            if per is not None:
+                document = with_period(document, per, usd_limit, timezone, carry)
+            if parent is not None:
+                document |= {"parent": None if parent == "none" else parent}
+            if members:
+                document["members"] = {
+                    **(document.get("members") or {}),
+                    **dict(map(_share, members)),
+                }
+            if lease is not None:
+                document["lease_seconds"] = lease
+            placed = await write_pool(bus, pool_id, document)
+            return {**document, "pool_id": pool_id, "offset": placed.offset}
+
+    written = run(write())
+    if as_json:
+        print_json(written)
+    else:
+        click.echo(f"Pool {pool_id} is declared at offset {written['offset']}.")
+
+
+@pools.command("remove")
+@POOL
+@json_option
+@pass_session
+def remove_pool(session: Session, pool_id: str, as_json: bool) -> None:
+    """Let a pool go: its routers may spend nothing more of it, until they join another one.
+
+    \b
+      pbstream pools remove shop
+    """
+
+    async def write() -> None:
+        async with open_bus(session.settings, "pools") as bus:
+            if pool_id not in await read_pools(bus):
+                raise Failure(f"there is no pool {pool_id}")
+            await write_pool(bus, pool_id, None)
+
+    run(write())
+    if as_json:
+        print_json({"pool_id": pool_id, "gone": True})
+    else:
+        click.echo(f"Pool {pool_id} is gone.")
+
+
+@pools.command("join")
+@POOL
+@router_option
+@timeout_option
+@json_option
+@pass_session
+def join_pool(
+    session: Session, pool_id: str, router_id: str, timeout: float, as_json: bool
+) -> None:
+    """Let a router have part in a pool; `none` takes it out of its pool.
+
+    \b
+      pbstream pools join shop --router chat
+      pbstream pools join none --router chat
+    """
+
+    def edit(document: Document) -> Document:
+        kept = {name: value for name, value in document.items() if name != "pool"}
+        return kept if pool_id == "none" else {**kept, "pool": pool_id}
+
+    state = change(session, router_id, edit, timeout=timeout)
+    if as_json:
+        print_json(state)
+        return
+    what = "is in no pool" if pool_id == "none" else f"is in pool {pool_id}"
+    click.echo(f"Router {router_id} {what}. In force at offset {state.config_offset}.")
+
+
+@pools.command("show")
+@click.argument("pool_id", metavar="[POOL]", required=False)
+@json_option
+@pass_session
+def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
+    """Show what pools have lent to routers, and what of it is charged.
+
+    \b
+      pbstream pools show
+      pbstream pools show shop --json
+    """
+
+    async def read() -> dict[str, LineStanding]:
+        async with open_bus(session.settings, "pools", "lambda") as bus:
+            found = await read_pools(bus)
+            if pool_id is not None and pool_id not in found:
+                raise Failure(f"there is no pool {pool_id}")
+            return lines_of(found, await read_states(bus))
+
+    lines = {
+        name: line
+        for name, line in run(read()).items()
+        if pool_id is None or name.rpartition("/")[0] == pool_id or _has_part(line, pool_id)
     }
+    if as_json:
+        print_json({name: _as_json(line) for name, line in lines.items()})
+        return
+    for line in lines.values():
+        _show(line)
+    if not lines:
+        click.echo("No pool has a budget.")
+
+
+def _has_part(line: LineStanding, pool_id: str) -> bool:
+    return any(one.pool == pool_id for one in line.routers.values())
+
+
+def _show(line: LineStanding) -> None:
+    of = "" if line.usd is None else f": {usd(line.usd)}"
+    shown = table("router", "pool", "lease", "charged", "left", title=f"{line.name}{of}")
+    for name, one in sorted(line.routers.items()):
+        shown.add_row(name, one.pool, usd(one.usd), usd(one.charged_usd), usd(one.left_usd))
+    console().print(shown)
+    click.echo(f"{usd(line.lent_usd)} are lent, {usd(line.charged_usd)} are charged.")
+
+
+def _as_json(line: LineStanding) -> Document:
+    return {
+        "usd": line.usd,
+        "lent_usd": line.lent_usd,
+        "charged_usd": line.charged_usd,
+        "routers": {
+            name: {"pool": one.pool, "usd": one.usd, "charged_usd": one.charged_usd}
+            for name, one in line.routers.items()
+        },
+    }
+
+
+@pools.command("keep", hidden=True, context_settings={"ignore_unknown_options": True})
+@click.argument("ignored", nargs=-1)
+def keep_pools(ignored: tuple[str, ...]) -> None:
+    """Say that workers do this now."""
+    raise click.UsageError(GONE)

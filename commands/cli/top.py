@@ -13,7 +13,7 @@ from doors.console.bus import Bus, Follower, open_bus
 from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
 from doors.console.session import DEFAULT_ROUTER, Session, json_option, pass_session, run
-from drawing.numbers import dual, usd
+from drawing.numbers import dual, seconds, usd
 from ground.json_values import Document
 from schemas import LambdaUpdated, MalformedEvent, decode
 
@@ -94,6 +94,8 @@ class Top:
             "spend_per_budget": ratio,
             "lambda_t": state.lambda_t,
             "rewards_applied": state.rewards_applied,
+            "latency_ms": state.latency and state.latency.measured_ms,
+            "latency_over": state.latency and state.latency.measured_over,
         }
 
 
@@ -173,11 +175,22 @@ def _show(board: Top, sort: str, limit: int, as_json: bool) -> None:
         console().print(_drawn(board, sort, limit))
 
 
+def _time(row: Document) -> str:
+    """Return the mean time of a router's calls, and which share of them was too late."""
+    if row["latency_ms"] is None:
+        return "–"
+    over = row["latency_over"]
+    return seconds(row["latency_ms"]) + ("" if over is None else f", {over:.1%} late")
+
+
 def _drawn(board: Top, sort: str, limit: int) -> Table | Text:
     rows = board.rows(sort=sort, now=time.monotonic())
     shown = table(
         "router", "requests/s", "decided", "in flight", "spend", "÷ budget", "λ_t", "rewarded"
     )
+    timed = any(row["latency_ms"] is not None for row in rows)
+    if timed:
+        shown.add_column("time", justify="right")
     shown.caption = f"{len(rows):,} routers" + (
         f", the first {limit} by {sort}" if len(rows) > limit else f", by {sort}"
     )
@@ -194,5 +207,6 @@ def _drawn(board: Top, sort: str, limit: int) -> Table | Text:
             "–" if ratio is None else f"{ratio:.3f}",
             dual(row["lambda_t"]),
             f"{row['rewards_applied']:,}",
+            *([_time(row)] if timed else []),
         )
     return shown

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from doors.console.output import table
-from drawing.numbers import dual, dual_in_words, number, usd
+from drawing.numbers import dual, dual_in_words, number, seconds, usd
 from schemas import Candidate, RouteDecided
 
 BECAUSE = {
@@ -50,6 +50,8 @@ TERMS = (
     "why excluded",
 )
 """Columns of the terms; the first three numbers add up to the score."""
+TIMED = ("expected time", "chance of being late")
+"""Columns beside them where the router has a target of latency; the penalty counts waits, too."""
 DOUBT = (
     "model",
     "uncertainty",
@@ -93,7 +95,8 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
 
 
 def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
-    shown = table(*TERMS)
+    timed = any(candidate.expected_latency_ms is not None for candidate in candidates)
+    shown = table(*TERMS, *(TIMED if timed else ()))
     for candidate in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
         chosen = candidate.model == decision.model
         shown.add_row(
@@ -104,9 +107,15 @@ def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
             number(candidate.score, 4),
             usd(candidate.expected_cost_usd),
             EXCLUDED.get(candidate.excluded or "", candidate.excluded or ""),
+            *(_times(candidate) if timed else ()),
             style="bold" if chosen else "dim" if candidate.excluded else "",
         )
     return shown
+
+
+def _times(candidate: Candidate) -> tuple[str, str]:
+    expected, slow = candidate.expected_latency_ms, candidate.slow
+    return "" if expected is None else seconds(expected), "" if slow is None else f"{slow:.1%}"
 
 
 def _doubt(candidates: tuple[Candidate, ...]) -> Table:

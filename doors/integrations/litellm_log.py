@@ -20,7 +20,7 @@ def _ended(document: Document) -> Document:
         status = status_of(str(error.get("error_class") or error.get("error_code") or ""))
     started, ended = document.get("startTime"), document.get("endTime")
     found: Document = {"status": status}
-    if status is None and started is not None and ended is not None:
+    if started is not None and ended is not None:
         found["latency_ms"] = _milliseconds(started, ended)
         first = document.get("completionStartTime")
         # Without a stream it is the end of the answer.

@@ -8,7 +8,7 @@ from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Alert
 from router_state.config import MEMORY, Vector
-from router_state.kernel import LIMIT, watched
+from router_state.kernel import LIMIT, Shift
 from router_state.state.router import RouterState
 
 NOT_LEARNED = -MEMORY
@@ -18,15 +18,9 @@ FADED = 0.1
 """Share of what was learned that an accepted drift leaves."""
 
 
-def watch(state: RouterState, arm: Arm, residual: float, variance: float) -> None:
-    """Look for a drift in the residual of a reward that was learned; suspect the arm if one is
-    found, and prompts are as ever.
-
-    Args:
-        variance: xᵀA⁻¹x from before.
-    """
-    shift = watched(arm.detector, arm.rewards, state.arms.rewards, residual, variance, state.latest)
-    if shift is not None and not shift.novel:
+def found(state: RouterState, arm: Arm, shift: Shift) -> None:
+    """Suspect an arm whose rewards gave a shift away, if prompts are as ever."""
+    if not shift.novel:
         suspicion = Suspicion(shift.size, shift.residuals, 0.0, shift.since, state.seq)
         state.arms.suspect_of(arm, suspicion)
         evidence = {"cusum": shift.evidence, "limit": LIMIT, "rewards": shift.residuals}

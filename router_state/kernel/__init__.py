@@ -44,9 +44,9 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
         MIN_VARIANCE,
         chance_of,
+        choose,
         doubts,
         optimistic,
-        scored,
         within,
     )
     from router_state.kernel.cost_model import (
@@ -61,21 +61,22 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.dual import Options, options
     from router_state.kernel.elementary import tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
-    from router_state.kernel.learning import learn_reward, watched
+    from router_state.kernel.learning import learn_reward
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import TIE, Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
-    from router_state.kernel.sample import FEATURES, LEVEL, SAMPLE_PIECE, PosteriorSample, levels_of
+    from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
+    from router_state.kernel.waiting import waits
 else:
     globals().update(_compiled.public())
 
 __all__ = [
     "COMPILED",
     "CUT_AT",
-    "FEATURES",
+    "EVERY",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
@@ -102,22 +103,21 @@ __all__ = [
     "best",
     "chance_of",
     "check",
+    "choose",
     "conclude_shifted",
     "cost_piece",
     "doubts",
     "estimate",
     "expected_costs",
     "learn_reward",
-    "levels_of",
     "lognormal_mean",
     "optimistic",
     "options",
     "project",
     "risks",
-    "scored",
     "sources",
     "tabulated",
-    "watched",
+    "waits",
     "wins",
     "within",
 ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from router_state.kernel.cost_model import CostModel
+from router_state.kernel.cost_model import CostModel, require_each
 from router_state.kernel.elementary import power
-from router_state.kernel.linear import dot
-from router_state.kernel.propensity import wins
-from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, require_length, taken
-from router_state.kernel.sample import FEATURES, PosteriorSample
+from router_state.kernel.linear import dot, room
+from router_state.kernel.projection import best
+from router_state.kernel.propensity import largest
+from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, taken
 from router_state.kernel.shared_prior import SharedPrior
-from router_state.kernel.words import Floats, Index, Known, Real, known
+from router_state.kernel.words import Floats, Index, Real, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,31 +21,6 @@ if TYPE_CHECKING:
 
 MIN_VARIANCE = 1e-12
 """Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
-
-
-def scored(
-    x: Vector,
-    sample: PosteriorSample,
-    means: Sequence[float],
-    costs: Sequence[float],
-    per_dollar: Real,
-) -> tuple[list[float], list[float]]:
-    """Return mean, what the draw adds, and cost of each arm, one behind the other; and what its
-    dollars cost in reward."""
-    K: Index = sample.K
-    if len(means) != K or len(costs) != K:
-        raise ValueError(f"{len(means)} means and {len(costs)} costs are not of {K} arms")
-    d: Index = sample.d
-    space: Floats = taken(x, d)
-    terms: list[float] = []
-    penalties: list[float] = []
-    for k in range(K):
-        cost: Real = costs[k]
-        terms.append(means[k])
-        terms.append(dot(sample.values, k * d, space, 0, d))
-        terms.append(cost)
-        penalties.append(per_dollar * cost)
-    return terms, penalties
 
 
 def optimistic(
@@ -81,47 +56,61 @@ def optimistic(
     return terms
 
 
-def chance_of(
-    k: Index,
-    means: Sequence[float],
-    variances: Sequence[float],
-    penalties: Sequence[float],
-    excluded: Sequence[str | None],
-    *,
-    rewards: Sequence[Regression],
-    sample: PosteriorSample,
-    noise: Real,
-    price_variance: Real,
-) -> float:
-    """Return the probability that the k-th arm has the best score over posterior samples and prices
-    of a dollar, scores being normal and independent.
+def choose(
+    terms: list[float],
+    penalties: list[float],
+    spreads: list[float],
+    excluded: list[str | None],
+) -> tuple[int, float]:
+    """Return the eligible arm with the best score, the cheaper one of a tie, and the probability of
+    that choice over posterior samples; −1 and 0 where costs are equal as well.
 
     Args:
-        variances: xᵀVx of the rewards' regressions, not decayed.
-        noise: σ² of rewards.
-        price_variance: of a request's own price of a dollar, in squares of the price.
+        terms, penalties, spreads: see `PosteriorSample.score`.
+
+    Raises:
+        NonFiniteInput: a score is not finite.
     """
-    K: Index = sample.K
-    if not (len(means) == len(variances) == len(penalties) == len(excluded) == len(rewards) == K):
+    tied: list[int] = best(terms, penalties, excluded)
+    k: Index = tied[0]
+    if len(tied) > 1:
+        # Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but
+        # not less.
+        lowest = min([terms[3 * j + 2] for j in tied])
+        tied = [j for j in tied if terms[3 * j + 2] == lowest]
+        if len(tied) > 1:
+            return -1, 0.0
+        k = tied[0]
+    return k, chance_of(k, terms, penalties, spreads, excluded)
+
+
+def chance_of(
+    k: Index,
+    terms: list[float],
+    penalties: list[float],
+    spreads: list[float],
+    excluded: list[str | None],
+) -> float:
+    """Return the probability that the k-th arm has the best score, over posterior samples.
+
+    Args:
+        terms, penalties, spreads: see `PosteriorSample.score`.
+    """
+    K: Index = len(penalties)
+    if not (len(terms) == 3 * K and len(spreads) == len(excluded) == K and 0 <= k < K):
         raise ValueError(f"an entry for each of {K} arms is wanted")
-    expected: list[float] = []
-    spreads: list[float] = []
-    own: Index = 0
-    one: Regression
+    scores: Floats = room(4 * K)
+    own, count = 0, 0
     for j in range(K):
-        if j != k and excluded[j] is not None:
-            continue
-        if j == k:
-            own = len(expected)
-        one = rewards[j]
-        variance: Real = variances[j]
-        penalty: Real = penalties[j]
-        mean: Real = means[j]
-        drawn: Real = FEATURES * FEATURES * noise * abs(variance) / one.decay
-        drawn += sample.values[K * sample.d + j]
-        expected.append(mean - penalty)
-        spreads.append(drawn + price_variance * penalty * penalty)
-    return wins(own, expected, spreads)
+        if j == k or excluded[j] is None:
+            if j == k:
+                own = count
+            mean: Real = terms[3 * j]
+            penalty: Real = penalties[j]
+            scores[2 * count] = mean - penalty
+            scores[2 * count + 1] = spreads[j]
+            count += 1
+    return largest(own, scores, count)
 
 
 def doubts(
@@ -136,15 +125,14 @@ def doubts(
     of a bill's logarithm, and the probability that a call costs anything."""
     d: Index = rewards.d
     space: Floats = taken(x, d)
-    mean: Known = known(rewards.mean)
-    total: Real = 0.0
-    for i in range(require_length(mean, d)):
-        total += space[i] * mean[i]
-    found: list[float] = [total]
+    mean: Floats = known(rewards.mean, d)
+    found: list[float] = [dot(space, 0, mean, 0, d)]
     arm: Regression
     model: CostModel
     bills: Regression
-    for k in range(len(models)):
+    if len(regressions) != len(models):
+        raise ValueError(f"{len(regressions)} regressions are not of {len(models)} models")
+    for k in range(require_each(models, variances)):
         arm, model = regressions[k], models[k]
         bills = model.regression
         spread: Real = variances[k]
@@ -155,15 +143,13 @@ def doubts(
     return found
 
 
-def within(
-    models: Sequence[CostModel], costs: Sequence[float], *, credit: Real, most: Real
-) -> bool:
+def within(models: Sequence[CostModel], costs: Sequence[float], credit: Real, most: Real) -> bool:
     """Tell whether a call of any model costs at most `credit` dollars, and calls in flight with one
     more at most so many beyond their expectations, in nine of ten cases."""
     total: Real = 0.0
     next_one: Real = 0.0
     one: CostModel
-    for k in range(len(models)):
+    for k in range(require_each(models, costs)):
         one = models[k]
         cost: Real = costs[k]
         if cost > credit:

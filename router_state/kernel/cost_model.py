@@ -13,13 +13,14 @@ The input part is 0 until requests say their tokens, see `input_tokens`.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, list_price_of
+from router_state.errors import NonFiniteInput
 from router_state.kernel.detector import Detector, Shift
 from router_state.kernel.elementary import exp, log, power
 from router_state.kernel.predictive import (
@@ -169,6 +170,11 @@ class CostModel:
     def expected(self, exponent: Real, tokens: Real) -> float:
         """Return the expected dollars of a call for a prompt with θᵀx = exponent and so many input
         tokens that are counted apart."""
+        return self.expect(exponent, tokens)
+
+    @cfunc
+    def expect(self, exponent: Real, tokens: Real) -> Real:
+        """See `expected`."""
         if self.free:
             return self.ratio * self.list_price
         cost: Real = self._predict(exponent) * self.list_price
@@ -336,15 +342,32 @@ def rest_moves(moved: Real, exponent: Real, known: Real) -> Real:
     return bounded_exponent(log(rest) - bounded_exponent(exponent))
 
 
+@cfunc
+def require_each(models: Sequence[CostModel], numbers: Sequence[float]) -> Index:
+    """Return how many models there are. Raises ValueError where numbers are of more or fewer."""
+    if len(numbers) != len(models):
+        raise ValueError(f"{len(numbers)} numbers are not of {len(models)} models")
+    return len(models)
+
+
 def expected_costs(
     models: Sequence[CostModel], exponents: Sequence[float], tokens: Real
 ) -> list[float]:
-    """Return the expected dollars of a call of each model, see `CostModel.expected`."""
+    """Return the expected dollars of a call of each model, see `CostModel.expected`.
+
+    Raises:
+        NonFiniteInput: a cost is not finite.
+    """
     one: CostModel
-    found = []
-    for k in range(len(models)):
+    found: list[float] = []
+    total: Real = 0.0
+    for k in range(require_each(models, exponents)):
         one = models[k]
-        found.append(one.expected(exponents[k], tokens))
+        cost: Real = one.expect(exponents[k], tokens)
+        total += cost
+        found.append(cost)
+    if not isfinite(total):
+        raise NonFiniteInput("what an arm has learned of its costs is not finite")
     return found
 
 
@@ -355,7 +378,7 @@ def risks(models: Sequence[CostModel], costs: Sequence[float]) -> tuple[list[flo
     beyond = []
     in_flight: Index = 0
     total: Real = 0.0
-    for k in range(len(models)):
+    for k in range(require_each(models, costs)):
         one = models[k]
         more: Real = one.more(costs[k])
         beyond.append(more)

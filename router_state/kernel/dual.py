@@ -9,20 +9,22 @@ import numpy as np
 
 from router_state.errors import NonFiniteInput
 from router_state.kernel.elementary import exp
-from router_state.kernel.linear import dot, finite, room
+from router_state.kernel.linear import dot, finite, room, total_of
 from router_state.kernel.regression import Regression
 from router_state.kernel.words import (
     Array,
     Floats,
     Index,
-    Known,
     Real,
     Singles,
+    behind,
     cclass,
     cfunc,
     known,
+    pure,
     singles,
     view,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -47,13 +49,14 @@ class Options:
     """Scores and expected costs of every arm for each of n contexts.
 
     Attributes:
-        scores, costs: n rows of K.
+        array: K rows of n scores, K rows of n costs, and of the last price the best score of each
+            context, and whose it is; `values` is what the kernel reads of it.
         n, K: contexts and arms.
         total, dollars: what the winners of the last price score together, and what they cost.
     """
 
-    scores: Floats
-    costs: Floats
+    array: Array
+    values: Floats
     n: Index
     K: Index
     total: Real
@@ -63,51 +66,61 @@ class Options:
         if n < 1 or K < 1:
             raise ValueError(f"nobody chooses among {K} arms for {n} contexts")
         self.n, self.K, self.total, self.dollars = n, K, 0.0, 0.0
-        self.scores, self.costs = view(np.zeros(n * K)), view(np.zeros(n * K))
+        self.array = np.zeros(2 * (K + 1) * n)
+        self.values = view(self.array)
 
     @classmethod
     def of(cls, scores: Matrix, costs: Matrix) -> Options:
         """Return what is known of scores and costs, shape (n, K)."""
-        found: Options = cls(*scores.shape)
-        found.scores, found.costs = view(scores.flatten()), view(costs.flatten())
-        if len(found.scores) != len(found.costs):
+        if scores.shape != costs.shape:
             raise ValueError(f"scores of {scores.shape} and costs of {costs.shape}")
+        found: Options = cls(*scores.shape)
+        for held, given in zip(found.arrays(), (scores, costs), strict=True):
+            held[:] = given
         return found
 
     def arrays(self) -> tuple[Matrix, Matrix]:
         """Return scores and costs, shape (n, K), to be read and written."""
-        shape = self.n, self.K
-        return np.asarray(self.scores).reshape(shape), np.asarray(self.costs).reshape(shape)
+        size = self.n * self.K
+        scores, costs = self.array[:size], self.array[size : 2 * size]
+        return scores.reshape(self.K, self.n).T, costs.reshape(self.K, self.n).T
 
     def cheapest(self) -> float:
         """Return the mean over contexts of what the cheapest arm costs."""
-        total: Real = 0.0
-        for row in range(0, self.n * self.K, self.K):
-            lowest: Real = self.costs[row]
-            for k in range(row + 1, row + self.K):
-                lowest = self.costs[k] if self.costs[k] < lowest else lowest
-            total += lowest
-        return total / self.n
+        n, K, values = self.n, self.K, self.values
+        lowest: Index = 2 * K * n
+        for row in range(n):
+            values[lowest + row] = values[K * n + row]
+        for k in range(K + 1, 2 * K):
+            for row in range(n):
+                cost: Real = values[k * n + row]
+                least: Real = values[lowest + row]
+                values[lowest + row] = cost if cost < least else least
+        return total_of(values, lowest, n) / n
 
     @cfunc
     def choose(self, price: Real) -> None:
         """Let every context choose at a price of a dollar."""
-        total: Real = 0.0
-        dollars: Real = 0.0
         weight: Real = 1.0
-        scores, costs, K = self.scores, self.costs, self.K
+        n, K = self.n, self.K
         # Beyond FAR the scores would be lost in the rounding of the products: the cheapest win.
         if price >= FAR:
             weight, price = 0.0, 1.0
-        for row in range(0, self.n * K, K):
-            best: Real = weight * scores[row] - price * costs[row]
-            won: Index = row
-            for k in range(row + 1, row + K):
-                value: Real = weight * scores[k] - price * costs[k]
-                if value > best:
-                    best, won = value, k
-            total += scores[won]
-            dollars += costs[won]
+        scores: Floats = self.values
+        costs: Floats = behind(scores, K * n)
+        best: Floats = behind(costs, K * n)
+        won: Floats = behind(best, n)
+        for row in range(n):
+            best[row] = weight * scores[row] - price * costs[row]
+            won[row] = 0.0
+        for k in range(1, K):
+            compare(behind(scores, k * n), behind(costs, k * n), best, won, k, weight, price, n)
+        total: Real = 0.0
+        dollars: Real = 0.0
+        for row in range(n):
+            place: Index = whole(won[row]) * n + row
+            total += scores[place]
+            dollars += costs[place]
         self.total, self.dollars = total, dollars
 
     def price(self, *, target: Real, start: Real = 0.0, within: Real = 0.0) -> float | None:
@@ -167,13 +180,34 @@ class Options:
         return max(0.0, price)
 
 
+@pure
+def compare(
+    scores: Floats,
+    costs: Floats,
+    best: Floats,
+    won: Floats,
+    k: Real,
+    weight: Real,
+    price: Real,
+    n: Index,
+) -> None:
+    """Let the k-th arm win where it is better than the best so far."""
+    for row in range(n):
+        value: Real = weight * scores[row] - price * costs[row]
+        before: Real = best[row]
+        winner: Real = won[row]
+        best[row] = value if value > before else before
+        won[row] = k if value > before else winner
+
+
 def options(
     contexts: Array,
     n: Index,
     d: Index,
     *,
     rewards: Sequence[Regression],
-    offsets: Vector,
+    deviations: Sequence[float],
+    lots: Vector,
     shifts: Sequence[float] | None,
     bills: Sequence[Regression],
     levels: Sequence[float],
@@ -187,7 +221,8 @@ def options(
 
     Args:
         contexts: n rows of d, or more.
-        offsets: what a draw adds to the coefficients of rewards, K rows of d.
+        deviations: of the draw of each arm's score.
+        lots: standard normal numbers, n rows of K: what a draw would be.
         shifts: what is added to every score of an arm.
         bills: regressions of ln(bill ÷ list price).
         levels: what is added to a predicted logarithm, within `most` either way; factors: what its
@@ -198,49 +233,51 @@ def options(
     Raises:
         NonFiniteInput: a score or a cost is not finite.
     """
-    held: Singles = singles(contexts)
     K: Index = len(rewards)
-    drawn: Known = known(offsets)
-    own: Known = known(prices)
-    said: Known = known(tokens)
-    if len(held) < n * d or len(drawn) < K * d or len(own) < n or len(said) < n:
+    held: Singles = singles(contexts, n * d)
+    if len(lots) < n * K or len(prices) < n or len(tokens) < n:
         raise ValueError("arrays do not fit")
-    if not len(bills) == len(levels) == len(factors) == len(per_token) == K or (
+    lot: Floats = known(lots, len(lots))
+    own: Floats = known(prices, len(prices))
+    said: Floats = known(tokens, len(tokens))
+    if not len(bills) == len(levels) == len(factors) == len(per_token) == len(deviations) == K or (
         shifts is not None and len(shifts) != K
     ):
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
+    scores: Floats = found.values
+    costs: Floats = behind(scores, K * n)
     one: Regression
-    width: Index = 2 * d + 4
-    # Of each arm the coefficients of scores and of costs, then four numbers; behind them a
+    # Of each arm the coefficients of scores and of costs, then five numbers; behind them a
     # context.
+    width: Index = 2 * d + 5
     space: Floats = room(K * width + d)
     for k in range(K):
+        arm: Floats = behind(space, k * width)
         for part in range(2):
             one = rewards[k] if part == 0 else bills[k]
             if one.d != d:
                 raise ValueError(f"a regression of {one.d} dimensions is not of {d}")
             for i in range(d):
-                space[k * width + part * d + i] = one.values[one.at + i]
-        for i in range(d):
-            space[k * width + i] += drawn[k * d + i]
-        space[k * width + 2 * d] = 0.0 if shifts is None else shifts[k]
-        space[k * width + 2 * d + 1] = levels[k]
-        space[k * width + 2 * d + 2] = factors[k]
-        space[k * width + 2 * d + 3] = per_token[k]
-    x: Index = K * width
+                arm[part * d + i] = one.values[one.at + i]
+        arm[2 * d] = 0.0 if shifts is None else shifts[k]
+        arm[2 * d + 1] = levels[k]
+        arm[2 * d + 2] = factors[k]
+        arm[2 * d + 3] = per_token[k]
+        arm[2 * d + 4] = deviations[k]
+    x: Floats = behind(space, K * width)
     for row in range(n):
         for i in range(d):
-            space[x + i] = held[row * d + i]
+            x[i] = held[row * d + i]
         for k in range(K):
-            arm: Index = k * width
-            found.scores[row * K + k] = dot(space, arm, space, x, d) + space[arm + 2 * d]
-            exponent: Real = dot(space, arm + d, space, x, d) + space[arm + 2 * d + 1]
+            arm = behind(space, k * width)
+            score: Real = dot(arm, 0, x, 0, d) + arm[2 * d]
+            scores[k * n + row] = score + arm[2 * d + 4] * lot[row * K + k]
+            exponent: Real = dot(arm, d, x, 0, d) + arm[2 * d + 1]
             # In an order in which NaN stays.
             exponent = min(max(exponent, -most), most)
-            dollars: Real = exp(exponent) * space[arm + 2 * d + 2]
-            dollars += said[row] * space[arm + 2 * d + 3]
-            found.costs[row * K + k] = dollars * own[row]
-    if not (finite(found.scores, 0, n * K) and finite(found.costs, 0, n * K)):
+            dollars: Real = exp(exponent) * arm[2 * d + 2] + said[row] * arm[2 * d + 3]
+            costs[k * n + row] = dollars * own[row]
+    if not finite(scores, 0, 2 * n * K):
         raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
     return found

@@ -6,19 +6,16 @@ the same to the bit wherever numbers are IEEE 754's.
 
 from __future__ import annotations
 
-from math import floor
-
 import numpy as np
 
 from router_state.kernel.words import (
     Array,
     Floats,
     Index,
-    Known,
     Real,
-    cfunc,
     frexp,
     known,
+    pure,
     view,
     whole,
 )
@@ -34,22 +31,20 @@ ROOT_TAU = 2.5066282746310002
 INFINITE: Real = float("inf")
 
 
-def _powers_of_two() -> Floats:
-    return view(np.array([2.0**n for n in range(-1074, 1024)]))
-
-
-POWERS: Floats = _powers_of_two()
+TABLE: Array = np.array([2.0**n for n in range(-1074, 1024)])
+POWERS: Floats = view(TABLE)
 """2ⁿ for n from −1074 on."""
 
 
-@cfunc
+@pure
 def exp(x: Real) -> Real:
     """Return eˣ, within a unit of the last digit: 2ᵏ times a series in |r| ≤ ½·ln 2."""
     if not x > LEAST:
         return 0.0 if x <= LEAST else x
     if x > MOST:
         return INFINITE
-    n: Real = floor(x * LOG2_E + 0.5)
+    k: Index = whole(x * LOG2_E + (0.5 if x >= 0.0 else -0.5))
+    n: Real = k
     r = (x - n * LN2_HIGH) - n * LN2_LOW
     r2 = r * r
     r4 = r2 * r2
@@ -63,13 +58,12 @@ def exp(x: Real) -> Real:
     )
     top = 2.08767569878681e-09 + r * 1.6059043836821613e-10
     total = low + r4 * (middle + r4 * (high + r4 * top))
-    k: Index = whole(n)
     if k > 1023:
         return total * 2.0 * POWERS[2097]
     return total * POWERS[k + 1074]
 
 
-@cfunc
+@pure
 def log(x: Real) -> Real:
     """Return ln x of a positive number; −∞ of 0. A negative one has none: NaN."""
     if not 0.0 < x < INFINITE:
@@ -93,7 +87,7 @@ def log(x: Real) -> Real:
     return e * LN2_HIGH + (2.0 * s + (2.0 * s * z * series + e * LN2_LOW))
 
 
-@cfunc
+@pure
 def power(base: Real, n: Index) -> Real:
     """Return baseⁿ, n ≥ 0."""
     total = 1.0
@@ -105,7 +99,7 @@ def power(base: Real, n: Index) -> Real:
     return total
 
 
-@cfunc
+@pure
 def below(z: Real) -> Real:
     """Return P(Z < z) of a standard normal Z, at most 8e-8 off (Abramowitz and Stegun 26.2.17)."""
     size = z if z >= 0.0 else -z
@@ -119,10 +113,10 @@ def below(z: Real) -> Real:
 
 def tabulated(name: str, values: Array) -> Array:
     """Return exp, log or the normal distribution function of each value, for tests."""
-    given: Known = known(values)
-    found = np.empty(len(given))
+    given: Floats = known(values, len(values))
+    found = np.empty(len(values))
     numbers: Floats = view(found)
-    for i in range(len(given)):
+    for i in range(len(values)):
         x: Real = given[i]
         numbers[i] = exp(x) if name == "exp" else log(x) if name == "log" else below(x)
     return found

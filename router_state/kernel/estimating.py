@@ -19,7 +19,7 @@ import numpy as np
 from router_state.kernel.linear import add, dot, invert, quadratic, times
 from router_state.kernel.regression import Regression
 from router_state.kernel.shared_prior import SharedPrior, rescale
-from router_state.kernel.words import Floats, Index, Real, cclass, cfunc, view
+from router_state.kernel.words import Array, Floats, Index, Real, behind, cclass, cfunc, known, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,8 @@ def estimate(
     Args:
         left: what is left of the evidence of each, where that is not what it says.
     """
+    if left is not None and len(left) != len(regressions):
+        raise ValueError(f"{len(left)} shares are not of {len(regressions)} regressions")
     seen: list[Regression] = []
     lefts: list[float] = []
     idle: list[Regression] = []
@@ -68,6 +70,8 @@ def conclude_shifted(
     prior: SharedPrior, regressions: Sequence[Regression], shifts: Sequence[float]
 ) -> None:
     """Move every observation of each regression by its shift, and conclude at the same scales."""
+    if len(shifts) != len(regressions):
+        raise ValueError(f"{len(shifts)} shifts are not of {len(regressions)} regressions")
     if regressions:
         evidence = Evidence(prior, list(regressions))
         evidence.gather([one.decay for one in regressions])
@@ -79,7 +83,8 @@ def conclude_shifted(
 @cfunc
 def knows_nothing(prior: SharedPrior, one: Regression) -> bool:
     """Tell whether a regression holds what the prior says and nothing else."""
-    V, d, mean = one.values, one.d, view(prior.mean)
+    V, d = one.values, one.d
+    mean: Floats = known(prior.mean, d)
     # The last feature of every context is 1: any observation has changed this entry.
     if one.pending or V[one.at - 1] != 1.0 / prior.bias_ridge:
         return False
@@ -115,6 +120,7 @@ class Evidence:
     y: Floats
     m: Floats
     work: Floats
+    arrays: list[Array]
     square: Real
     N: Index
     d: Index
@@ -124,8 +130,10 @@ class Evidence:
         d: Index = prior.d
         self.prior, self.regressions, self.N, self.d = prior, regressions, len(regressions), d
         self.T = d * (d + 1) // 2
-        self.A, self.y = view(np.empty(self.N * self.T)), view(np.empty(self.N * d))
-        self.work, self.m = view(np.zeros(2 * self.T + 8 * d)), view(prior.mean.copy())
+        A, y = np.empty(self.N * self.T), np.empty(self.N * d)
+        work, m = np.zeros(2 * self.T + 8 * d), np.array(prior.mean)
+        self.arrays = [A, y, work, m]
+        self.A, self.y, self.work, self.m = view(A), view(y), view(work), view(m)
 
     def gather(self, left: list[float]) -> None:
         """Take in A_a = V_a⁻¹ − R and y_a = V_a⁻¹·(θ_a − m), both decayed."""
@@ -138,7 +146,7 @@ class Evidence:
             share: Real = left[a]
             for n in range(T):
                 A[a * T + n] = one.values[n]
-            invert(A, a * T, d, self.work[column:])
+            invert(A, a * T, d, behind(self.work, column))
             for i in range(d):
                 self.work[column + i] = one.values[T + i] - self.m[i]
             times(A, a * T, self.work, column, y, a * d, d)
@@ -171,7 +179,7 @@ class Evidence:
             own: Real = bias if i == d - 1 else self.prior.shared_ridge
             work[place + i] += self.N * self.ridge_of(i) + own
             place += i + 1
-        invert(work, total, d, work[column:])
+        invert(work, total, d, behind(work, column))
 
     @cfunc
     def toward(self, said: Index) -> None:
@@ -197,19 +205,20 @@ class Evidence:
         features: Real = squares / max(d - 1, 1)
         if count < LEAST_EVIDENCE or features <= LEAST_EVIDENCE * count:
             return 1.0
-        center: Floats = view(np.zeros(d))
+        mean = np.zeros(d)
+        center: Floats = view(mean)
         for a in range(self.N):
             # The last feature is 1 for every context: the last row of A is Σx.
             add(1.0 / count, self.A, (a + 1) * T - d, center, 0, d)
         center[d - 1] = 1.0
-        self.prior.center = np.asarray(center)
+        self.prior.center = mean
         return features / count
 
     def rescale(self) -> None:
         """Move the scales, from what is known of the sizes of coefficients at those of which the
         regressions are, as if nothing was forgotten since the last estimate."""
         d, T, work, prior = self.d, self.T, self.work, self.prior
-        total, said, shift, known, squares, row, column = (
+        total, said, shift, determined, squares, row, column = (
             0,
             2 * T,
             2 * T + d,
@@ -240,7 +249,7 @@ class Evidence:
                 # variance.
                 doubt: Real = quadratic(work, total, work, row, d) * self.ridge_of(i)
                 # 1 for a coefficient that data determine, 0 for one of which only the prior speaks.
-                work[known + i] += max(work[row + i] - doubt, 0.0)
+                work[determined + i] += max(work[row + i] - doubt, 0.0)
                 size: Real = one.values[T + i] - self.m[i] - dot(work, row, work, shift, d)
                 work[squares + i] += size * size
         shared: Real = 0.0
@@ -248,7 +257,14 @@ class Evidence:
             shared += max(1.0 - prior.shared_ridge * work[total + i * (i + 1) // 2 + i], 0.0)
         for i in range(d):
             work[shift + i] += self.m[i]
-        rescale(prior, work[known:], work[squares:], work[shift:], shared, self.square)
+        rescale(
+            prior,
+            behind(work, determined),
+            behind(work, squares),
+            behind(work, shift),
+            shared,
+            self.square,
+        )
 
     def conclude(self) -> None:
         """Let the prior's means and every regression follow from A and y at the scales as they
@@ -265,7 +281,7 @@ class Evidence:
                 V[n] = A[a * T + n]
             for i in range(d):
                 V[i * (i + 1) // 2 + i] += self.ridge_of(i)
-            invert(V, 0, d, work[column:])
+            invert(V, 0, d, behind(work, column))
             add(1.0, V, 0, work, total, T)
             times(V, 0, y, a * d, work, column, d)
             add(1.0, work, column, work, said, d)
@@ -280,7 +296,8 @@ class Evidence:
             add(1.0, self.m, 0, one.values, T, d)
             one.decay = 1.0
             one.changed()
-        mean: Floats = view(np.empty(d))
+        mean = np.empty(d)
+        shared: Floats = view(mean)
         for i in range(d):
-            mean[i] = self.m[i] + work[shift + i]
-        self.prior.mean = np.asarray(mean)
+            shared[i] = self.m[i] + work[shift + i]
+        self.prior.mean = mean

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def learn_reward(
-    one: Regression, prior: SharedPrior, x: Vector, reward: Real
-) -> tuple[float, float]:
-    """Let a regression and what it shares learn a reward; return its residual and xᵀA⁻¹x, both from
-    before.
+    one: Regression, prior: SharedPrior, detector: Detector, x: Vector, reward: Real, now: Real
+) -> Shift | None:
+    """Let a regression and what it shares learn a reward; return the shift that its residual gives
+    away.
 
     Raises:
         NonFiniteInput: a number is not finite; nothing has changed.
@@ -31,18 +31,6 @@ def learn_reward(
     variance: Real = spread / one.decay
     one.learn(residual, spread)
     prior.observe(residual, variance)
-    return residual, variance
-
-
-def watched(
-    detector: Detector,
-    one: Regression,
-    prior: SharedPrior,
-    residual: Real,
-    variance: Real,
-    now: Real,
-) -> Shift | None:
-    """Return the shift that a residual of rewards gives away; `variance` is xᵀA⁻¹x from before."""
     return detector.observe(
         residual / sqrt(1.0 + variance),
         deviation=prior.typical(),

@@ -10,50 +10,58 @@ from math import sqrt
 
 import numpy as np
 
-from router_state.kernel.words import Floats, Index, Real, cfunc, view
+from router_state.kernel.words import Array, Floats, Index, Real, cfunc, pure, view
 
 LEAST_PIVOT = 1e-12
 """Share of a diagonal's entry that its pivot gets at least: above the rounding of 64 bits."""
 
 
-ROOM: Floats = view(np.empty(4096))
+ROOM: Array = np.empty(4096)
 """Numbers that one call of the kernel works with; nothing in them outlasts it."""
+SPACE: Floats = view(ROOM)
+SIZE: Index = 4096
 
 
 @cfunc
 def room(n: Index) -> Floats:
     """Return room for n numbers."""
-    global ROOM  # noqa: PLW0603
-    if len(ROOM) < n:
-        ROOM = view(np.empty(2 * n))
-    return ROOM
+    global ROOM, SPACE, SIZE  # noqa: PLW0603
+    if n > SIZE:
+        SIZE = 2 * n
+        ROOM = np.empty(SIZE)
+        SPACE = view(ROOM)
+    return SPACE
 
 
-@cfunc
+@pure
 def dot(a: Floats, i: Index, b: Floats, j: Index, n: Index) -> Real:
     """Return the product of n entries of a from i on with those of b from j on."""
-    s0 = s1 = s2 = s3 = 0.0
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     k: Index = 0
-    while k + 4 <= n:
+    while k + 8 <= n:
         s0 += a[i + k] * b[j + k]
         s1 += a[i + k + 1] * b[j + k + 1]
         s2 += a[i + k + 2] * b[j + k + 2]
         s3 += a[i + k + 3] * b[j + k + 3]
-        k += 4
+        s4 += a[i + k + 4] * b[j + k + 4]
+        s5 += a[i + k + 5] * b[j + k + 5]
+        s6 += a[i + k + 6] * b[j + k + 6]
+        s7 += a[i + k + 7] * b[j + k + 7]
+        k += 8
     while k < n:
         s0 += a[i + k] * b[j + k]
         k += 1
-    return (s0 + s1) + (s2 + s3)
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 
 
-@cfunc
+@pure
 def add(c: Real, a: Floats, i: Index, b: Floats, j: Index, n: Index) -> None:
     """Add c times n entries of a from i on to those of b from j on."""
     for k in range(n):
         b[j + k] += c * a[i + k]
 
 
-@cfunc
+@pure
 def times(V: Floats, at: Index, x: Floats, i: Index, y: Floats, j: Index, d: Index) -> None:
     """Write Vx into y."""
     for row in range(d):
@@ -63,7 +71,7 @@ def times(V: Floats, at: Index, x: Floats, i: Index, y: Floats, j: Index, d: Ind
         at += row + 1
 
 
-@cfunc
+@pure
 def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
     """Return xᵀVx."""
     total = 0.0
@@ -74,7 +82,20 @@ def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
     return total
 
 
-@cfunc
+@pure
+def products(x: Floats, d: Index) -> None:
+    """Write the products of a vector's entries behind it, in the places of a triangle whose entries
+    off the diagonal count twice: xᵀVx is its product with V."""
+    place: Index = d
+    for row in range(d):
+        double: Real = 2.0 * x[row]
+        for j in range(row):
+            x[place + j] = double * x[j]
+        x[place + row] = x[row] * x[row]
+        place += row + 1
+
+
+@pure
 def take_off(c: Real, u: Floats, i: Index, V: Floats, at: Index, d: Index) -> None:
     """Take c·uuᵀ off V."""
     for row in range(d):
@@ -117,7 +138,7 @@ def invert(V: Floats, at: Index, d: Index, column: Floats) -> None:
         V[n] = -V[n]
 
 
-@cfunc
+@pure
 def factor(V: Floats, at: Index, d: Index) -> None:
     """Put L with LLᵀ = V in the place of V (Cholesky).
 
@@ -138,7 +159,7 @@ def factor(V: Floats, at: Index, d: Index) -> None:
         row += i + 1
 
 
-@cfunc
+@pure
 def product(L: Floats, at: Index, d: Index) -> None:
     """Put LLᵀ in the place of L, see `factor`."""
     row = at + d * (d + 1) // 2
@@ -148,7 +169,24 @@ def product(L: Floats, at: Index, d: Index) -> None:
             L[row + j] = dot(L, row, L, at + j * (j + 1) // 2, j + 1)
 
 
-@cfunc
+@pure
+def total_of(a: Floats, i: Index, n: Index) -> Real:
+    """Return the sum of n entries of a from i on."""
+    s0 = s1 = s2 = s3 = 0.0
+    k: Index = i
+    while k + 4 <= i + n:
+        s0 += a[k]
+        s1 += a[k + 1]
+        s2 += a[k + 2]
+        s3 += a[k + 3]
+        k += 4
+    while k < i + n:
+        s0 += a[k]
+        k += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+@pure
 def finite(a: Floats, i: Index, n: Index) -> bool:
     """Tell whether n entries of a from i on are all finite."""
     total = 0.0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from router_state.config import MAX_NORM
 from router_state.errors import NonFiniteInput, WrongContext
-from router_state.kernel.linear import dot, quadratic, room
-from router_state.kernel.regression import Regression
-from router_state.kernel.words import Floats, Index, Known, Real, cfunc, known
+from router_state.kernel.linear import dot
+from router_state.kernel.regression import Regression, multiply, room_of_products, spread_at
+from router_state.kernel.words import Floats, Index, Real, cclass, cfunc, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,8 @@ TIE = 1e-12
 LARGEST_NORM: Real = MAX_NORM
 
 
-class Projection(NamedTuple):
+@cclass
+class Projection:
     """The arms' predictions for one context, by position.
 
     Attributes:
@@ -33,6 +34,9 @@ class Projection(NamedTuple):
     means: list[float]
     variances: list[float]
     exponents: list[float]
+
+    def __init__(self, means: list[float], variances: list[float], exponents: list[float]) -> None:
+        self.means, self.variances, self.exponents = means, variances, exponents
 
 
 def project(
@@ -46,22 +50,20 @@ def project(
         NonFiniteInput: a NaN or an infinity.
     """
     space: Floats = checked(x, d)
+    multiply(space, d)
     K: Index = len(rewards)
     if len(bills) != K:
         raise ValueError(f"{len(bills)} regressions of bills are none of {K} arms")
-    means, variances, exponents = [], [], []
+    means: list[float] = []
+    variances: list[float] = []
+    exponents: list[float] = []
     total: Real = 0.0
     one: Regression
     for k in range(K):
         one = rewards[k]
         require_dimensions(one, d)
         mean: Real = dot(one.values, one.at, space, 0, d)
-        variance: Real = quadratic(one.values, 0, space, 0, d)
-        row: Index = one.at + d
-        for _ in range(one.pending):
-            tail: Real = dot(one.values, row, space, 0, d)
-            variance -= tail * tail
-            row += d
+        variance: Real = spread_at(one, space)
         one = bills[k]
         require_dimensions(one, d)
         exponent: Real = dot(one.values, one.at, space, 0, d)
@@ -94,10 +96,10 @@ def checked(x: Vector, d: Index) -> Floats:
             f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has "
             f"{d} dimensions"
         )
-    context: Known = known(x)
+    context: Floats = known(x, d)
     if context[d - 1] != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
-    space: Floats = room(d)
+    space: Floats = room_of_products(d)
     for i in range(d):
         space[i] = context[i]
     norm: Real = sqrt(dot(space, 0, space, 0, d))

@@ -9,7 +9,7 @@ import numpy as np
 
 from router_state.kernel.elementary import below, exp
 from router_state.kernel.linear import room
-from router_state.kernel.words import Floats, Index, Real, cfunc, view
+from router_state.kernel.words import Array, Floats, Index, Real, behind, pure, view, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +18,30 @@ CONTENDS = 16.0
 """Squared deviations of a difference of scores within which the lower one may win."""
 LEAST_PROPENSITY = 1e-3
 """Least propensity of a chosen model: the Gaussian approximation knows nothing of rarer events."""
-NODES: Floats = view((0.5 + 0.5 * np.polynomial.legendre.leggauss(6)[0]).copy())
-WEIGHTS: Floats = view(np.polynomial.legendre.leggauss(6)[1] / (4.0 * np.pi))
-"""Gauss-Legendre points on (0, 1), and their weights ÷ 2π: at most 0.0025 off."""
+POINTS: Array = 0.5 + 0.5 * np.array(
+    [
+        -0.932469514203152,
+        -0.661209386466265,
+        -0.238619186083197,
+        0.238619186083197,
+        0.661209386466265,
+        0.932469514203152,
+    ]
+)
+SHARES: Array = np.array(
+    [
+        0.171324492379171,
+        0.360761573048139,
+        0.467913934572691,
+        0.467913934572691,
+        0.360761573048139,
+        0.171324492379171,
+    ]
+) / (4.0 * np.pi)
+"""Gauss-Legendre points on (0, 1), and their weights ÷ 2π (Abramowitz and Stegun 25.4.30): at most
+0.0025 off."""
+NODES: Floats = view(POINTS)
+WEIGHTS: Floats = view(SHARES)
 CELLS, WIDEST = 128, 4.0
 """Cells, and deviations either way, that the probabilities of many rivals are summed over. The
 rivals' part rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off,
@@ -39,14 +60,23 @@ def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
     K: Index = len(means)
     if len(variances) != K or not 0 <= k < K:
         raise ValueError(f"{len(variances)} variances of {K} scores, of which {k} won")
-    space: Floats = room(2 * K)
-    value: Real = means[k]
-    variance: Real = variances[k]
-    rivals: Index = 0
+    scores: Floats = room(4 * K)
     for j in range(K):
-        mean: Real = means[j]
-        spread: Real = variances[j]
-        gap: Real = value - mean
+        scores[2 * j], scores[2 * j + 1] = means[j], variances[j]
+    return largest(k, scores, K)
+
+
+@pure
+def largest(k: Index, scores: Floats, n: Index) -> Real:
+    """Return the probability that the k-th of n scores is the largest, see `wins`; `scores` has
+    mean and variance of each, and room for as many numbers behind them."""
+    space: Floats = behind(scores, 2 * n)
+    value: Real = scores[2 * k]
+    variance: Real = scores[2 * k + 1]
+    rivals: Index = 0
+    for j in range(n):
+        gap: Real = value - scores[2 * j]
+        spread: Real = scores[2 * j + 1]
         # The others have no chance that would show, and each rival costs an integral.
         if j != k and (gap < 0.0 or gap * gap < CONTENDS * (variance + spread)):
             space[2 * rivals], space[2 * rivals + 1] = gap, spread
@@ -63,7 +93,7 @@ def wins(k: Index, means: Sequence[float], variances: Sequence[float]) -> float:
     return min(max(found, LEAST_PROPENSITY), 1.0)
 
 
-@cfunc
+@pure
 def apart(gap: Real, deviation: Real) -> Real:
     """Return P(deviation·z < gap) of a standard normal z."""
     if deviation <= 0.0:
@@ -71,7 +101,7 @@ def apart(gap: Real, deviation: Real) -> Real:
     return below(gap / deviation)
 
 
-@cfunc
+@pure
 def arcsine(x: Real) -> Real:
     """Return arcsin x for 0 ≤ x ≤ 1, at most 2e-8 off (Abramowitz and Stegun 4.4.46)."""
     series = 0.0066700901 + x * -0.0012624911
@@ -84,7 +114,7 @@ def arcsine(x: Real) -> Real:
     return 1.5707963267948966 - sqrt(max(1.0 - x, 0.0)) * series
 
 
-@cfunc
+@pure
 def sine(x: Real) -> Real:
     """Return sin x for 0 ≤ x ≤ π/2, to 1e-10: its series."""
     square = x * x
@@ -96,7 +126,7 @@ def sine(x: Real) -> Real:
     return x * (1.0 - square / 6.0 * series)
 
 
-@cfunc
+@pure
 def both_apart(variance: Real, rivals: Floats) -> Real:
     """Return the probability that two rivals are below, from the integral over the correlation of
     the two differences (Drezner and Wesolowsky 1990)."""
@@ -111,20 +141,23 @@ def both_apart(variance: Real, rivals: Floats) -> Real:
     return below(h) * below(k) + angle * total
 
 
-@cfunc
+@pure
 def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
     """Return the probability that all of n rivals are below, as a sum over the score."""
     total: Real = 0.0
     before: Real = 0.0
-    cell: Real = 2.0 * WIDEST / CELLS
     least: Real = deviation * NARROWEST + LEAST_DEVIATION
+    # Of each rival the place of its deviation in the grid at the first point, and its step.
+    for j in range(n):
+        other: Real = CELLS / (2.0 * WIDEST) / max(sqrt(rivals[2 * j + 1]), least)
+        rivals[2 * j] = (rivals[2 * j] - deviation * WIDEST) * other + CELLS / 2
+        rivals[2 * j + 1] = deviation * (2.0 * WIDEST / CELLS) * other
     for point in range(CELLS + 1):
-        z: Real = -WIDEST + point * cell
         product: Real = 1.0
         for j in range(n):
-            if product > 0.0:
-                other: Real = max(sqrt(rivals[2 * j + 1]), least)
-                product *= cumulated((rivals[2 * j] + deviation * z) / other)
+            place: Real = rivals[2 * j] + point * rivals[2 * j + 1]
+            if place < CELLS:
+                product *= cumulated(place)
         if point:
             mass: Real = CUMULATED[point] - CUMULATED[point - 1]
             total += 0.5 * mass * (product + before)
@@ -132,23 +165,22 @@ def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
     return total
 
 
-@cfunc
-def cumulated(z: Real) -> Real:
-    """Return P(Z < z), between two points of the grid on the line through them; 0 and 1 beyond."""
-    if z <= -WIDEST:
+@pure
+def cumulated(place: Real) -> Real:
+    """Return P(Z < z) for a place in the grid below its end, between two points on the line through
+    them; 0 before it."""
+    if not place > 0.0:
         return 0.0
-    if z >= WIDEST:
-        return 1.0
-    place: Real = (z + WIDEST) * (CELLS / (2.0 * WIDEST))
-    cell: Index = int(place)
+    cell: Index = whole(place)
     return CUMULATED[cell] + (CUMULATED[cell + 1] - CUMULATED[cell]) * (place - cell)
 
 
-def _cumulated() -> Floats:
+def _cumulated() -> Array:
     found = np.array([below(-WIDEST + point * 2.0 * WIDEST / CELLS) for point in range(CELLS + 1)])
     found[0], found[CELLS] = 0.0, 1.0
-    return view(found)
+    return found
 
 
-CUMULATED: Floats = _cumulated()
+GRID: Array = _cumulated()
+CUMULATED: Floats = view(GRID)
 """The normal distribution function at the grid's points."""

@@ -22,11 +22,13 @@ from router_state.kernel.linear import (
     finite,
     invert,
     product,
+    products,
+    quadratic,
     room,
     take_off,
     times,
 )
-from router_state.kernel.words import Array, Floats, Index, Known, Real, cclass, cfunc, known, view
+from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc, known, pure, view
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -57,7 +59,7 @@ class Regression:
         pending: rows v of which vvᵀ is still to be taken off V.
         array: the lower triangle of V, row by row; θ; room for 16 pending rows where d is large;
             and Vx of the last `look`. `values` is what the kernel reads of it.
-        at: where θ begins.
+        at: where θ begins; seen: where Vx of the last `look` does.
         mean_seen: θᵀx of the last `look`.
     """
 
@@ -69,6 +71,7 @@ class Regression:
     last_update: Index
     pending: Index
     at: Index
+    seen: Index
     mean_seen: Real
     array: Array
     values: Floats
@@ -79,7 +82,8 @@ class Regression:
         self.piece, self.d, self.journal = piece, d, journal
         self.decay, self.forgotten, self.pending, self.last_update = 1.0, 0.0, 0, now_t
         self.at, self.mean_seen = d * (d + 1) // 2, 0.0
-        self.array = np.zeros(self.at + d + (TAILS if d >= WIDE else 0) * d + d)
+        self.seen = self.at + d + (TAILS if d >= WIDE else 0) * d
+        self.array = np.zeros(self.seen + d)
         self.values = view(self.array)
 
     @property
@@ -106,7 +110,7 @@ class Regression:
         space: Floats = room(2 * d)
         triangle = A[np.tril_indices(d)]
         self.array[: self.at] = triangle
-        response: Known = known(np.ascontiguousarray(b))
+        response: Floats = known(np.ascontiguousarray(b), d)
         for i in range(d):
             space[d + i] = response[i]
         invert(self.values, 0, d, space)
@@ -117,8 +121,7 @@ class Regression:
     def know_only(self, ridge: Real, bias_ridge: Real, mean: Vector) -> None:
         """Take over the shared prior: V is the inverse of its ridges, and θ its mean (d,)."""
         V, d, place = self.values, self.d, 0
-        shared: Known = known(mean)
-        require_length(shared, d)
+        shared: Floats = known(mean, d)
         for i in range(d):
             for j in range(i):
                 V[place + j] = 0.0
@@ -206,7 +209,7 @@ class Regression:
         """Look as `look` does, with θᵀx in `mean_seen`; return xᵀVx."""
         d: Index = self.d
         space: Floats = taken(x, d)
-        u: Index = len(self.values) - d
+        u: Index = self.seen
         spread: Real = self._product(space, u)
         self.mean_seen = dot(self.values, self.at, space, 0, d)
         if not isfinite(spread + self.mean_seen):
@@ -243,7 +246,7 @@ class Regression:
         V: Floats = self.values
         d: Index = self.d
         s: Real = self.decay + spread
-        u: Index = len(V) - d
+        u: Index = self.seen
         self.changed()
         add(residual / s, V, u, V, self.at, d)
         if d < WIDE:
@@ -259,7 +262,7 @@ class Regression:
 
     def move_along(self, step: Real) -> None:
         """Move θ by so many times Vx of the last `look`: predictions of contexts like x move."""
-        add(step, self.values, len(self.values) - self.d, self.values, self.at, self.d)
+        add(step, self.values, self.seen, self.values, self.at, self.d)
         self.changed()
 
     def observe(self, x: Vector, value: Real) -> tuple[float, float]:
@@ -350,18 +353,39 @@ class Regression:
 
 
 @cfunc
-def require_length(x: Known, d: Index) -> Index:
-    """Return d. Raises ValueError where x has another length."""
-    if len(x) != d:
-        raise ValueError(f"a context of {len(x)} entries is not of {d} dimensions")
-    return d
-
-
-@cfunc
 def taken(x: Vector, d: Index) -> Floats:
     """Copy a context of d dimensions into the kernel's room. Raises ValueError."""
-    context: Known = known(x)
-    space: Floats = room(require_length(context, d))
+    context: Floats = known(x, d)
+    space: Floats = room(d)
     for i in range(d):
         space[i] = context[i]
     return space
+
+
+@cfunc
+def room_of_products(d: Index) -> Floats:
+    """Return room for a context and, where that is faster, the products of its entries."""
+    return room(d + (d * (d + 1) // 2 if d < WIDE else 0))
+
+
+@pure
+def multiply(x: Floats, d: Index) -> None:
+    """Write the products of a context's entries behind it, see `spread_at`: all regressions need
+    the same ones."""
+    if d < WIDE:
+        products(x, d)
+
+
+@pure
+def spread_at(one: Regression, x: Floats) -> Real:
+    """Return xᵀVx of a context that has its products behind it."""
+    d: Index = one.d
+    if d < WIDE:
+        return dot(one.values, 0, x, d, one.at)
+    spread: Real = quadratic(one.values, 0, x, 0, d)
+    row: Index = one.at + d
+    for _ in range(one.pending):
+        tail: Real = dot(one.values, row, x, 0, d)
+        spread -= tail * tail
+        row += d
+    return spread

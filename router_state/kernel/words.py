@@ -21,12 +21,11 @@ Word: TypeAlias = int
 Flag: TypeAlias = bool
 """A truth value."""
 Floats: TypeAlias = Any
-"""Numbers of 64 bits, one behind the other, that may be written."""
-Known: TypeAlias = Floats
-"""The same, to be read only."""
-Singles: TypeAlias = Floats
-"""Numbers of 32 bits, one behind the other."""
-Array: TypeAlias = Floats
+"""Numbers of 64 bits, one behind the other: in C where they begin, so that nothing tells how many
+there are, and whose they are must be kept beside them."""
+Singles: TypeAlias = Any
+"""The same of 32 bits."""
+Array: TypeAlias = Any
 """An array of numpy."""
 MASK = 0xFFFFFFFFFFFFFFFF
 """Keeps a `Word` below 2⁶⁴."""
@@ -42,24 +41,33 @@ def cfunc(function: T) -> T:
     return function
 
 
+def pure(function: T) -> T:
+    """Make a function one of C that raises nothing."""
+    return function
+
+
 def view(array: Array) -> Floats:
-    """Return the numbers of an array, to be read and written one at a time."""
-    numbers = known(array)
-    if numbers.readonly:
-        raise ValueError("buffer source array is read-only")
-    return numbers
+    """Return the numbers of an array that the kernel has made, to be read and written."""
+    return memoryview(array)
 
 
-def known(array: Array) -> Known:
-    """Return the numbers of an array, to be read one at a time.
+def known(array: Array, n: Index) -> Floats:
+    """Return the n numbers of an array that somebody else has made, to be read.
 
     Raises:
-        TypeError, ValueError: it is no one-dimensional, contiguous array of 64-bit floats.
+        TypeError, ValueError: it is no one-dimensional, contiguous array of n 64-bit floats.
     """
     numbers = memoryview(array)
     if numbers.format != "d" or numbers.ndim != 1 or not numbers.c_contiguous:
         raise ValueError(f"no row of 64-bit floats: {numbers.format} of {numbers.ndim} dimensions")
+    if len(numbers) != n:
+        raise ValueError(f"{len(numbers)} numbers are not {n}")
     return numbers
+
+
+def behind(numbers: Floats, i: Index) -> Floats:
+    """Return numbers from the i-th on."""
+    return numbers[i:]
 
 
 def whole(value: float) -> int:
@@ -72,10 +80,16 @@ def frexp(value: float) -> tuple[float, int]:
     return math.frexp(value)
 
 
-def singles(array: Array) -> Singles:
-    """Return the numbers of a contiguous array of 32-bit floats, one behind the other. Raises
-    ValueError."""
+def singles(array: Array, n: Index) -> Singles:
+    """Return the first n numbers of a contiguous array of 32-bit floats.
+
+    Raises:
+        TypeError, ValueError: it is none, or has fewer.
+    """
     numbers = memoryview(array)
     if numbers.format != "f" or not numbers.c_contiguous:
         raise ValueError(f"no contiguous 32-bit floats: {numbers.format}")
-    return numbers.cast("B").cast("f")
+    found = numbers.cast("B").cast("f")
+    if len(found) < n:
+        raise ValueError(f"{len(found)} numbers are not {n}")
+    return found

@@ -8,14 +8,12 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.changes import Alert, Journal
 from router_state.config import Matrix, Vector
+from router_state.kernel import EVERY
+from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import LENGTH, Window
+from router_state.pacing.window import CLOSE_ENOUGH, LENGTH, Window
 
-EVERY = 8
-"""Decisions that one solution serves; from 1 to 16 it makes no difference (docs/lab)."""
-CLOSE_ENOUGH = 0.005
-"""Share of the target that a solution may leave: far less than what one draw moves."""
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e60
@@ -34,7 +32,6 @@ class DollarDual:
             earn.
         debt: dollars charged beyond the budget.
         target_usd: mean cost per request that λ_t was last solved for.
-        stale: decisions since, with the next one; above `EVERY` it is solved anew.
         unreachable: whether even the cheapest models cost more than the budget.
         window: the contexts to solve over.
     """
@@ -44,7 +41,6 @@ class DollarDual:
         "budget_usd",
         "debt",
         "lambda_t",
-        "stale",
         "target_usd",
         "unreachable",
         "window",
@@ -55,34 +51,55 @@ class DollarDual:
         self.budget_usd, self._journal = budget_usd, journal
         self.window, self.debt = Window(d, journal), Debt()
         self.lambda_t = self.target_usd = 0.0
-        self.stale, self.unreachable = EVERY, False
+        self.unreachable = False
+        journal.jumped = True
 
     def set_budget(self, budget_usd: float) -> None:
         """Pace another budget from the next decision on; what is owed in dollars stays owed."""
         if budget_usd != self.budget_usd:
-            self.budget_usd, self.stale = budget_usd, EVERY
+            self.budget_usd, self._journal.jumped = budget_usd, True
 
     def weigh(
         self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
-        """See Pacer; takes the context into the window, and solves again if it is time."""
+        """See Pacer; takes the context into the window, and solves again where something has
+        jumped."""
         slot = self.window.push(x, limited_to)
         if arms.tokens.in_use:
             arms.tokens.place(slot)
-        arms.caching.place(slot)
-        self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
-        # In a window of few contexts each one changes the answer.
-        if self.stale > EVERY or self.window.size < EVERY:
+        caching = arms.caching
+        if caching.latest is not None or caching.slots:
+            caching.place(slot)
+        # It has jumped at the latest when levels were measured. In a window of few contexts each
+        # one changes the answer.
+        if self._journal.jumped or self.window.size < EVERY:
+            if arms.timing is not None:
+                # First, so that what is spent follows the budget whatever waits cost.
+                pricing.weigh(
+                    arms.timing,
+                    arms,
+                    self.window,
+                    per_dollar=self.per_dollar,
+                    target_usd=self.target_usd,
+                    now=now,
+                )
             self._solve(arms, now=now)
-        self._journal.jumped = False
-        per_dollar = self.lambda_t * self.window.price / self.budget_usd
-        return self.lambda_t, 0.0, min(per_dollar, MOST_PER_DOLLAR)
+            self._journal.jumped = False
+        return self.lambda_t, 0.0, self._per_dollar(self.window.price)
+
+    def _per_dollar(self, multiple: float = 1.0) -> float:
+        """Return what a dollar costs in reward, at a request's own price of it or everybody's."""
+        return min(self.lambda_t * multiple / self.budget_usd, MOST_PER_DOLLAR)
+
+    @property
+    def per_dollar(self) -> float:
+        """The cost of a dollar in reward."""
+        return self._per_dollar()
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the
         target."""
         budget = self.budget_usd
-        self.stale = 1
         candidates = self.window.candidates(arms)
         cheapest_usd = candidates.cheapest()
         self.target_usd = self.debt.target(budget, cheapest_usd)
@@ -143,7 +160,7 @@ class DollarDual:
         decision."""
         self.debt.usd += usd
         if abs(usd) > SAVED * self.budget_usd:
-            self.stale = EVERY
+            self._journal.jumped = True
 
     @property
     def allowance_usd(self) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 import orjson
@@ -11,11 +13,13 @@ from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.costs.ratio import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import Options, options
+from router_state.kernel import Chance, Options, options
 
 LENGTH = 128
 """Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/lab/mechanisms.md).
 """
+CLOSE_ENOUGH = 0.005
+"""Share of the target that a solution may leave: far less than what one draw moves."""
 BLOCK = 8
 """Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
@@ -28,10 +32,27 @@ GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
+SILVER = 0.41421356237309515
+"""The same of another sequence: where all prompts are alike, two prices mix three models."""
+WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * SILVER % 1.0) - 1.0)
+"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
+LOTS = 0x9E3779B9
+"""Seed of what chance adds to the window's scores: any will do, the same for all routers."""
 NO_TOKENS = np.zeros(LENGTH)
 """Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
+
+
+@cache
+def lots(K: int) -> Vector:
+    """Return a standard normal number for each slot and arm, (LENGTH·K,): what draws would be, each
+    with its opposite.
+
+    The dual sees choices as chance makes them, but no draw that is made: so λ_t stands before it.
+    """
+    half = np.array(Chance(LOTS).standard_normal(LENGTH // 2 * K))
+    return np.concatenate([half, -half])
 
 
 def _save(arms: Arms, costs: Matrix) -> None:
@@ -101,9 +122,16 @@ class Window:
         """Return the last request's price of a dollar, as a multiple of λ_t."""
         return PRICES.item(self.next - 1)
 
-    def candidates(self, arms: Arms) -> Options:
+    @property
+    def wait_price(self) -> float:
+        """Return the last request's price of a wait, as a multiple of everybody's."""
+        return WAIT_PRICES.item(self.next - 1)
+
+    def candidates(self, arms: Arms, *, timed: bool = True) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
-        every context, as it is known now and the choices see it, with the draw in force.
+        every context, as it is known now and the choices see it, chance included.
+
+        Scores are less what waits cost, unless they are not `timed`.
 
         An arm that a request could not be given to can't win there; where all that it could be
         given to are gone, any may.
@@ -111,6 +139,9 @@ class Window:
         found = self.options(arms)
         if arms.tokens.in_use and arms.caching.slots:
             _save(arms, found.arrays()[1])
+        if timed and arms.timing is not None and arms.timing.per_unit > 0.0:
+            costs = arms.timing.costs(self.contexts, self.size) * WAIT_PRICES[: self.size, None]
+            np.subtract(scores := found.arrays()[0], costs, out=scores)
         if self.limited or arms.open is None:
             self._close(arms, *found.arrays())
         return found
@@ -125,7 +156,8 @@ class Window:
             self.size,
             arms.d,
             rewards=arms.regressions,
-            offsets=arms.sample.array if drawn else np.zeros(len(costs) * arms.d),
+            deviations=arms.sample.deviations() if drawn else [0.0] * len(costs),
+            lots=lots(len(costs)),
             shifts=[arm.offset for arm in arms] if arms.suspect else None,
             bills=arms.billed,
             levels=[0.5 * model.level for model in costs],

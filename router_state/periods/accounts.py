@@ -26,6 +26,7 @@ class Account:
             expected.
         waiting: its requests whose bill is awaited; count: all of them.
         first_seq: number of the first decision that may be charged to it.
+        gone, gone_usd: of its requests those that are forgotten, and what they cost.
     """
 
     begin: float
@@ -35,6 +36,13 @@ class Account:
     waiting: int = 0
     count: int = 0
     first_seq: int = 1
+    gone: int = 0
+    gone_usd: float = 0.0
+
+    def pack(self) -> tuple[Json, ...]:
+        """Return it as JSON's types."""
+        values = astuple(self)
+        return values if self.gone else values[:-2]
 
     def contains(self, at: float, seq: int) -> bool:
         """Tell whether a decision was charged to it."""
@@ -52,6 +60,19 @@ class Accounts:
     budget: PeriodBudget
     kept: list[Account] = field(default_factory=list)
     told: float = -1.0
+
+    @property
+    def name(self) -> str:
+        """Return its name where several are shown."""
+        return self.budget.name
+
+    def usd(self, account: Account, now: float) -> float:
+        """Return the dollars of a period."""
+        return self.budget.usd + account.carried_usd
+
+    def is_lent(self, account: Account) -> bool:
+        """Tell whether a period has money of its own, be it all spent."""
+        return True
 
     def at(self, now: float, *, seq: int) -> Account | None:
         """Return the account of a time; a new one where none is kept, which `open` keeps. None
@@ -99,7 +120,7 @@ class Accounts:
 
     def pack(self) -> tuple[float, list[tuple[Json, ...]]]:
         """Return it as JSON's types."""
-        return self.told, [astuple(account) for account in self.kept]
+        return self.told, [account.pack() for account in self.kept]
 
     @classmethod
     def unpack(cls, budget: PeriodBudget, packed: Sequence[Json]) -> Accounts:

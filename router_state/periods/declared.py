@@ -107,6 +107,7 @@ class Spending:
         max_cost_per_request_usd: no model is called that is expected to cost more.
         min_reward: least expected reward, on average over the last requests.
         min_of_best: the same as a share of what the best models would earn.
+        pool: whose leases limit the router as well.
     """
 
     budgets: tuple[PeriodBudget, ...] = ()
@@ -115,6 +116,7 @@ class Spending:
     max_cost_per_request_usd: float | None = None
     min_reward: float | None = None
     min_of_best: float | None = None
+    pool: str | None = None
 
     def __post_init__(self) -> None:
         identities = [budget.identity for budget in self.budgets]
@@ -136,11 +138,13 @@ class Spending:
     @property
     def paces(self) -> bool:
         """Tell whether it says anything of what a dollar is worth."""
-        return bool(self.budgets) or self.has_floor
+        return bool(self.budgets) or self.has_floor or self.pool is not None
 
     def pack(self) -> Document:
         """Return it as JSON's types; infinity, which JSON has not, as null."""
         packed = asdict(self)
+        if self.pool is None:
+            del packed["pool"]
         for budget in packed["budgets"]:
             budget["carry"] = None if math.isinf(budget["carry"]) else budget["carry"]
         return packed

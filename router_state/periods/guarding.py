@@ -40,7 +40,7 @@ def apply(
     if ledger.spending.when_spent == "refuse":
         raise BudgetSpent(
             f"${max(tightest.free_usd, 0.0):.6f} is left of the budget per "
-            f"{tightest.accounts.budget.name}, less than the cheapest eligible model costs"
+            f"{tightest.accounts.name}, less than the cheapest eligible model costs"
         )
     return excluded, None
 
@@ -63,12 +63,12 @@ def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None
 def _tell(state: RouterState, ledger: Ledger, standing: Standing, now: float) -> None:
     """Raise an alert, once a period, that nothing is left of it."""
     # A refusal opens no account: a replay, which does not see it, would open it later.
-    account, accounts, budget = standing.account, standing.accounts, standing.accounts.budget
-    if accounts.told == account.begin:
+    account, accounts = standing.account, standing.accounts
+    if accounts.told == account.begin or not accounts.is_lent(account):
         return
     accounts.told = account.begin
     state.journal.pieces.add(PIECE)
-    usd = budget.usd + account.carried_usd
+    usd = standing.usd
     state.journal.alerts.append(
         Alert(
             kind="budget_spent",
@@ -77,7 +77,7 @@ def _tell(state: RouterState, ledger: Ledger, standing: Standing, now: float) ->
             since=account.begin,
             observed_at=now,
             evidence={
-                "period": budget.name,
+                "period": accounts.name,
                 "usd": usd,
                 "charged_usd": account.charged_usd,
                 "reserved_usd": standing.reserved_usd,

@@ -14,6 +14,7 @@ from router_state.config import Vector
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.declared import Spending
 from router_state.periods.floor import MEMORY as LATELY
+from router_state.periods.leases import Granted, Leases
 from router_state.periods.traffic import FIRST, Traffic
 from router_state.record import RequestRecord
 
@@ -37,6 +38,7 @@ class Standing(NamedTuple):
     """The standing of one budget before a request.
 
     Attributes:
+        usd: dollars of the period.
         left_usd: dollars that are left; below 0: so many too many were charged.
         reserved_usd: of these, what bills in flight may take beyond their expectations.
         requests: how many are still to come in the period, this one included.
@@ -45,6 +47,7 @@ class Standing(NamedTuple):
 
     accounts: Accounts
     account: Account
+    usd: float
     left_usd: float
     reserved_usd: float
     requests: float
@@ -63,7 +66,8 @@ class Ledger:
 
     Attributes:
         spending: as declared.
-        budgets: the accounts of each budget.
+        budgets: the accounts of each budget; leases: what the router holds of a pool, if it has
+            one; accounts: both.
         traffic: what is still to come.
         scatter: mean square of a settlement, bill − expectation, in dollars².
         settled: settlements behind it.
@@ -76,10 +80,12 @@ class Ledger:
 
     __slots__ = (
         "_journal",
+        "accounts",
         "best",
         "budgets",
         "decided",
         "floor_usd",
+        "leases",
         "mean_usd",
         "per_request_usd",
         "reward",
@@ -93,10 +99,12 @@ class Ledger:
         *("reward", "best"),
     )
 
-    def __init__(self, spending: Spending, journal: Journal) -> None:
+    def __init__(self, spending: Spending, journal: Journal, *, born: int = -1) -> None:
         self._journal = journal
         self.spending = spending
         self.budgets = [Accounts(budget) for budget in spending.budgets]
+        self.leases: Leases | None = None
+        self._join(spending.pool, born)
         self.traffic = Traffic(spending.traffic, self._zone, journal)
         self.scatter = self.settled = self.mean_usd = self.decided = 0.0
         self.per_request_usd, self.floor_usd = MOST_USD, math.inf
@@ -104,11 +112,36 @@ class Ledger:
 
     @property
     def _zone(self) -> str:
-        budgets = self.spending.budgets
-        return budgets[0].zone if budgets else "UTC"
+        return self.accounts[0].budget.zone if self.accounts else "UTC"
 
-    def declare(self, spending: Spending) -> None:
-        """Put other budgets in force: one of the same periods goes on with what was charged."""
+    def _join(self, pool_id: str | None, born: int) -> None:
+        """Become a member of a pool, or of none; who is one already stays it."""
+        if pool_id is None:
+            self.leases = None
+        elif self.leases is None or self.leases.pool_id != pool_id:
+            self.leases = Leases.none(pool_id, born=born)
+        self.accounts = [*self.budgets, *(self.leases.lines if self.leases is not None else ())]
+
+    def take(self, grant: Granted) -> bool:
+        """Put what the pool lends in force; tell whether that is anything new."""
+        if self.leases is None or not self.leases.take(grant):
+            return False
+        self.accounts = [*self.budgets, *self.leases.lines]
+        self.traffic.declare(self.spending.traffic, self._zone)
+        self._moved()
+        return True
+
+    def _moved(self) -> None:
+        if self.leases is not None:
+            self.leases.moves += 1
+        self._journal.pieces.add(PIECE)
+
+    def declare(self, spending: Spending, *, born: int = -1) -> None:
+        """Put other budgets in force: one of the same periods goes on with what was charged.
+
+        Args:
+            born: offset of the declaration.
+        """
         before = {accounts.budget.identity: accounts for accounts in self.budgets}
         self.spending = spending
         self.budgets = [
@@ -117,6 +150,7 @@ class Ledger:
             else Accounts(budget)
             for budget in spending.budgets
         ]
+        self._join(spending.pool, born)
         self.traffic.declare(spending.traffic, self._zone)
         if not spending.has_floor:
             self.floor_usd, self.reward, self.best = math.inf, 0.0, 0.0
@@ -124,14 +158,17 @@ class Ledger:
 
     def start_over(self) -> None:
         """Await no bill, for a router that goes on from another one's state: decisions are counted
-        anew, and what was charged stays, like a debt."""
+        anew, and what was charged stays, like a debt. What a pool lent was lent to the other."""
+        self.leases = None
+        self.accounts = [*self.budgets]
         for accounts in self.budgets:
             for account in accounts.kept:
                 account.waiting, account.first_seq = 0, 1
+                account.gone, account.gone_usd = account.count, account.charged_usd
 
     def is_sound(self) -> bool:
         """Tell whether it holds only what can be."""
-        traffic, accounts = self.traffic, [one for all_of in self.budgets for one in all_of.kept]
+        traffic, accounts = self.traffic, [one for all_of in self.accounts for one in all_of.kept]
         amounts = [n for one in accounts for n in (one.begin, one.end, one.charged_usd)]
         carried = [one.carried_usd for one in accounts]
         sums = [self.scatter, self.mean_usd, self.per_request_usd, traffic.requests, traffic.hours]
@@ -140,20 +177,21 @@ class Ledger:
             all(map(math.isfinite, (*amounts, *carried, *sums, *week, *others)))
             and min(0.0, *sums, *week, *carried) >= 0.0
             and all(one.begin < one.end and min(one.waiting, one.count) >= 0 for one in accounts)
+            and (self.leases is None or self.leases.is_sound())
         )
 
     def standings(self, now: float, *, seq: int) -> list[Standing]:
         """Return how every budget that is in force stands before decision `seq`."""
         return [
             self._standing(accounts, account, now)
-            for accounts in self.budgets
+            for accounts in self.accounts
             if (account := accounts.at(now, seq=seq)) is not None
         ]
 
     def _standing(self, accounts: Accounts, account: Account, now: float) -> Standing:
-        usd = accounts.budget.usd + account.carried_usd
+        usd = accounts.usd(account, now)
         left = usd - account.charged_usd
-        reserved = RESERVED * math.sqrt(account.waiting * self.scatter)
+        reserved = self.reserved_usd(account)
         first = FIRST * (account.end - account.begin)
         requests = 1.0 + self.traffic.left(now, account.end, first=first)
         free = left - reserved
@@ -162,11 +200,15 @@ class Ledger:
         else:
             per_request = free / requests
         bounded = min(max(per_request, LEAST_USD), MOST_USD)
-        return Standing(accounts, account, left, reserved, requests, bounded)
+        return Standing(accounts, account, usd, left, reserved, requests, bounded)
+
+    def reserved_usd(self, account: Account) -> float:
+        """Return what bills in flight may take beyond their expectations."""
+        return RESERVED * math.sqrt(account.waiting * self.scatter)
 
     def is_over(self, now: float) -> bool:
         """Tell whether all budgets have ended for good: nothing is left then."""
-        budgets = self.spending.budgets
+        budgets = [accounts.budget for accounts in self.accounts]
         return bool(budgets) and all(budget.is_over(now) for budget in budgets)
 
     def pace(self, now: float, *, seq: int) -> float:
@@ -181,18 +223,18 @@ class Ledger:
     def commit(self, record: RequestRecord) -> None:
         """Charge a decision's expected cost."""
         expected_usd, now = record.expected_cost_usd, record.decided_at
-        for accounts in self.budgets:
+        for accounts in self.accounts:
             if (account := accounts.at(now, seq=0)) is not None:
                 account.charged_usd += expected_usd
                 account.waiting += 1
                 account.count += 1
         self.decided = min(self.decided + 1.0, MEMORY)
         self.mean_usd += (expected_usd - self.mean_usd) / self.decided
-        if self.budgets:
+        if self.accounts:
             self.traffic.note(now)
         if self.spending.has_floor:
             self._earn(record)
-        self._journal.pieces.add(PIECE)
+        self._moved()
 
     def _earn(self, record: RequestRecord) -> None:
         """Note what a decision is expected to earn, and what the best model would."""
@@ -210,7 +252,7 @@ class Ledger:
             at, seq: of its decision.
             awaited: whether the bill was still awaited.
         """
-        for accounts in self.budgets:
+        for accounts in self.accounts:
             if (account := accounts.of(at, seq)) is not None:
                 account.charged_usd += difference_usd
                 account.waiting -= awaited
@@ -218,23 +260,34 @@ class Ledger:
             off = min(abs(difference_usd), MOST_OFF * self.mean_usd)
             self.settled = min(self.settled + 1.0, MEMORY)
             self.scatter += (off * off - self.scatter) / self.settled
-        self._journal.pieces.add(PIECE)
+        self._moved()
 
     def expire(self, *, at: float, seq: int) -> None:
         """Stop waiting for a bill; what was expected stays charged."""
-        for accounts in self.budgets:
+        for accounts in self.accounts:
             if (account := accounts.of(at, seq)) is not None:
                 account.waiting -= 1
+        self._moved()
+
+    def forget(self, record: RequestRecord) -> None:
+        """Note that a request is forgotten: what it cost stays charged."""
+        bill = record.bill
+        for accounts in self.accounts:
+            if (account := accounts.of(record.decided_at, record.seq)) is not None:
+                account.gone += 1
+                account.gone_usd += record.expected_cost_usd if bill is None else bill.cost_usd
         self._journal.pieces.add(PIECE)
 
     def pack(self) -> Document:
         """Return what decisions and bills change, as JSON's types."""
         numbers = [getattr(self, name) for name in self.NUMBERS]
+        leases = {} if self.leases is None else {"leases": self.leases.pack()}
         return {
             "budgets": [accounts.pack() for accounts in self.budgets],
             "traffic": self.traffic.numbers(),
             # JSON has no infinity.
             "numbers": [None if math.isinf(number) else number for number in numbers],
+            **leases,
         }
 
     def restore(self, packed: Document, week: Vector) -> None:
@@ -243,6 +296,10 @@ class Ledger:
             Accounts.unpack(budget, accounts)
             for budget, accounts in zip(self.spending.budgets, packed["budgets"], strict=True)
         ]
+        leases = packed.get("leases")
+        self.leases = None if leases is None else Leases.unpack(leases)
+        self.accounts = [*self.budgets, *(self.leases.lines if self.leases is not None else ())]
+        self.traffic.declare(self.spending.traffic, self._zone)
         for name, number in zip(self.NUMBERS, packed["numbers"], strict=True):
             setattr(self, name, math.inf if number is None else number)
         self.traffic.restore(packed["traffic"], week)

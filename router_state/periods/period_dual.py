@@ -15,7 +15,7 @@ from router_state.arms import Arms
 from router_state.changes import Alert, Journal
 from router_state.config import Matrix, Vector
 from router_state.pacing.debt import Debt
-from router_state.pacing.dollar_dual import EVERY, UNREACHABLE, DollarDual
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.periods.floor import Kept, Met, means_of, meet
 from router_state.periods.ledger import LEAST_USD, Ledger
@@ -109,7 +109,7 @@ class PeriodDual(DollarDual):
         self.lambda_t = min(self.lambda_t * (budget / self.budget_usd), UNREACHABLE)
         self.budget_usd = budget
         if abs(budget - self.target_usd) > MOVED * self.target_usd:
-            self.stale = EVERY
+            self._journal.jumped = True
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """See DollarDual; where there is a floor, what it takes is a budget as well."""
@@ -157,7 +157,7 @@ class PeriodDual(DollarDual):
             return {}
         tightest = min(standings, key=lambda one: one.per_request_usd)
         usd = tightest.account.charged_usd + per_request_usd * tightest.requests
-        return {"period": tightest.accounts.budget.name, "needed_budget_usd": usd}
+        return {"period": tightest.accounts.name, "needed_budget_usd": usd}
 
     def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from router_state.arms import Arms
-from router_state.kernel import LEVEL, Chance
+from router_state.kernel import LEVEL, Chance, wins
 from router_state.record import Candidates
 
 LOSS = 0.02
@@ -59,20 +59,21 @@ def draw(options: Sequence[Option], chance: Chance) -> Tried:
 
 
 def options(
-    arms: Arms, candidates: Candidates, eligible: list[int], k: int, allowance_usd: float
+    arms: Arms, candidates: Candidates, eligible: list[int], allowance_usd: float
 ) -> list[Option]:
-    """Return suspects to be probed and a newcomer to be pulled, beside the best arm k.
+    """Return suspects to be probed and a newcomer to be pulled, beside the arm that is best.
 
-    The gap takes quality and dollars together. A newcomer counts as good as the best.
+    The gap takes quality and dollars together, as they are expected. A newcomer counts as good as
+    the best.
     """
     mean, penalty = candidates.mean, candidates.penalty
     costs = candidates.expected_cost_usd
-    best = max(map(candidates.score, eligible))
+    best = max(mean[j] - penalty[j] for j in eligible)
     hopeful = max(mean[j] for j in eligible)
-    pulls = arms[k].pulls_left == 0
+    pulls = True
     found = []
     for j in eligible:
-        if j == k or costs[j] > allowance_usd:
+        if costs[j] > allowance_usd:
             continue
         suspicion = arms[j].suspicion
         if suspicion is not None:
@@ -86,7 +87,7 @@ def options(
 
 def cheaper(costs: list[float], eligible: list[int], budget_usd: float) -> list[Option]:
     """Return the arms that may be cheaper by now than the one that is expected to be cheapest; gaps
-    are in budgets. They do not depend on a draw, so that propensities are exact."""
+    are in budgets."""
     cheapest = min(eligible, key=costs.__getitem__)
     lowest = costs[cheapest]
     return [Option(j, (costs[j] - lowest) / budget_usd) for j in eligible if j != cheapest]
@@ -114,3 +115,10 @@ def cheapest(arms: Arms, costs: list[float], eligible: list[int], chance: Chance
         zip(known.items(), drawn, strict=True),
         key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],
     )[0][0]
+
+
+def chance_of_cheapest(log_costs: Mapping[int, tuple[float, float]], k: int) -> float:
+    """Return the probability that the k-th arm is cheapest by a draw of the logarithms of costs,
+    given with expectation and variance by arm."""
+    logs, variances = zip(*log_costs.values(), strict=True)
+    return wins(list(log_costs).index(k), [-log for log in logs], list(variances))

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from router_state.arms import Arms
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
-from router_state.kernel import risks, within
+from router_state.kernel import risks
 from router_state.pacing.debt import HORIZON
 
 CREDIT = 50.0
@@ -61,8 +61,6 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
         costs: expected dollars of the request at each arm.
     """
     credit = CREDIT * budget_usd
-    if within(arms.costs, costs, credit=credit, most=HORIZON * budget_usd):
-        return excluded
     beyond, in_flight, total = risks(arms.costs, costs)
     found, limit = list(excluded), budget_usd * max(HORIZON, TOLERATED * in_flight)
     for k, (model, cost) in enumerate(zip(arms.costs, costs, strict=True)):

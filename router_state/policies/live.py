@@ -6,8 +6,6 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from router_state.arm import Arm
@@ -17,16 +15,21 @@ from router_state.kernel import (
     RIDGE_FLOOR,
     Chance,
     Projection,
+    chance_of,
+    choose,
     conclude_shifted,
     doubts,
     estimate,
+    expected_costs,
     learn_reward,
-    scored,
+    within,
 )
+from router_state.latency.unbudgeted import Unbudgeted
+from router_state.pacing.debt import HORIZON
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
-from router_state.policies import choosing, eligibility, priors, propensity, scoring
+from router_state.policies import choosing, eligibility, priors, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
@@ -39,7 +42,10 @@ class Live:
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
-        if state.ledger is not None and config.spending is not None and config.spending.paces:
+        paces = config.spending is not None and config.spending.paces
+        if isinstance(pacer, Unbudgeted) and (paces or budget_usd is not None):
+            pacer = Unpaced()
+        if state.ledger is not None and paces:
             return PeriodDual.after(pacer, state.ledger, budget_usd, state.arms.d, state.journal)
         if isinstance(pacer, PeriodDual):
             pacer = Unpaced()
@@ -47,8 +53,17 @@ class Live:
             pacer.set_budget(budget_usd)
             return pacer
         if budget_usd is None:
-            return Unpaced()
+            return self._unpaced(state, config)
         return DollarDual(budget_usd, state.arms.d, state.journal)
+
+    def _unpaced(self, state: RouterState, config: RouterConfig) -> Pacer:
+        """Return the pacer of a router without a budget."""
+        if config.latency is None:
+            return Unpaced()
+        before = state.pacer
+        if isinstance(before, Unbudgeted):
+            return before
+        return Unbudgeted(state.arms.d, state.journal)
 
     def chance(self, state: RouterState, config: RouterConfig) -> Chances:
         """See Policy."""
@@ -68,16 +83,14 @@ class Live:
         estimate(state.arms.rewards, state.arms.regressions, rescaled=False)
 
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
-        """See Policy: estimate what is due, count the prompt's tokens, draw a new sample."""
+        """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
         arms = state.arms
-        moved = self.catch_up(state)
-        moved |= self._take_tokens(state, tokens)
+        moved = (arms.rewards.due or arms.bills.due) and self.catch_up(state)
+        if tokens is not None or arms.tokens.count:
+            moved |= self._take_tokens(state, tokens)
         if not arms.sample.serve(x):
-            arms.sample.renew(
-                arms.regressions,
-                noise=arms.rewards.noise,
-                chance=cast(Chance, state.chance),
-                free=state.lambda_t <= 0.0,
+            arms.sample.measure(
+                arms.regressions, noise=arms.rewards.noise, free=state.lambda_t <= 0.0
             )
         return moved
 
@@ -105,7 +118,7 @@ class Live:
         of whole bills is split; tell whether it was."""
         arms = state.arms
         tokens = arms.tokens
-        if (said is None and not tokens.count) or not tokens.take(said):
+        if not tokens.take(said):
             return False
         split = [costs for costs in arms.costs if not costs.free]
         if split:
@@ -118,16 +131,19 @@ class Live:
 
     def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
         """See Policy."""
-        return scoring.expected_costs(state.arms, seen.exponents, tokens)
+        arms = state.arms
+        return expected_costs(arms.costs, seen.exponents, arms.tokens.of(tokens))
 
     def admit(
         self, state: RouterState, excluded: Excluded, costs: list[float]
     ) -> tuple[Excluded, str | None]:
         """See Policy."""
-        budget = state.pacer.budget_usd
-        if budget is None:
+        arms, budget = state.arms, state.pacer.budget_usd
+        if budget is None or within(
+            arms.costs, costs, eligibility.CREDIT * budget, HORIZON * budget
+        ):
             return excluded, None
-        return eligibility.within_risk(state.arms, excluded, costs, budget), None
+        return eligibility.within_risk(arms, excluded, costs, budget), None
 
     def choose(
         self,
@@ -143,17 +159,32 @@ class Live:
 
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
-        arms, chance, epsilon = state.arms, cast(Chance, state.chance), state.config.knobs.epsilon
-        terms, penalties = scored(x, arms.sample, seen.means, costs, weights[2])
+        arms, epsilon = state.arms, state.config.knobs.epsilon
+        chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
+        terms, penalties, spreads = arms.sample.score(
+            seen.means,
+            seen.variances,
+            costs,
+            weights[2],
+            arms.regressions,
+            arms.rewards.noise,
+            chance,
+        )
+        unsure = doubts(
+            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
+        )
+        if arms.timing is not None:
+            penalties = arms.timing.penalties(penalties)
         candidates = Candidates(arms.names, terms, penalties, excluded)
-        if not (weights[0] >= UNREACHABLE or epsilon or arms.suspect or arms.onboarding):
-            k = _best(candidates, chance)
-            return candidates, Choice(k, "ucb", propensity.best(arms, seen, candidates, k))
-        eligible = [k for k, why in enumerate(excluded) if why is None]
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
+        if not (short or epsilon or arms.suspect or arms.onboarding):
+            k, share = choose(terms, penalties, spreads, excluded)
+            if k >= 0:
+                return candidates, Choice(k, "ucb", share, unsure)
+        eligible = [k for k, why in enumerate(excluded) if why is None]
         k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
-        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), chance)
+        tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k
@@ -163,19 +194,12 @@ class Live:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
         if short:
-            best = propensity.cheapest(choosing.log_costs(arms, costs, eligible), k)
+            best = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
         else:
-            best = propensity.best(arms, seen, candidates, k)
+            best = chance_of(k, terms, penalties, spreads, excluded)
         by_score = tried.passed * (1.0 - epsilon) * best
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
-        return candidates, Choice(k, reason, min(aside + by_score, 1.0))
-
-    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
-        """See Policy."""
-        arms = state.arms
-        return doubts(
-            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
-        )
+        return candidates, Choice(k, reason, min(aside + by_score, 1.0), unsure)
 
     def decided(self, state: RouterState) -> None:
         """See Policy; the clock counts feedback."""
@@ -195,10 +219,11 @@ class Live:
         # The prior fades with every reward; below its floor A would lose rank where no reward came.
         if regression.decay < RIDGE_FLOOR:
             self._estimate_rewards(state)
-        residual, variance = learn_reward(regression, shared, x, reward)
+        shift = learn_reward(regression, shared, arm.detector, x, reward, state.latest)
         if shared.overdue:
             self._estimate_rewards(state)
-        rewards.watch(state, arm, residual, variance)
+        if shift is not None:
+            rewards.found(state, arm, shift)
         return regression.forgotten
 
     def bill(
@@ -234,12 +259,13 @@ def _best(candidates: Candidates, chance: Chance) -> int:
 
 
 def _options(
-    state: RouterState, candidates: Candidates, eligible: list[int], k: int, *, short: bool
+    state: RouterState, candidates: Candidates, eligible: list[int], *, short: bool
 ) -> list[choosing.Option]:
-    """Return what may be tried instead of arm k."""
+    """Return what may be tried instead of the best arm. It depends on no draw, so that propensities
+    are exact."""
     arms, pacer = state.arms, state.pacer
-    if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
-        return choosing.options(arms, candidates, eligible, k, pacer.allowance_usd)
+    if arms.suspect or arms.onboarding:
+        return choosing.options(arms, candidates, eligible, pacer.allowance_usd)
     if short:
         costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
         return choosing.cheaper(costs, eligible, budget_usd)

@@ -120,10 +120,6 @@ class Paper:
         by_score = (1.0 - epsilon) * share if k in tied else 0.0
         return candidates, Choice(k, reason, min(by_score + epsilon / len(eligible), 1.0))
 
-    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
-        """See Policy; its bonus is published as such."""
-        return None
-
     def decided(self, state: RouterState) -> None:
         """See Policy."""
         state.t += 1

@@ -71,10 +71,6 @@ class Policy(Protocol):
         """Score every arm and choose one."""
         ...
 
-    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
-        """Return the doubt about a context, see `RequestRecord.unsure`."""
-        ...
-
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
     ) -> float:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from msgspec import Struct
 
 from router_state import kernel
 from router_state.arms import Arms
 from router_state.config import Vector
-from router_state.errors import NonFiniteInput
 from router_state.kernel import Projection
 from router_state.record import Candidates
 
 
-class Choice(NamedTuple):
-    """The arm to call, why, and with what probability it was to be called."""
+class Choice(Struct, frozen=True, gc=False):
+    """The arm to call, why, with what probability it was to be called, and the doubt about the
+    context (see `RequestRecord.unsure`)."""
 
     k: int
     reason: str
     propensity: float = 1.0
+    unsure: list[float] | None = None
 
 
 def project(arms: Arms, x: Vector) -> Projection:
@@ -29,23 +29,9 @@ def project(arms: Arms, x: Vector) -> Projection:
         NonFiniteInput: a NaN or an infinity.
     """
     seen = kernel.project(x, arms.d, arms.regressions, arms.billed)
-    if not arms.suspect:
-        return seen
-    return seen._replace(
-        means=[mean + arm.offset for mean, arm in zip(seen.means, arms, strict=True)]
-    )
-
-
-def expected_costs(arms: Arms, exponents: list[float], tokens: int | None) -> list[float]:
-    """Return what a call of each arm is expected to cost in dollars.
-
-    Raises:
-        NonFiniteInput: a cost is not finite.
-    """
-    costs = kernel.expected_costs(arms.costs, exponents, arms.tokens.of(tokens))
-    if not math.isfinite(sum(costs, 0.0)):
-        raise NonFiniteInput("what an arm has learned of its costs is not finite")
-    return costs
+    if arms.suspect:
+        seen.means = [mean + arm.offset for mean, arm in zip(seen.means, arms, strict=True)]
+    return seen
 
 
 def best(candidates: Candidates) -> list[int]:

@@ -21,6 +21,7 @@ from router_state.config import (
     knobs_for,
 )
 from router_state.errors import CorruptSnapshot
+from router_state.latency.goal import LatencyGoal
 from router_state.periods.declared import Spending
 from router_state.state.framing import Json, frame, loads, reading
 
@@ -65,6 +66,8 @@ def _said(config: RouterConfig) -> dict[str, Json]:
         said["caches"] = {name: to_builtins(one) for name, one in config.caches.items()}
     if config.error_reward is not None:
         said["error_reward"] = config.error_reward
+    if config.latency is not None:
+        said["latency"] = asdict(config.latency)
     if config.spending is not None:
         said["spending"] = config.spending.pack()
     return said
@@ -119,6 +122,7 @@ def unpack_config(data: bytes) -> RouterConfig:
                 for name, one in body.get("offers", {}).items()
             },
             error_reward=body.get("error_reward"),
+            latency=LatencyGoal(**body["latency"]) if "latency" in body else None,
             caches={name: CachePrice(**one) for name, one in body.get("caches", {}).items()},
         )
 

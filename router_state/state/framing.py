@@ -14,10 +14,10 @@ from router_state.errors import CorruptSnapshot, InvalidConfig
 Json: TypeAlias = Any
 """A JSON value as it was read. Who takes it apart stands inside `reading`, which calls corrupt
 whatever does not fit."""
-VERSION = 6
+VERSION = 7
 """Version that is written. Whoever raises it lets `upgrade` read the ones before, with a fixture
 that they wrote."""
-READABLE = (4, 5, VERSION)
+READABLE = (4, 6, VERSION)
 """Versions that can be read."""
 _HEADER = struct.Struct(">BI")
 """Version; CRC-32 of the body that starts from it."""
@@ -42,7 +42,7 @@ def body_of(data: bytes) -> bytes:
             f"format version {data[0]} is not {known}: written by another version of this program"
         )
     body = data[_HEADER.size :]
-    # From format 5 on the checksum covers the version.
+    # From format 6 on the checksum covers the version.
     start = data[0] if version_of(data) > 4 else 0
     if len(data) < _HEADER.size or crc32(body, start) != _HEADER.unpack_from(data)[1]:
         raise CorruptSnapshot(f"a piece of {len(data)} bytes does not match its checksum")

@@ -53,6 +53,8 @@ def faults(state: RouterState) -> Iterator[str]:
     yield from _pacer(state)
     yield from state.availability.faults()
     yield from state.sessions.faults()
+    if arms.timing is not None:
+        yield from arms.timing.faults()
     if state.ledger is not None and not state.ledger.is_sound():
         yield "budgets of a period"
 
@@ -99,9 +101,7 @@ def _pacer(state: RouterState) -> Iterator[str]:
         window = pacer.window
         if not 0.0 <= pacer.lambda_t <= UNREACHABLE:
             yield "λ_t"
-        if not (
-            _finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled >= 0.0
-        ):
+        if not (_finite(*layout.DUAL.of(pacer)) and pacer.debt.settled >= 0.0):
             yield "debt"
         if not (_count(window.size, window.next) and window.size <= LENGTH > window.next):
             yield "window"

@@ -110,7 +110,6 @@ DUAL = Numbers(
     "debt.scatter",
     "debt.settled",
     "target_usd",
-    "stale",
     "unreachable",
     "window.size",
     "window.next",

@@ -128,6 +128,8 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     state.availability.keep(())
     state.availability.all_down = False
     state.sessions.clear()
+    if state.arms.timing is not None:
+        state.arms.timing.start_over()
     if state.ledger is not None:
         state.ledger.start_over()
     for arm in state.arms:

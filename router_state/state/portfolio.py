@@ -47,6 +47,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if not config.caches:
         state.sessions.clear()
         arms.caching.clear()
+    arms.declare_latency(config.latency)
     state.declare_spending(config)
     state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
 

@@ -87,10 +87,10 @@ class RouterState(Books):
                 self.ledger = None
                 self.journal.pieces.update((PIECE, SHAPE))
         elif self.ledger is None:
-            self.ledger = Ledger(config.spending, self.journal)
+            self.ledger = Ledger(config.spending, self.journal, born=config.offset)
             self.journal.pieces.update((PIECE, SHAPE))
         else:
-            self.ledger.declare(config.spending)
+            self.ledger.declare(config.spending, born=config.offset)
 
     def put_in_force(self, config: RouterConfig, pacer: Pacer, chance: Chances) -> None:
         """Replace the declaration, the pacer and what draws. What is owed in dollars stays owed."""

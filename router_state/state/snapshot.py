@@ -26,6 +26,8 @@ from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior, cost_piece
+from router_state.latency.timing import PIECE as LATENCY
+from router_state.latency.timing import Timing
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import PIECES
@@ -162,6 +164,7 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         _restore_arm(arm, body_of(piece(arm.rewards.piece)))
         _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
     arms.derive()
+    _restore_timing(state, piece)
     _restore_pacer(state, head, piece)
     for prior in (arms.rewards, arms.bills):
         _restore_prior(prior, body_of(piece(prior.name)))
@@ -177,6 +180,14 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         state.availability.restore(loads(health))
     state.journal.pieces.clear()
     state.journal.jumped = bool(head["jumped"])
+
+
+def _restore_timing(state: RouterState, piece: Pieces) -> None:
+    state.arms.declare_latency(state.config.latency)
+    timing = state.arms.timing
+    if timing is not None:
+        timing.restore(lambda name: body_of(piece(name)))
+        _restore_prior(timing.prior, body_of(piece(timing.prior.name)))
 
 
 def _chance(chance: Chances) -> Json:
@@ -235,8 +246,17 @@ def piece_names(state: RouterState) -> list[str]:
         *([AVAILABILITY] if state.availability.values() is not None else []),
         *([CACHING] if arms.caching.values() is not None else []),
         *state.sessions.pieces,
+        *(arms.timing.pieces if arms.timing is not None else ()),
         *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
+
+
+def _timing(timing: Timing | None, name: str) -> bytes | None:
+    if timing is None:
+        return None
+    if name == timing.prior.name:
+        return _prior(timing.prior)
+    return timing.pack(name)
 
 
 def pack_pieces(state: RouterState) -> dict[str, bytes]:
@@ -253,6 +273,15 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:
     return None if body is None else frame(body)
 
 
+JSON_PIECES: Mapping[str, Callable[[RouterState], Json | None]] = {
+    TOKENS: lambda state: state.arms.tokens.values(),
+    CACHING: lambda state: state.arms.caching.values(),
+    AVAILABILITY: lambda state: state.availability.values(),
+    PERIODS: lambda state: None if state.ledger is None else state.ledger.pack(),
+}
+"""Pieces that are JSON, None where there is none of it, by their names."""
+
+
 def _body(state: RouterState, name: str) -> bytes | None:
     arms = state.arms
     if name == HEAD_PIECE:
@@ -263,19 +292,12 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
-    elif name == TOKENS:
-        body = orjson.dumps(arms.tokens.values())
-    elif name == CACHING:
-        caching = arms.caching.values()
-        body = None if caching is None else orjson.dumps(caching)
-    elif sessions.holds(name):
-        drawer = state.sessions.pack(name)
-        body = None if drawer is None else orjson.dumps(drawer)
-    elif name == AVAILABILITY:
-        health = state.availability.values()
-        body = None if health is None else orjson.dumps(health)
-    elif name == PERIODS:
-        body = None if state.ledger is None else orjson.dumps(state.ledger.pack())
+    elif name in JSON_PIECES or sessions.holds(name):
+        pack = JSON_PIECES.get(name)
+        value = state.sessions.pack(name) if pack is None else pack(state)
+        body = None if value is None else orjson.dumps(value)
+    elif name.startswith(LATENCY):
+        body = _timing(arms.timing, name)
     elif name == SHAPE:
         body = None if state.ledger is None else packed(state.ledger.traffic.week())
     elif (block := _BLOCKS.get(name)) is not None:

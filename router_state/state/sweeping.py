@@ -81,6 +81,8 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
         if request_id in state.open_commitments:
             _expire(state, record)
         state.forget(request_id, record)
+        if state.ledger is not None:
+            state.ledger.forget(record)
         del records[request_id]
     return list(due)
 

@@ -1,7 +1,7 @@
-"""Pieces of formats 4 and 5 as those of format 6: what was learned goes on.
+"""Pieces of formats 4 and 6 as those of format 7: what was learned goes on.
 
-Format 4 was that of the last release, 5 that of the commits after it. Detectors, and in format 4
-the debt's scatter, start anew: residuals were standardised otherwise.
+Format 4 was that of the last release, 6 that of the commits after it. Of format 4 detectors and the
+debt's scatter start anew: residuals were standardised otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from router_state.changes import CONFIG, HEAD
 from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import cost_piece
+from router_state.kernel import EVERY, SAMPLE_PIECE, cost_piece
 from router_state.since import Since
 from router_state.state import layout
 from router_state.state.floats import packed
@@ -24,8 +24,10 @@ from router_state.state.framing import Json, body_of, frame, loads, version_of
 Piece = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""
 
-OLDER = (4, 5)
+OLDER = (4, 6)
 """The formats that are read beside the present one."""
+STALE = 5
+"""Place of the decisions since a solution among the numbers of a dual of format 6."""
 _WATCH, _SCALES = 10, 8
 """Numbers of a detector and of a shared prior's scales, as they were."""
 _NEW = [0.0] * (len(layout.WATCHED) + len(layout.SIDES))
@@ -40,25 +42,24 @@ def upgraded(piece: Piece) -> Piece:
         LookupError, TypeError, ValueError: a piece is not of its format.
     """
     config, head = loads(piece(CONFIG)), loads(piece(HEAD))
-    prices = zip(head["names"], head["prices"], strict=True)
-    free = frozenset(name for name, price in prices if not any(price))
-    if version_of(piece(HEAD)) == 4:
-        found = _from_4(piece, head, config["dimensions"], free)
-    else:
-        found = _from_5(piece, head["names"], free)
+    turn = _from_4 if version_of(piece(HEAD)) == 4 else _from_6
+    found = turn(piece, head, config["dimensions"])
     return lambda name: found[name] if name in found else piece(name)
 
 
-def _from_5(piece: Piece, names: list[str], free: frozenset[str]) -> dict[str, bytes]:
-    found = {}
-    for name in names:
-        own, _, behind = np.split(np.frombuffer(body_of(piece(name)), "<f8"), (3, 3 + _WATCH))
-        found[name] = frame(packed(own, _NEW, behind))
-        values = np.frombuffer(body_of(piece(cost_piece(name))), "<f8")
-        decay, means, _, arrays = np.split(values, (1, 7, 11 + _WATCH))
-        now = _means(*means.tolist(), free=name in free)
-        found[cost_piece(name)] = frame(packed(decay, now, _NEW, arrays))
-    return found
+def _from_6(piece: Piece, head: dict[str, Json], d: int) -> dict[str, bytes]:
+    if head["dual"] is not None:
+        head["jumped"] |= head["dual"].pop(STALE) >= EVERY
+    sample = _sample(body_of(piece(SAMPLE_PIECE)), len(head["names"]), d)
+    return {HEAD: frame(orjson.dumps(head)), SAMPLE_PIECE: frame(sample)}
+
+
+def _sample(data: bytes, K: int, d: int) -> bytes:
+    """Return what draws are made from; the draw itself had been kept, too."""
+    _, levels, center, counts = np.split(
+        np.frombuffer(data, "<f8"), (K * d, K * d + K, K * d + K + d)
+    )
+    return packed(levels, np.zeros(K), center, [counts[0], 0.0])
 
 
 def _means(
@@ -79,9 +80,7 @@ def _means(
     return [ratio, bills if free else max(bills - 1.0, 0.0), calibration, paid, share]
 
 
-def _from_4(
-    piece: Piece, head: Mapping[str, Json], d: int, free: frozenset[str]
-) -> dict[str, bytes]:
+def _from_4(piece: Piece, head: dict[str, Json], d: int) -> dict[str, bytes]:
     if "costs" not in head:
         raise CorruptSnapshot(
             "written before models learned together: start the release before this one once"
@@ -90,7 +89,10 @@ def _from_4(
     # Where a program that does not know of tokens has decided since, costs are of whole bills.
     if tokens is not None and tokens["seq"] != head["counters"][SEQ]:
         tokens = None
-    found = {HEAD: frame(orjson.dumps(_head(head))), TOKENS: b""}
+    prices = zip(head["names"], head["prices"], strict=True)
+    free = frozenset(name for name, price in prices if not any(price))
+    sample = _sample(body_of(piece(SAMPLE_PIECE)), len(head["names"]), d)
+    found = {HEAD: frame(orjson.dumps(_head(head))), SAMPLE_PIECE: frame(sample), TOKENS: b""}
     if tokens is not None:
         kept = {name: tokens[name] for name in ("mean", "count", "slots")}
         found[TOKENS] = frame(orjson.dumps(kept))
@@ -130,15 +132,15 @@ def _head(head: Mapping[str, Json]) -> dict[str, Json]:
     pacer = head["pacer"] or {}
     dual = None
     if "dual" in pacer:
-        lambda_t, debt, target, stale = pacer["dual"]
+        lambda_t, debt, target, _ = pacer["dual"]
         sizes = pacer["size"], pacer["next"]
-        dual = [lambda_t, debt, -1.0, 0.0, target, stale, unreachable, *sizes]
+        dual = [lambda_t, debt, -1.0, 0.0, target, unreachable, *sizes]
     arms = [dict(zip(_ARM, numbers, strict=True)) for numbers in zip(*head["arms"], strict=True)]
     return {
         "counters": [*counters, *head["forgotten"]],
         "ema": pacer.get("ema"),
         "dual": dual,
-        "jumped": False,
+        "jumped": True,
         # Nobody knows in which order an older program has applied what it kept no steps of.
         "since": head.get("since") or Since.unknown(seq=counters[SEQ]).pack(),
         **{name: head[name] for name in ("buckets", "rng", "names", "prices")},

@@ -26,8 +26,8 @@ CODECS = {
     "zstd": DefaultRecordBatch.CODEC_ZSTD,
 }
 """Codec numbers of Kafka's record batch format by the names of PB_OUTPUT_COMPRESSION."""
-#: Bytes of records in one batch, before compression: half of what a topic takes by default.
 BATCH_BYTES = 512 * 1024
+"""Most bytes of records in one batch, before compression: half of what a topic takes by default."""
 
 
 @dataclass(slots=True)
@@ -50,6 +50,7 @@ class Outgoing:
         may_write: returns while this worker is a member of its group, waits where that is not
             known, and raises when it is none.
         codec: a name of `CODECS`.
+        batch_bytes: most bytes of records in one batch, before compression.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class Outgoing:
         *,
         may_write: Callable[[], Awaitable[None]],
         codec: str,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._producer = producer
         self._may_write = may_write
         self._codec = CODECS[codec]
         self._counts: dict[str, int] = {}
+        self._batch_bytes = batch_bytes
         self._filling: dict[tuple[str, int], Batch] = {}
         self._in_order: dict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -92,7 +95,7 @@ class Outgoing:
         return batch.delivery
 
     def _begin(self, tp: tuple[str, int]) -> Batch:
-        builder = BatchBuilder(BATCH_BYTES, self._codec)
+        builder = BatchBuilder(self._batch_bytes, self._codec)
         self._filling[tp] = batch = Batch(builder, asyncio.create_task(self._deliver(tp, builder)))
         return batch
 

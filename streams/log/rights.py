@@ -53,6 +53,7 @@ def rights(settings: Settings, role: Role) -> list[Right]:
 
     topics = [spec.name for spec in topic_specs(settings)]
     sources = [settings.topic(name) for name in SOURCES]
+    events = [settings.topic(name) for name in ("requests", "costs", "rewards")]
     answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "refusals", "dlq")]
     state = settings.changelog
     match role:
@@ -68,7 +69,7 @@ def rights(settings: Settings, role: Role) -> list[Right]:
         case "client" | "ingest":
             kept = [settings.topic("dlq")] if role == "ingest" else []
             return [
-                *_each([*sources[1:], *kept], Operation.WRITE),
+                *_each([*events, *kept], Operation.WRITE),
                 *_each(
                     [settings.topic(name) for name in ("routes", "lambda", "refusals")],
                     Operation.READ,
@@ -77,11 +78,15 @@ def rights(settings: Settings, role: Role) -> list[Right]:
         case "operator":
             return [
                 *_each([*sources, *answers, state], Operation.READ),
-                *_each(sources, Operation.WRITE),
+                *_each([*_declarations(settings), *events], Operation.WRITE),
                 *_each(topics, Operation.DESCRIBE_CONFIGS),
             ]
         case "admin":
             return list(_each(topics, Operation.CREATE))
+
+
+def _declarations(settings: Settings) -> list[str]:
+    return [settings.topic("routers"), settings.topic("pools")]
 
 
 def reading(topic: str, *, group: str) -> list[Right]:

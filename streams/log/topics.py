@@ -70,6 +70,8 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
         TopicSpec(topic("routes"), "delete", n, MIB, lasting),
         TopicSpec(topic("costs"), "delete", n, MIB, lasting),
         TopicSpec(topic("rewards"), "delete", n, MIB, lasting),
+        TopicSpec(topic("pools"), "compact", n, MIB, few_keys),
+        TopicSpec(topic("leases"), "delete", n, MIB, lasting),
         TopicSpec(topic("lambda"), "compact", n, MIB, few_keys),
         TopicSpec(topic("alerts"), "delete", n, MIB, lasting),
         TopicSpec(topic("refusals"), "delete", n, MIB, lasting),

@@ -19,10 +19,10 @@ from streams.state.tables import States
 #: Containers made, net of those freed, between two collections; then how many collections of one
 #: generation may pass before one of the next. A full one looks at some 20,000 containers.
 THRESHOLDS = 3_000, 1, 1
-#: Containers of which all are looked at once more after a rebalance: about a tenth of a second.
 FEW = 200_000
-#: Seconds after a recovery until then: requests that waited are decided, or another rebalance came.
+"""Most containers that are all looked at once more after a rebalance: about a tenth of a second."""
 LATER = 10.0
+"""Seconds from a recovery until then: what waited is decided, or another rebalance came."""
 
 
 @contextmanager
@@ -49,23 +49,23 @@ def collect_everything() -> None:
     gc.collect()
 
 
-def collect_after_losses(states: States) -> None:
+def collect_after_losses(states: States, *, few: int = FEW, later: float = LATER) -> None:
     """Look at everything once a rebalance that took partitions away is over and what waited for it
     is done, where that takes no time. Until then what there is is set aside unseen.
     """
     lost: list[frozenset[int]] = []
-    later: list[asyncio.TimerHandle] = []
+    waiting: list[asyncio.TimerHandle] = []
 
     def recovered(owned: frozenset[int]) -> None:
         gc.freeze()
-        while later:
-            later.pop().cancel()
+        while waiting:
+            waiting.pop().cancel()
         if lost:
-            later.append(asyncio.get_running_loop().call_later(LATER, look))
+            waiting.append(asyncio.get_running_loop().call_later(later, look))
 
     def look() -> None:
         lost.clear()
-        if gc.get_freeze_count() <= FEW:
+        if gc.get_freeze_count() <= few:
             collect_everything()
 
     states.on_lost(lost.append)

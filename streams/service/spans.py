@@ -22,8 +22,8 @@ from ground.json_values import Document
 from ground.messages import Record, headers_of
 from ground.traces import trace_of
 
-#: Requests whose trace is remembered for their bills and labels; some hundred bytes each.
 REMEMBERED = 100_000
+"""Requests whose trace is remembered for their bills and labels; some hundred bytes each."""
 
 
 class Spans:
@@ -31,9 +31,11 @@ class Spans:
 
     Args:
         provider: OpenTelemetry's, with the exporter.
+        remembered: most requests whose trace is kept for their bills and labels.
     """
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, provider: TracerProvider, *, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
         self._provider = provider
         self._tracer = provider.get_tracer("paretobandit_streams")
         self._requests: OrderedDict[tuple[bytes, str], dict[str, str]] = OrderedDict()
@@ -100,7 +102,7 @@ class Spans:
         at = (message.key or b"", request_id)
         if topic == "requests" and carrier:
             self._requests[at] = carrier
-            while len(self._requests) > REMEMBERED:
+            while len(self._requests) > self._remembered:
                 self._requests.popitem(last=False)
         return carrier or self._requests.get(at, {}), request_id
 

@@ -14,6 +14,7 @@ from agents import housekeeping
 from agents.context_store import Contexts
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import LearnFromRewards
+from agents.lend_money import DeclarePools, LendMoney, lend
 from agents.pace_spend import PaceSpend
 from agents.ports import Limits, Ports
 from agents.route_requests import RouteRequests
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AGENTS = {agent.name: agent for agent in (RouteRequests, PaceSpend, LearnFromRewards)}
+AGENTS = {
+    agent.name: agent
+    for agent in (RouteRequests, PaceSpend, LearnFromRewards, DeclarePools, LendMoney)
+}
 """Agents of the source topics, in the order in which those of a group are applied: bills and
 rewards find the decisions of their group."""
 STAGES = {
@@ -42,6 +46,8 @@ STAGES = {
     "requests": "route_requests",
     "costs": "pace_spend",
     "rewards": "learn_from_rewards",
+    "pools": "declare_pools",
+    "leases": "lend_money",
 }
 """Name of who refused an event, in its dead letter, by source topic."""
 TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
@@ -50,6 +56,8 @@ PUBLISH_EVERY = 0.2
 """Seconds between two rounds of `pb.lambda`."""
 HOLD_BACK_EVERY = 0.1
 """Seconds between two looks at whether bills and labels outrun the requests."""
+LEND_EVERY = 0.5
+"""Seconds between two looks at what pools lend, and at what their members have to say."""
 END_WAITS_EVERY = 0.5
 """Seconds by which a wait may be longer than its time."""
 SWEEP_EVERY = 5.0
@@ -209,6 +217,7 @@ def _register(app: App, service: Service) -> None:
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
         (HOLD_BACK_EVERY, lambda: housekeeping.hold_back(service)),
+        (LEND_EVERY, lambda: lend(service)),
         (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
         (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
         (SWEEP_EVERY, sweep.round),

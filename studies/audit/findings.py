@@ -35,6 +35,7 @@ class Kind(StrEnum):
     COMMITTED = "committed_differs"
     UNMATCHED = "unmatched_differs"
     PERIOD = "period_differs"
+    POOL = "pool_differs"
     REWARD = "reward_differs"
     COUNTER = "counter_differs"
     DECLARATION = "declaration_differs"

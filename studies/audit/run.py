@@ -19,6 +19,7 @@ from studies.audit.evidence import Letters, gather, read_letters
 from studies.audit.feedback import FeedbackCheck
 from studies.audit.findings import Findings, Kind
 from studies.audit.learned import LearnedCheck, StateContexts
+from studies.audit.pools import PoolCheck
 from studies.audit.refusals import RefusalCheck
 from studies.audit.topic_reading import Progress, Topics
 from studies.history.account import Account
@@ -47,9 +48,10 @@ def audit(
     findings, read = Findings(), Progress(topics, tell)
     letters = read_letters(topics, read, findings, prefix=settings.prefix)
     refusals = RefusalCheck(topics, read, findings)
-    strays = Strays(Counter(), Counter())
+    strays, pools = Strays(Counter(), Counter()), PoolCheck(findings)
     for number in topics.partitions():
-        _audit_partition(number, topics, read, letters, refusals, findings, strays, settings)
+        _audit_partition(number, topics, read, letters, refusals, findings, strays, pools, settings)
+    pools.run()
     # Counted over all partitions: a stray leaves one and arrives on another.
     for place, count in (strays.sent - strays.arrived).items():
         topic, router_id, request_id = place
@@ -79,6 +81,7 @@ def _audit_partition(
     refusals: RefusalCheck,
     findings: Findings,
     strays: Strays,
+    pools: PoolCheck,
     settings: Settings,
 ) -> None:
     home_of = partial(partition_of, partitions=settings.partitions)
@@ -87,6 +90,7 @@ def _audit_partition(
     )
     if evidence is None:
         return
+    pools.add(evidence, read)
     ends = check_declarations(evidence, read, findings, partition_of=home_of)
     answers = AnswerCheck(evidence, findings, ends=ends, partition_of=home_of).run(
         read, begins_at=topics.begin("requests", number)

@@ -23,6 +23,8 @@ NAMES = (
     "requests",
     "costs",
     "rewards",
+    "leases",
+    "pools",
 )
 """Topics in the order in which their ends are taken, so that no record refers to one beyond an
 end."""

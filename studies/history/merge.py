@@ -9,10 +9,12 @@ before its own decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
+from router_state.periods.leases import Granted
 from router_state.since import Step, steps_of
 from studies.history.account import Account
 from studies.history.happened import (
@@ -28,7 +30,7 @@ from studies.history.happened import (
 from studies.history.queue import Queue
 from studies.history.reading import Decision
 from studies.history.records import History, Record
-from studies.history.source_events import MAX_WAITING, Cursor, Decoder, Requests
+from studies.history.source_events import MAX_WAITING, Cursor, Decoder, Requests, grants_of
 
 REORDER = 1_000
 """Most decisions that wait for a missing one before it is reported as missing."""
@@ -82,6 +84,8 @@ class Merge:
             self._cursors["requests"], self._decoder, account, self._is_decided
         )
         self._queues: dict[str, Queue] = {}
+        self._grants: dict[int, Granted] | None = None
+        self._lent = partial(history.read, "leases", partition)
         self._out: list[Happened] = []
 
     def __iter__(self) -> Iterator[Happened]:
@@ -217,12 +221,24 @@ class Merge:
                 self._out += queue.take_named(Rewarded, step.number)
             case "d":
                 self._declare_at(queue, router_id, step, decision)
+            case "l":
+                self._lend(router_id, step)
             case _:
                 if step.kind == "f":
                     queue.forget_until(step.number)
                 elif step.kind == "g":
                     queue.forget(step.seqs)
                 self._out.append(Swept(router_id, step))
+
+    def _lend(self, router_id: str, step: Step) -> None:
+        """Take a grant of the router's pool, or say that it is gone."""
+        if self._grants is None:
+            self._grants = grants_of(self._lent())
+        grant = self._grants.get(step.number)
+        if grant is None:
+            self._out.append(Untold(router_id, f"the grant at offset {step.number} is gone"))
+        else:
+            self._out.append(Swept(router_id, step._replace(grant=grant)))
 
     def _declare_at(
         self, queue: Queue, router_id: str, step: Step, decision: Decision | None

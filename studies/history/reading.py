@@ -115,6 +115,8 @@ class RecordedBill(Struct, Usage, frozen=True, gc=False):
     status: str | None = None
     retry_after_seconds: float | None = None
     cached_input_tokens: int | None = None
+    latency_ms: float | None = None
+    first_token_ms: float | None = None
 
     def __post_init__(self) -> None:
         if self.cost_usd is None and self.tokens is None:

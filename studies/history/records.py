@@ -21,7 +21,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 """Headers of all records that have none, shared."""
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors of decoding bytes that are not the expected JSON."""
-SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
+SOURCES = ("routers", "requests", "routes", "costs", "rewards", "leases", "dlq")
 """Topics that make a history."""
 
 

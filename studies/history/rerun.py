@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from agents.declared import config_of
+from agents.feedback import seconds
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -160,6 +161,8 @@ class Rerun:
                 status=bill.status,
                 retry_after=bill.retry_after_seconds,
                 cached=bill.cached_input_tokens,
+                latency=seconds(bill.latency_ms),
+                first_token=seconds(bill.first_token_ms),
             )
             return
         reward = event.reward
@@ -190,6 +193,9 @@ def sweep(engine: Engine, step: Step) -> None:
             _forget(engine, ((0, step.number),))
         case "g":
             _forget(engine, step.seqs)
+        case "l":
+            if engine.state.ledger is not None and step.grant is not None:
+                engine.state.ledger.take(step.grant)
         case "t":
             portfolio.drop_retired(engine.state, before=step.time or 0.0)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from schemas.event import MalformedEvent
+from agents.lease_notes import grant_of
+from router_state.periods.leases import Granted
+from schemas.event import MalformedEvent, decode
+from schemas.leases import LeaseNoted
 from schemas.reasons import Reason
 from schemas.routers import decode_router
 from studies.history.account import Account
@@ -105,6 +108,19 @@ class Decoder:
             self._skip(error.reason, "routers", record)
             return None
         return Declared(router_id, record.offset, record.timestamp, router)
+
+
+def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
+    """Return what pools lent to routers, by offset."""
+    found = {}
+    for record in records:
+        try:
+            note = decode(LeaseNoted, record.value)
+        except MalformedEvent:
+            continue
+        if note.kind == "grant":
+            found[record.offset] = grant_of(note, offset=record.offset)
+    return found
 
 
 class Requests:

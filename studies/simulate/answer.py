@@ -4,12 +4,13 @@ which time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 import numpy as np
 
+from studies.simulate.simulation import PolicyRun
 from studies.simulate.study import Study
 from studies.simulate.track import Track
 
@@ -52,8 +53,23 @@ def answer(study: Study) -> list[str]:
     return [*_result(study), _over(study)]
 
 
+def told_apart(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
+    """Return the policies, those that decided alike under one name: a line of one would hide that
+    of the other, and they differ by nothing, not by "0.000 ± 0.000".
+    """
+    alike: list[tuple[list[str], PolicyRun]] = []
+    for name, run in runs.items():
+        same = (names for names, other in alike if other.track.buckets == run.track.buckets)
+        if (names := next(same, None)) is not None:
+            names.append(name)
+        else:
+            alike.append(([name], run))
+    return {", ".join(names): run for names, run in alike}
+
+
 def _result(study: Study) -> Iterator[str]:
-    earned = {name: run.track.total.mean_reward for name, run in study.runs.items()}
+    runs = told_apart(study.runs)
+    earned = {name: run.track.total.mean_reward for name, run in runs.items()}
     ranked = sorted(
         (name for name, reward in earned.items() if reward is not None),
         key=lambda name: -(earned[name] or 0.0),
@@ -62,36 +78,35 @@ def _result(study: Study) -> Iterator[str]:
         yield "No request of this history has a reward: nothing can be said of quality."
         return
     # Who spends over the budget is no answer to the question who earns most within it.
-    within = [name for name in ranked if not _is_over(study, name)]
+    within = [name for name in ranked if not _is_over(runs[name])]
     best = (within or ranked)[0]
     over = "" if within else ", as all of them over the budget"
-    yield f"{best} earned {earned[best]:.3f} per request{_money(study, best)}{over}."
+    yield f"{best} earned {earned[best]:.3f} per request{_money(runs[best])}{over}."
     for other in ranked:
         if other != best:
-            yield f"{_compared(study, other, best)}{_money(study, other)}."
+            yield f"{other}: {_compared(runs[other].track, runs[best].track)}{_money(runs[other])}."
+    for names in runs:
+        if names not in study.runs:
+            yield f"{names} decided alike."
 
 
-def _compared(study: Study, other: str, best: str) -> str:
-    tracks = study.runs[other].track, study.runs[best].track
-    # Two policies that decided alike differ by nothing, not by "0.000 ± 0.000".
-    if tracks[0].buckets == tracks[1].buckets:
-        return f"{other} decided as {best} did"
-    gap = (tracks[0].total.mean_reward or 0.0) - (tracks[1].total.mean_reward or 0.0)
-    half = doubt(*tracks)
+def _compared(other: Track, best: Track) -> str:
+    gap = (other.total.mean_reward or 0.0) - (best.total.mean_reward or 0.0)
+    half = doubt(other, best)
     if half is None:
-        return f"{other}: {gap:+.3f}, too short a history to tell chance from more"
+        return f"{gap:+.3f}, too short a history to tell chance from more"
     if abs(gap) <= half:
-        return f"{other}: {gap:+.3f} ± {half:.3f}, which chance may make"
-    return f"{other}: {gap:+.3f} ± {half:.3f}"
+        return f"{gap:+.3f} ± {half:.3f}, which chance may make"
+    return f"{gap:+.3f} ± {half:.3f}"
 
 
-def _is_over(study: Study, name: str) -> bool:
-    ratio = study.runs[name].track.total.cost_over_budget
+def _is_over(run: PolicyRun) -> bool:
+    ratio = run.track.total.cost_over_budget
     return ratio is not None and ratio > OVER
 
 
-def _money(study: Study, name: str) -> str:
-    total = study.runs[name].track.total
+def _money(run: PolicyRun) -> str:
+    total = run.track.total
     if total.mean_cost_usd is None:
         return ""
     ratio = total.cost_over_budget

@@ -9,6 +9,7 @@ from functools import partial
 
 from drawing.page import Chart, marked
 from ground.json_values import Document
+from studies.simulate.answer import told_apart
 from studies.simulate.describe import short
 from studies.simulate.figures import figures, models_of
 from studies.simulate.simulation import PolicyRun
@@ -22,7 +23,7 @@ Value = Callable[[Bucket], float | None]
 
 def drawn(study: Study) -> Document:
     """Return a study as a page draws it: charts instead of the whole series."""
-    found, runs = figures(study), told_apart(study)
+    found, runs = figures(study), told_apart(study.runs)
     for policy in found["policies"].values():
         del policy["series"]
     return found | {
@@ -31,20 +32,6 @@ def drawn(study: Study) -> Document:
         "marks": marked(marks_of(study)),
         "charts": [one.drawn() for one in charts_of(study, runs)],
     }
-
-
-def told_apart(study: Study) -> dict[str, PolicyRun]:
-    """Return the policies, those that decided alike under one name: one line would hide the
-    other.
-    """
-    alike: list[tuple[list[str], PolicyRun]] = []
-    for name, run in study.runs.items():
-        same = (names for names, other in alike if other.track.buckets == run.track.buckets)
-        if (names := next(same, None)) is not None:
-            names.append(name)
-        else:
-            alike.append(([name], run))
-    return {", ".join(names): run for names, run in alike}
 
 
 def marks_of(study: Study) -> list[tuple[float, str]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from drawing.numbers import dual
 from drawing.page import Report, Table, page
-from studies.simulate.answer import answer
+from studies.simulate.answer import answer, told_apart
 from studies.simulate.describe import short
 from studies.simulate.figures import models_of, phase_labels
 from studies.simulate.simulation import PolicyRun
 from studies.simulate.study import MOST_CHANGES, Study
-from studies.simulate.study_charts import charts_of, marks_of, told_apart
+from studies.simulate.study_charts import charts_of, marks_of
 from studies.simulate.track import Bucket
 
 MOST_ALERTS = 100
@@ -20,7 +20,7 @@ OVERSPENT = 1.05
 
 def render(study: Study) -> str:
     """Return the report."""
-    runs = told_apart(study)
+    runs = told_apart(study.runs)
     result, *others, over = answer(study) if study.runs else ["", ""]
     return page(
         Report(

@@ -295,9 +295,8 @@ async def test_cloud_event_of_the_library_is_read_as_a_request(world: World) -> 
     ] == ["r-1"]
 
 
-def test_spans_remember_a_bounded_number_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.service.spans.REMEMBERED", 10)
-    spans = Spans(TracerProvider())
+def test_spans_remember_a_bounded_number_of_requests() -> None:
+    spans = Spans(TracerProvider(), remembered=10)
     for number in np.arange(50):
         message = SimpleNamespace(
             key=b"k", value=json.dumps({"request_id": f"r-{number}"}).encode(), headers=HEADERS

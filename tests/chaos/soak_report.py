@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figure import entitle, figure, save_png, shown
+from benchmarks.figure import entitle, figure, save_png
 from benchmarks.inks import GRID, LINES
+from benchmarks.twins import shown
 from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE
 
 MEANING = {

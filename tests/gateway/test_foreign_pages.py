@@ -2,24 +2,26 @@
 nothing that it sends becomes an event.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 import pytest_asyncio
-from selenium.webdriver import Chrome
-from selenium.webdriver.support.expected_conditions import url_to_be
-from selenium.webdriver.support.wait import WebDriverWait
 
 from commands.broker.wire import free_ports
 from tests.gateway.running import Gateway
-from tests.integration.browsing import chromium
-from tests.integration.service import PATIENCE, Worker, running_service
+from tests.integration.browsing import chromium, until
+from tests.integration.service import Worker, running_service
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 BILL = json.dumps({"request_id": "theirs", "cost_usd": 999})
@@ -83,7 +85,7 @@ async def test_no_page_of_another_site_books_money(gateway: Gateway, tmp_path: P
                 seen = await asyncio.to_thread(attack, browser, costs)
                 assert seen["no-cors text/plain"] == 0, seen  # it was sent
                 await asyncio.to_thread(browser.execute_script, FORM, costs, BILL)
-                await asyncio.to_thread(WebDriverWait(browser, PATIENCE).until, url_to_be(costs))
+                await asyncio.to_thread(until, browser, lambda on: on.current_url == costs)
     assert await booked(gateway) == ["ours"]
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
 
+PATIENCE = 60.0
+"""Seconds to wait for a page."""
+ENTER, TAB = "\ue007", "\ue004"
+"""Keys in the notation of WebDriver."""
 SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
     --disable-dev-shm-usage --disable-background-networking --disable-component-update
     --disable-sync"""
@@ -20,6 +26,8 @@ def chromium(folder: Path, *logs: str, hosts: str = "") -> Iterator[Chrome]:
     """Run Chromium with its profile in `folder`; it keeps these logs, and finds hosts by these
     rules before it asks anybody.
     """
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
     options = ChromeOptions()
     own = (f"--user-data-dir={folder}", f"--host-resolver-rules={hosts}")
     for switch in (*SWITCHES.split(), *own):
@@ -31,6 +39,20 @@ def chromium(folder: Path, *logs: str, hosts: str = "") -> Iterator[Chrome]:
         yield driver
     finally:
         driver.quit()
+
+
+def until(browser: Chrome, condition: Callable[[Chrome], Any]) -> Any:
+    """Wait until a condition holds, and return what it found."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    return WebDriverWait(browser, PATIENCE).until(condition)
+
+
+def point_at(browser: Chrome, element: WebElement) -> None:
+    """Move the mouse to the middle of an element."""
+    from selenium.webdriver import ActionChains
+
+    ActionChains(browser).move_to_element(element).perform()
 
 
 def violations(browser: Chrome) -> list[Any]:

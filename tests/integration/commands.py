@@ -5,6 +5,8 @@ there.
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 from click.testing import CliRunner, Result
@@ -13,6 +15,8 @@ from commands.cli import main
 from streams.settings import Settings
 
 CONTEXT = "[0.3, -0.1, 1.0]"
+PATIENCE = 60.0
+"""Seconds until a wait fails."""
 PRICES = ("--input-price", "0.1", "--output-price", "0.4")
 
 
@@ -43,6 +47,13 @@ def done(
     result = run(settings, *words, stdin=stdin, router=router)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask again until a condition holds, which takes the workers a while; but not for ever."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
 
 
 def done_json(

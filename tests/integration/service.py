@@ -30,7 +30,7 @@ from streams.settings import Settings
 from streams.state.partition import EPOCH, Partition
 from tests.integration.forked import ROOT, inherited, start
 
-SOURCES = ("routers", "requests", "costs", "rewards")
+SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases")
 ANSWERS = ("routes", "lambda", "alerts", "refusals", "dlq")
 MODULE = "tests.integration.service_worker"
 PATIENCE = 60.0
@@ -250,7 +250,8 @@ class RunningService:
     async def post(self, topic: str, event: Mapping[str, Any] | bytes | None, **record: Any) -> Any:
         """Hand one event to the producer; the future that is returned holds its delivery."""
         if isinstance(event, Mapping):
-            record.setdefault("key", event["router_id"].encode())
+            key = event.get("router_id", event.get("pool_id", ""))
+            record.setdefault("key", key.encode())
             event = json.dumps(event).encode()
         return await self.producer.send(self.settings.topic(topic), event, **record)
 

@@ -18,7 +18,16 @@ import pytest
 
 from commands.broker.wire import answers, free_ports
 from streams.settings import Settings
-from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, environment, run
+from tests.integration.commands import (
+    CONTEXT,
+    PRICES,
+    add_two,
+    done,
+    done_json,
+    environment,
+    run,
+    until,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -388,20 +397,28 @@ def test_budgets_of_a_period_are_set_shown_and_taken_away(worker: Settings) -> N
     assert "--per month" in refused.output
 
 
-def test_a_pool_s_leases_are_granted_and_add_up(worker: Settings, tmp_path: Path) -> None:
+def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     for name in ("pool-a", "pool-b", "pool-c"):
         add_two(worker, name)
-    path = tmp_path / "pools.yaml"
-    path.write_text(
-        "pools:\n"
-        "  all: {usd: 30, per: month, members: {pool-a: {min: 0.5}, rest: {}}}\n"
-        "  rest: {members: {pool-b: {}, pool-c: {}}}\n"
-    )
-    told = done(worker, "pools", "keep", str(path), "--rounds", "1")
-    assert "all: pool-a $0 → $15" in told
-    shown = done_json(worker, "pools", "show", str(path))["all"]
-    assert shown["leases"] == {"pool-a": 15.0, "pool-b": 7.5, "pool-c": 7.5}
-    assert (shown["granted_usd"], shown["free_usd"]) == (30.0, 0.0)
-    # What is worth no change is none.
-    assert done(worker, "pools", "keep", str(path), "--rounds", "1") == ""
-    assert "$0 are not granted" in done(worker, "pools", "show", str(path))
+    done(worker, "pools", "set", "all", "30", "--per", "month", "--member", "pool-a=0.5-1")
+    done(worker, "pools", "set", "rest", "--parent", "all")
+    for name, pool in (("pool-a", "all"), ("pool-b", "rest"), ("pool-c", "rest")):
+        assert f"in pool {pool}" in done(worker, "pools", "join", pool, router=name)
+
+    def lent() -> dict[str, float]:
+        shown = done_json(worker, "pools", "show", "all").get("all/month", {})
+        return {name: one["usd"] for name, one in shown.get("routers", {}).items()}
+
+    until(lambda: len(lent()) == 3 and sum(lent().values()) > 29.0)
+    assert sum(lent().values()) <= 30.0
+    assert lent()["pool-a"] >= 14.9
+    assert "are lent" in done(worker, "pools", "show")
+    state = done_json(worker, "budget", "show", router="pool-b")
+    assert [(one["pool"], one["line"]) for one in state["budgets"]] == [("rest", "all/month")]
+    assert "in no pool" in done(worker, "pools", "join", "none", router="pool-b")
+    until(lambda: "pool-b" not in lent())
+    assert "is gone" in done(worker, "pools", "remove", "rest")
+    assert run(worker, "pools", "show", "rest").exit_code == 1
+    refused = run(worker, "pools", "set", "all", "20")
+    assert (refused.exit_code, "--per" in refused.output) == (2, True)
+    assert "pools set" in run(worker, "pools", "keep", "pools.yaml").output

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import httpx
@@ -25,8 +25,6 @@ import pytest
 import uvicorn
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from click.testing import CliRunner
-from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.common.by import By
 
 from commands.broker.child import spawn
 from commands.broker.wire import free_ports
@@ -35,15 +33,14 @@ from commands.demo.player import Player
 from commands.demo.scenario import Scenario
 from commands.demo.stage import running_worker
 from commands.demo.traffic import Traffic
-from doors.gateway.keys import Keys as Keyring
-from doors.gateway.keys import new_key
+from doors.gateway.keys import Keys, new_key
 from drawing import numbers
 from drawing.numbers import NO_PRICE, UNTIL, dual
 from drawing.pareto import Pareto
 from schemas import LambdaUpdated, ModelDeclared, RouteDecided, RouterDeclared
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from tests.integration.browsing import chromium, violations
+from tests.integration.browsing import ENTER, TAB, chromium, violations
 from tests.unit.test_dashboard import NOW, Record, bill, label, route
 from watching.dashboard.assets import FOLDERS
 from watching.dashboard.serve import server_of
@@ -51,6 +48,10 @@ from watching.dashboard.sessions import Sessions
 from watching.joined import Joined
 from watching.tally import Tally
 
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+CSS = "css selector"
 ROUTER = "chat.v1"
 MARKUP = "<img src=x onerror=alert(1)>"
 MODELS = ("small", MARKUP, "large")
@@ -203,7 +204,7 @@ def text(browser: Chrome, selector: str) -> str:
 def open_page(browser: Chrome, address: str, page: str, *, ready: str) -> None:
     browser.get("about:blank")
     browser.get(address + page)
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, ready), ready)
+    until(lambda: browser.find_elements(CSS, ready), ready)
 
 
 def facts(browser: Chrome) -> dict[str, str]:
@@ -291,7 +292,7 @@ def test_one_router_says_what_the_topics_say(
     news = text(browser, ".news")
     assert "budget $0.0004 → $0.0003" in news
     assert f"{MARKUP}: $0.5/$1 → $0.25/$0.5" in news
-    assert len(browser.find_elements(By.CSS_SELECTOR, ".chart svg")) == 4
+    assert len(browser.find_elements(CSS, ".chart svg")) == 4
 
 
 def expected_now(routes: list[Any], model: str) -> tuple[float, float]:
@@ -322,7 +323,7 @@ def test_a_decision_shows_the_doubt_that_the_topic_says(
         low, high = (float(cell.removeprefix("$")) for cell in shown[4].split(" to "))
         assert (low, high) == pytest.approx((one["cost_low_usd"], one["cost_high_usd"]), rel=0.01)
         assert float(shown[5].removesuffix("%")) == pytest.approx(100 * one["unpaid"], abs=0.06)
-    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.bar path.off")) == len(MODELS)
+    assert len(browser.find_elements(CSS, "svg.bar path.off")) == len(MODELS)
 
 
 def test_the_bars_of_a_decision_add_up_to_its_score(
@@ -330,7 +331,7 @@ def test_the_bars_of_a_decision_add_up_to_its_score(
 ) -> None:
     route = told["routes"][200]
     open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
-    for spoken in browser.find_elements(By.CSS_SELECTOR, "svg.bar"):
+    for spoken in browser.find_elements(CSS, "svg.bar"):
         told_of = str(spoken.get_attribute("aria-label")).replace("−", "-")
         mean, bonus, penalty, score = (
             float(one)
@@ -374,10 +375,10 @@ def test_a_request_that_nobody_knows_is_said_so(address: str, browser: Chrome) -
 
 def test_what_topics_hold_stays_text(address: str, browser: Chrome) -> None:
     open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
-    assert browser.find_elements(By.CSS_SELECTOR, "main img") == []
+    assert browser.find_elements(CSS, "main img") == []
     assert MARKUP in text(browser, "main")
     open_page(browser, address, "#/router/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", ready="h1")
-    assert browser.find_elements(By.CSS_SELECTOR, "img") == [] and MARKUP in text(browser, "h1")
+    assert browser.find_elements(CSS, "img") == [] and MARKUP in text(browser, "h1")
 
 
 def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) -> None:
@@ -480,22 +481,22 @@ def test_the_keyboard_reaches_a_router_and_its_decisions(address: str, browser: 
     open_page(browser, address, "", ready=".rows .row a[href]")
     names = []
     for _ in range(20):
-        browser.switch_to.active_element.send_keys(Keys.TAB)
+        browser.switch_to.active_element.send_keys(TAB)
         names.append(browser.switch_to.active_element.text or "search")
         if browser.execute_script("return Boolean(document.activeElement.closest('.rows'))"):
             break
     assert names[0] == "Skip to the content" and names[-1] == ROUTER and "search" in names
-    browser.switch_to.active_element.send_keys(Keys.ENTER)
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, "figure.chart svg"), "the router's page")
-    field = browser.find_element(By.ID, "request")
-    field.send_keys("r-00001", Keys.ENTER)
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, "svg.bar"), "the decision")
+    browser.switch_to.active_element.send_keys(ENTER)
+    until(lambda: browser.find_elements(CSS, "figure.chart svg"), "the router's page")
+    field = browser.find_element("id", "request")
+    field.send_keys("r-00001", ENTER)
+    until(lambda: browser.find_elements(CSS, "svg.bar"), "the decision")
     assert browser.title.startswith("Decision r-00001")
 
 
 def test_the_search_finds_routers_by_their_models(address: str, browser: Chrome) -> None:
     open_page(browser, address, "", ready=".rows .row a[href]")
-    field = browser.find_element(By.ID, "search")
+    field = browser.find_element("id", "search")
     field.send_keys("no such thing")
     until(lambda: "No router" in text(browser, ".empty"), "that nothing was found")
     field.clear()
@@ -516,8 +517,8 @@ def test_a_change_on_the_topics_appears_by_itself(
 
 def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser: Chrome) -> None:
     open_page(browser, address, f"#/what-if/{ROUTER}", ready="fieldset.event [name=model] option")
-    browser.find_element(By.ID, "name").send_keys("Dearer <b>", Keys.ENTER)
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, "section.result"), "the result")
+    browser.find_element("id", "name").send_keys("Dearer <b>", ENTER)
+    until(lambda: browser.find_elements(CSS, "section.result"), "the result")
     assert text(browser, "section.result h3") == "Dearer <b>"
     rows = cells(browser, "section.result .scroll tbody tr")
     assert {row[0] for row in rows} == {"declared", "recorded"}
@@ -526,21 +527,21 @@ def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser
     assert len(whole) == 2 and asked % COUNT == 0
     assert all(0.5 < float(row[3]) < 1.0 for row in rows)
     charts = "section.result figure.chart"
-    titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
+    titles = [one.text for one in browser.find_elements(CSS, f"{charts} h3")]
     assert titles[:2] == ["Spend ÷ budget", "Mean reward"]
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{charts} svg"), "a chart")
-    svg = browser.find_element(By.CSS_SELECTOR, f"{charts}:nth-of-type(2) svg")
+    until(lambda: browser.find_elements(CSS, f"{charts} svg"), "a chart")
+    svg = browser.find_element(CSS, f"{charts}:nth-of-type(2) svg")
     drawn = svg.get_attribute("aria-label")
     assert re.match(r"Mean reward, at the end: 0\.\d+ declared, 0\.\d+ recorded", drawn or "")
     marks = text(browser, "section.result .events")
     assert marks.startswith("1request") and "budget $0.0004 → $0.0003" in marks
-    browser.find_element(By.CSS_SELECTOR, "section.result summary").click()
-    more = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
+    browser.find_element(CSS, "section.result summary").click()
+    more = [one.text for one in browser.find_elements(CSS, f"{charts} h3")]
     assert {f"Share of {model}" for model in MODELS} <= set(more)
-    compared = browser.find_elements(By.CSS_SELECTOR, ".pareto .dot")
+    compared = browser.find_elements(CSS, ".pareto .dot")
     assert len(compared) == len(whole)
     SHOTS.mkdir(parents=True, exist_ok=True)
-    assert browser.find_element(By.TAG_NAME, "main").screenshot(str(SHOTS / "what-if.png"))
+    assert browser.find_element("tag name", "main").screenshot(str(SHOTS / "what-if.png"))
     assert violations(browser) == []
 
 
@@ -551,7 +552,7 @@ def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
     for title, found in (("Where the money goes", "tbody tr"), ("What would another", "svg")):
         box = f"section[aria-label^='{title}'] "
         browser.execute_script("document.querySelector(arguments[0]).click()", box + "button")
-        until(lambda there=box + found: browser.find_elements(By.CSS_SELECTOR, there), title)
+        until(lambda there=box + found: browser.find_elements(CSS, there), title)
     rows = cells(browser, "section[aria-label^='Where'] tbody tr")
     shares = [float(re.search(r"\((\d+)%\)", row[2])[1]) for row in rows]  # type: ignore[index]
     assert sum(shares) == pytest.approx(100, abs=len(shares))
@@ -587,9 +588,9 @@ def test_a_study_can_be_cancelled_and_one_runs_at_a_time(address: str, browser: 
 
 
 def sign_in(browser: Chrome) -> None:
-    browser.find_element(By.ID, "access").click()
-    field = until(lambda: browser.find_elements(By.CSS_SELECTOR, "dialog #key"), "the dialog")[0]
-    field.send_keys(KEY, Keys.ENTER)
+    browser.find_element("id", "access").click()
+    field = until(lambda: browser.find_elements(CSS, "dialog #key"), "the dialog")[0]
+    field.send_keys(KEY, ENTER)
     until(lambda: "sign out" in text(browser, "#access"), "the session")
 
 
@@ -597,31 +598,31 @@ def test_an_operator_changes_a_router_after_seeing_what_will_change(
     address: str, browser: Chrome, settings: Settings
 ) -> None:
     open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
-    assert not browser.find_element(By.CSS_SELECTOR, "section[aria-label^=Change]").is_displayed()
+    assert not browser.find_element(CSS, "section[aria-label^=Change]").is_displayed()
     sign_in(browser)
     filled = "section[aria-label^=Change] fieldset.model input"
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, filled), "the form")
+    until(lambda: browser.find_elements(CSS, filled), "the form")
     try:
-        budget = browser.find_element(By.ID, "change-budget")
+        budget = browser.find_element("id", "change-budget")
         budget.clear()
         budget.send_keys("0.0005")
-        browser.find_element(By.ID, "change-leaves-2").click()
-        browser.find_element(By.ID, "change-new-model").send_keys("<i>new</i>")
+        browser.find_element("id", "change-leaves-2").click()
+        browser.find_element("id", "change-new-model").send_keys("<i>new</i>")
         for name, price in (("in", "0.2"), ("out", "0.4")):
-            browser.find_element(By.ID, f"change-new-{name}").send_keys(price)
-        browser.find_element(By.ID, "change-new-model").send_keys(Keys.ENTER)
-        until(lambda: browser.find_elements(By.CSS_SELECTOR, "dialog.confirm"), "the question")
+            browser.find_element("id", f"change-new-{name}").send_keys(price)
+        browser.find_element("id", "change-new-model").send_keys(ENTER)
+        until(lambda: browser.find_elements(CSS, "dialog.confirm"), "the question")
         told = {row[0]: row[1:] for row in cells(browser, "dialog tbody tr")}
         assert told["budget_usd_per_request"] == ["0.0003", "0.0005"]
         assert told["models.<i>new</i>.input_price_per_m"] == ["–", "0.2"]
         assert f"models.{sorted(MODELS)[1]}.input_price_per_m" in told or len(told) > 4
         assert violations(browser) == []
-        browser.find_element(By.CSS_SELECTOR, "dialog button.first").click()
+        browser.find_element(CSS, "dialog button.first").click()
         until(lambda: "In force" in text(browser, "section[aria-label^=Change]"), "the change")
         until(lambda: "<i>new</i> joins" in text(browser, ".news"), "it as an event")
-        assert browser.find_elements(By.CSS_SELECTOR, "main i") == []
+        assert browser.find_elements(CSS, "main i") == []
     finally:
-        browser.find_element(By.ID, "access").click()
+        browser.find_element("id", "access").click()
         until(lambda: "sign in" in text(browser, "#access"), "the session's end")
 
 
@@ -736,10 +737,10 @@ def test_a_router_without_a_decision_says_what_to_type_and_draws_nothing(
     )
     assert added.exit_code == 0, added.output
     open_page(browser, address, "#/router/quiet", ready=".empty pre")
-    until(lambda: not browser.find_elements(By.CSS_SELECTOR, ".empty[hidden] pre"), "what to type")
+    until(lambda: not browser.find_elements(CSS, ".empty[hidden] pre"), "what to type")
     assert "pbstream request" in text(browser, ".empty pre")
     assert "--router quiet" in text(browser, ".empty pre")
-    charts = browser.find_elements(By.CSS_SELECTOR, "figure.chart")
+    charts = browser.find_elements(CSS, "figure.chart")
     assert charts and not any(chart.is_displayed() for chart in charts)
     assert violations(browser) == []
 
@@ -754,8 +755,8 @@ def test_before_bills_and_labels_the_page_says_how_to_report_them(browser: Chrom
         with served(given, events=made[:count]) as address:
             open_page(browser, address, "#/router/chat", ready=".pareto .model")
             assert step in text(browser, "section[aria-label='The answer']")
-            assert len(browser.find_elements(By.CSS_SELECTOR, ".pareto .star")) == (count == 3)
-            assert len(browser.find_elements(By.CSS_SELECTOR, ".pareto .expected")) == 3
+            assert len(browser.find_elements(CSS, ".pareto .star")) == (count == 3)
+            assert len(browser.find_elements(CSS, ".pareto .expected")) == 3
             assert violations(browser) == []
             browser.get("about:blank")
 
@@ -792,7 +793,7 @@ def test_a_fling_through_ten_thousand_routers_makes_no_rows_and_loads_no_charts(
         bottom = "return document.querySelector('.rows').getBoundingClientRect().bottom"
         until(lambda: browser.execute_script(bottom) <= 910, "the end of the table")
         last = ".rows .row[aria-rowindex='10001']:not([data-wait]) a"
-        until(lambda: browser.find_elements(By.CSS_SELECTOR, last), "the last router")
+        until(lambda: browser.find_elements(CSS, last), "the last router")
         order = """return [...document.querySelectorAll('.rows .row:not([hidden])')]
             .map(one => Number(one.getAttribute('aria-rowindex')))"""
         places = until(lambda: sorted_or_none(browser.execute_script(order)), "rows in their order")
@@ -811,16 +812,16 @@ def test_with_keys_the_page_asks_for_one_and_shows_the_routers_that_it_covers(
 ) -> None:
     key, line = new_key("reader", routers="other.*")
     given = settings.model_copy(update={"dashboard_port": free_ports(1)[0]})
-    with served(given, Sessions(Keyring.parse(line), None)) as address:
+    with served(given, Sessions(Keys.parse(line), None)) as address:
         browser.get(address)
-        until(lambda: browser.find_elements(By.ID, "key"), "the question for a key")
+        until(lambda: browser.find_elements("id", "key"), "the question for a key")
         assert violations(browser) == []
         assert not reached(address + "api/routers")
-        field = browser.find_element(By.ID, "key")
-        field.send_keys(key[:-1] + "?", Keys.ENTER)
+        field = browser.find_element("id", "key")
+        field.send_keys(key[:-1] + "?", ENTER)
         until(lambda: "not on the list" in text(browser, ".fault"), "the refusal")
         field.clear()
-        field.send_keys(key, Keys.ENTER)
+        field.send_keys(key, ENTER)
         until(lambda: "No router yet" in text(browser, ".empty"), "the routers of this key")
         refused = browser.execute_async_script(
             "fetch(arguments[0]).then(one => arguments[1](one.status))", f"api/routers/{ROUTER}"

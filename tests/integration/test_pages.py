@@ -40,7 +40,7 @@ ELSEWHERE = {
 """Languages of blocks, and which test has them."""
 NOT_RUN = {
     r"pbstream broker\b": "stays; test_cli.py starts one",
-    r"pbstream pools ": "needs the page's file; tests/integration has a test of pools",
+    r"pbstream pools ": "has routers of its own; test_cli.py has a test of pools",
     r"pbstream worker( +#.*)?$": "stays; the fixture runs it",
     r"PB_WEB_PORT=8081 pbstream worker": "stays; test_replay_into.py starts one like it",
     r"pbstream replay .*--into": "needs that worker; test_replay_into.py plays into it",

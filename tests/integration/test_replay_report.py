@@ -9,13 +9,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from selenium.webdriver import ActionChains, Chrome
-from selenium.webdriver.support.ui import WebDriverWait
 
 from benchmarks.history import ROUTER, write_history
 from benchmarks.inks import DARK, LIGHT
@@ -27,10 +25,13 @@ from drawing.page import Report as Written
 from drawing.pareto import Pareto, Point
 from studies.warm_start.worth import worth_of
 from studies.warm_start.worth_page import render
-from tests.integration.browsing import chromium, violations
+from tests.integration.browsing import chromium, point_at, until, violations
 from tests.unit.test_cli_demo import played, scenario
 from tests.unit.test_drawing import MARKUP, data_of
 from tests.unit.test_worth import observed
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 MODELS = ("small", "middle", "large")
 SCENARIO = """
@@ -111,9 +112,7 @@ def opened(browser: Chrome, page: Path) -> list[dict[str, Any]]:
     browser.get(page.as_uri())
     wanted = len(data_of(page.read_text())["charts"])
     drawn = "figure.chart :is(svg, .note)"
-    WebDriverWait(browser, 30).until(
-        lambda _: len(browser.find_elements("css selector", drawn)) == wanted
-    )
+    until(browser, lambda on: len(on.find_elements("css selector", drawn)) == wanted)
     return browser.execute_script(SHOWN)
 
 
@@ -172,13 +171,13 @@ def test_charts_say_the_numbers_of_their_data(report: Path, browser: Chrome) -> 
 def test_pointing_at_a_chart_reads_all_of_them_at_that_place(report: Path, browser: Chrome) -> None:
     charts = opened(browser, report)
     plot = browser.find_element("css selector", "figure.chart .plot")
-    ActionChains(browser).move_to_element(plot).perform()
+    point_at(browser, plot)
     read = browser.execute_script(SHOWN)
     assert len(browser.find_elements("css selector", ".pointed")) == len(charts) == len(read)
     (place,) = {re.search(r", at request ([\d,]+):", one["told"])[1] for one in read}  # type: ignore[index]
     assert 0 < int(place.replace(",", "")) < 1500
     assert read[0]["names"] != charts[0]["names"]
-    ActionChains(browser).move_to_element(browser.find_element("css selector", "h1")).perform()
+    point_at(browser, browser.find_element("css selector", "h1"))
     assert browser.execute_script(SHOWN) == charts
 
 
@@ -334,7 +333,7 @@ def test_the_picture_has_every_point_at_its_place(
     )
     path.write_text(page(written))
     opened(browser, path)
-    WebDriverWait(browser, 30).until(lambda _: browser.find_elements("css selector", ".star"))
+    until(browser, lambda on: on.find_elements("css selector", ".star"))
     at = browser.execute_script(BOXES)
     (a, b), (router,), (budget,) = at[".model"], at[".star"], at[".budget"]
     # From a hundred times on the axis of dollars is logarithmic.

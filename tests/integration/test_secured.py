@@ -39,6 +39,10 @@ REDIS_PASSWORD = "planted-redis-90ab"
 PROMPT = "planted prompt: why do quokkas smile at zebras?"
 NUMBER = 0.7316428519
 PREFIX = "secured."
+WIDTHS = {"home": 5, "questions": 26}
+WINDOW = "\x1fwindow"
+MEANS = {"\x1frewards": 0, "\x1fbills": 0, "\x1fdraw": 16}
+"""Pieces of a router that hold a mean context, and how many bytes follow it there."""
 DONE = {"settled": 1, "rewards_applied": 1}
 
 
@@ -133,7 +137,7 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(
 ) -> None:
     worker = await service.ready(service.worker(module="commands.cli worker --log-level debug"))
     await service.send("routers", router("home"))
-    await service.send("routers", router("questions", dimensions=26))
+    await service.send("routers", router("questions", dimensions=WIDTHS["questions"]))
     vector = [NUMBER, -NUMBER, 0.25, 0.125, 1.0]
     await service.send("requests", request("home", "asked-1", context=vector, prompt=PROMPT))
     await service.send(
@@ -195,17 +199,18 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(
         last = {r.key: r.value for r in changelog}
         if waiting and all(last[key] is None for key in waiting):
             break
-    # The mean contexts of the traffic and of the evidence are those of the first request, until
-    # there are others.
-    means = (b"\x1fwindow", b"\x1fdraw", b"\x1frewards", b"\x1fbills")
     context_records = [
-        r for r in changelog if r.key[:1] == keys.CONTEXT or any(piece in r.key for piece in means)
+        r for r in changelog if r.key[:1] == keys.CONTEXT or WINDOW in keys.split(r.key)[2]
     ]
     assert waiting and all(last[key] is None for key in waiting)
     places = {
         "log": worker.log.read_bytes(),
         "pages": b"".join(body for _, body in pages),
-        "state": b"".join(r.key + (r.value or b"") for r in changelog if r not in context_records),
+        "state": b"".join(
+            r.key + without_mean_context(r.key, r.value or b"")
+            for r in changelog
+            if r not in context_records
+        ),
         "headers of dead letters": repr([r.headers for r in service.records["dlq"]]).encode(),
         **{
             name: b"".join(
@@ -228,8 +233,21 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(
     ]
     assert found == []
     assert struct.pack("<d", NUMBER) in b"".join(r.value or b"" for r in context_records)
+    # The mean context of the traffic is that of the one request.
+    assert struct.pack("<d", NUMBER) in last[keys.key(keys.ARM, "home", "\x1fdraw")]
     stored = b"".join(r.value or b"" for r in changelog)
     assert not any(secret.encode() in stored for secret in secrets)
+
+
+def without_mean_context(key: bytes, value: bytes) -> bytes:
+    """Return a record of the changelog without the mean context in it, which is the context itself
+    as long as there is one request.
+    """
+    _, router_id, piece = keys.split(key)
+    if piece not in MEANS or not value:
+        return value
+    end = len(value) - MEANS[piece]
+    return value[: end - 8 * WIDTHS[router_id]] + value[end:]
 
 
 def _page(port: int, path: str) -> tuple[int, bytes]:

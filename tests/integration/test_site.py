@@ -8,13 +8,16 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from selenium.webdriver import Chrome
 
 from tests.integration.browsing import chromium
 from tests.pages import ROOT
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 WIDTH = 390
 """Width of a small telephone, in CSS pixels."""

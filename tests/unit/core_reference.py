@@ -18,6 +18,7 @@ from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.kernel import Regression, SharedPrior
+from router_state.latency.goal import LatencyGoal
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, snapshot
 
@@ -38,6 +39,7 @@ def declaration(
     offset: int = 0,
     offers: Mapping[str, Offers] | None = None,
     caches: Mapping[str, CachePrice] | None = None,
+    latency: LatencyGoal | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -51,6 +53,7 @@ def declaration(
         offset=offset,
         offers=offers or {},
         caches=caches or {},
+        latency=latency,
     )
 
 

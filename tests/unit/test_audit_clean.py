@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agents import keys
+from router_state.pools.pool import Pool
 from streams.settings import Settings
 from studies.audit.run import audit
+from studies.history.records import Record
 from tests.audit_world import DIMENSIONS, MODELS, World, busy_world, router
 from tests.memory_topics import MemoryTopics
 
@@ -21,6 +24,65 @@ async def test_busy_service_is_clean() -> None:
     assert findings.as_json()["unprovable"] == {}, findings.examples
     assert findings.checked["decisions"] == 300
     assert findings.checked["routers_recomputed"] == 4
+
+
+async def test_what_a_period_was_charged_is_proved_when_its_requests_are_forgotten() -> None:
+    world = await busy_world(SETTINGS, requests=60)
+    for _ in range(8):
+        await world.pass_time(86_400.0)
+    await world.pass_time(1.0)
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.as_json()["violations"] == {}, findings.examples
+    assert findings.as_json()["unprovable"] == {}, findings.examples
+
+
+async def pooled_world() -> World:
+    """Return three routers in two pools, after some traffic."""
+    world = World(SETTINGS)
+    await world.start()
+    await world.send("pools", {"pool_id": "org", "budget": {"usd": 0.05, "per": "hour"}})
+    await world.send("pools", {"pool_id": "team", "parent": "org"})
+    for name, pool in (("home", "org"), ("a", "team"), ("b", "team")):
+        await world.send("routers", router(name, pool=pool))
+    for number in range(60):
+        name = ("home", "a", "b")[number % 3]
+        event = {"router_id": name, "request_id": f"r-{number}"}
+        context = [0.1 * (number % 7)] * (DIMENSIONS - 1) + [1.0]
+        await world.send("requests", {**event, "context": context})
+        await world.send("costs", {**event, "cost_usd": 1e-4 * (1 + number % 5)})
+        await world.pass_time(2.0)
+    return world
+
+
+async def test_pools_and_their_members_are_clean() -> None:
+    world = await pooled_world()
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.as_json()["violations"] == {}, findings.examples
+    assert findings.as_json()["unprovable"] == {}, findings.examples
+    assert findings.checked["pools"] == 2
+    assert findings.checked["leases"] > 10
+    assert findings.checked["routers_recomputed"] == 3
+
+
+async def test_a_lease_that_nobody_lent_is_found() -> None:
+    world = await pooled_world()
+    for key, log in world.records.items():
+        if key[0] == "changelog":
+            log[:] = [_without_leases(record) for record in log]
+    found = audit(world.topics(), SETTINGS).as_json()["violations"]
+    assert found == {"pool_differs": 1}
+
+
+def _without_leases(record: Record) -> Record:
+    """Let the pool have lent less than its members hold."""
+    if record.key is None or not record.key.startswith(keys.POOL) or b"team" not in record.key:
+        return record
+    pool = Pool.unpack("team", json.loads(record.value or b"{}"))
+    for line in pool.lines.values():
+        for name, part in line.parts.items():
+            if name == "router:a":
+                part.usd = part.most = part.holds = 0.0
+    return replace(record, value=json.dumps(pool.pack()).encode())
 
 
 async def _ask(world: World, *request_ids: str) -> None:

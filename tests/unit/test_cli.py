@@ -329,6 +329,7 @@ SHOWS_NOTHING = {
     "convert": "prints events, a line of JSON each",
     "routers schema": "prints a JSON Schema",
     "routers remove": "says that it is done",
+    "pools keep": "says what is in its place",
 }
 """Commands without `--output`, and why."""
 

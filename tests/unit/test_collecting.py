@@ -15,7 +15,6 @@ import pytest
 from agents.sweep import Sweep
 from benchmarks.in_memory import InMemory
 from benchmarks.streaming import declarations, requests
-from streams.service import collecting
 from streams.service.collecting import (
     THRESHOLDS,
     collect_after_losses,
@@ -101,12 +100,10 @@ class Rebalances:
 
 @pytest.mark.parametrize(("few", "looks"), [(10**9, 2), (0, 0)])
 async def test_a_rebalance_that_took_partitions_looks_at_everything_later_where_that_is_soon_done(
-    monkeypatch: pytest.MonkeyPatch, few: int, looks: int
+    few: int, looks: int
 ) -> None:
-    monkeypatch.setattr(collecting, "FEW", few)
-    monkeypatch.setattr(collecting, "LATER", 0.01)
     rebalances = Rebalances()
-    collect_after_losses(rebalances)  # type: ignore[arg-type]
+    collect_after_losses(rebalances, few=few, later=0.01)  # type: ignore[arg-type]
     with little_by_little(), looked_at() as found:
         rebalances.rebalance()
         await asyncio.sleep(0.02)

@@ -21,6 +21,7 @@ from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Redeclared, Waited
+from router_state.latency.goal import LatencyGoal
 from router_state.record import RequestRecord
 from router_state.state import invariants, portable, record_bytes, snapshot
 from tests.unit.core_reference import (
@@ -53,6 +54,14 @@ CACHES = {
     "a": CachePrice(read_per_m=0.01, ttl_seconds=30.0, min_tokens=1),
     "b": CachePrice(read_per_m=0.1, write_per_m=0.9, ttl_seconds=5.0),
 }
+GOALS = (
+    None,
+    None,
+    LatencyGoal(p95_seconds=2.0),
+    LatencyGoal(mean_seconds=0.5),
+    LatencyGoal(of="first_token", mean_seconds=1e-3),
+    LatencyGoal(usd_per_second=0.01),
+)
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 
@@ -74,6 +83,7 @@ class Books(RuleBasedStateMachine):
         kind=st.sampled_from(KINDS),
         offers=st.sampled_from([{}, OFFERS]),
         caches=st.sampled_from([{}, CACHES]),
+        latency=st.sampled_from(GOALS),
     )
     def start(
         self,
@@ -83,8 +93,9 @@ class Books(RuleBasedStateMachine):
         kind: str,
         offers: dict[str, Offers],
         caches: dict[str, CachePrice],
+        latency: LatencyGoal | None,
     ) -> None:
-        self.offers, self.caches = offers, caches
+        self.offers, self.caches, self.latency = offers, caches, latency
         self.now = 0.0
         self.session: str | None = None
         self.kind = kind
@@ -97,10 +108,15 @@ class Books(RuleBasedStateMachine):
         self.t = 0
         self.written: dict[str, bytes] = {}
         self.engine = Engine.start(self._declaration(portfolio, budget))
+        if (timing := self.engine.state.arms.timing) is not None:
+            timing.count = 20.0  # a few requests are all that a machine has
         self.write(self.engine.started())
         self._declared(portfolio)
 
     def _declaration(self, portfolio: dict[str, Price], budget: float | None) -> Any:
+        latency = self.latency if self.profile == "live" else None
+        if latency is not None and latency.usd_per_second is not None and budget is None:
+            latency = None  # refused
         return declaration(
             portfolio,
             budget=budget,
@@ -108,6 +124,7 @@ class Books(RuleBasedStateMachine):
             pulls=self.pulls,
             offers=self.offers,
             caches=self.caches,
+            latency=latency,
             **self.knobs,
         )
 
@@ -242,6 +259,7 @@ class Books(RuleBasedStateMachine):
         status=st.sampled_from(STATUSES),
         retry_after=st.none() | st.floats(0.0, 1e4),
         cached=st.none() | st.integers(0, 10**9),
+        latency=st.none() | st.sampled_from([0.0, 0.1, 1.0, 3.0, 86_400.0]),
     )
     def bill(
         self,
@@ -251,6 +269,7 @@ class Books(RuleBasedStateMachine):
         status: str | None,
         retry_after: float | None,
         cached: int | None,
+        latency: float | None,
     ) -> None:
         request_id = self.request_at(place)
         cost = 0.0 if self.kind == "bills of nothing" else cost
@@ -267,6 +286,8 @@ class Books(RuleBasedStateMachine):
             status=status,
             retry_after=retry_after,
             cached=cached,
+            latency=latency,
+            first_token=latency,
         )
         outcome = self.apply(charged).outcome
         if known:
@@ -326,14 +347,20 @@ class Books(RuleBasedStateMachine):
         for request in due:
             request["expired"] = True
 
-    @rule(portfolio=portfolios, budget=budgets, caches=st.sampled_from([{}, CACHES, CACHES]))
+    @rule(
+        portfolio=portfolios,
+        budget=budgets,
+        caches=st.sampled_from([{}, CACHES, CACHES]),
+        latency=st.sampled_from(GOALS),
+    )
     def declare(
         self,
         portfolio: dict[str, Price],
         budget: float | None,
         caches: dict[str, CachePrice],
+        latency: LatencyGoal | None,
     ) -> None:
-        self.caches = caches
+        self.caches, self.latency = caches, latency
         self.apply(Redeclared(self._declaration(portfolio, budget)))
         self._declared(portfolio)
 

@@ -15,6 +15,7 @@ import router_state.kernel
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import (
+    choosing,
     cost_model,
     dual,
     elementary,
@@ -33,6 +34,7 @@ TEXT: Any = SimpleNamespace(
     **{
         name: value
         for module in (
+            choosing,
             cost_model,
             dual,
             elementary,
@@ -80,7 +82,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
     draw, chance, seen = kernel.PosteriorSample(d, journal), kernel.Chance(7), []
     draw.resize(K)
     billed = [cost.regression for cost in costs]
-    window = np.zeros((16, d), np.float32)
+    window, lots = np.zeros((16, d), np.float32), rng.normal(size=16 * K)
     for i in range(n):
         x = np.append(rng.normal(size=d - 1), 1.0)
         window[i % 16] = x
@@ -91,7 +93,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
         if bills.due:
             kernel.estimate(bills, billed)
         if not draw.serve(x):
-            draw.renew(arms, noise=prior.noise, chance=chance, free=i % 3 == 0)
+            draw.measure(arms, noise=prior.noise, free=i % 3 == 0)
         found = kernel.project(x, d, arms, billed)
         expected = kernel.expected_costs(costs, found.exponents, 100.0)
         options = kernel.options(
@@ -99,7 +101,8 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             min(i + 1, 16),
             d,
             rewards=arms,
-            offsets=draw.array,
+            deviations=draw.deviations(),
+            lots=lots,
             shifts=None,
             bills=billed,
             levels=[0.5 * cost.level for cost in costs],
@@ -110,12 +113,17 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             prices=np.linspace(0.9, 1.1, 16),
         )
         price = options.price(target=0.7 * options.cheapest() + 1e-3, start=1.0, within=0.005)
-        scores = [
-            m + b - (price or 0.0) * c
-            for m, b, c in zip(found.means, draw.of(x), expected, strict=True)
-        ]
-        k = scores.index(max(scores))
-        chosen = kernel.wins(k, scores, [0.01 * v for v in found.variances])
+        terms, penalties, spreads = draw.score(
+            found.means,
+            found.variances,
+            expected,
+            per_dollar=price or 0.0,
+            regressions=arms,
+            noise=prior.noise,
+            chance=chance,
+        )
+        k, chosen = kernel.choose(terms, penalties, spreads, [None] * K)
+        assert k == kernel.best(terms, penalties, [None] * K)[0]
         residual, variance = arms[k].observe(x, float(rng.random()))
         prior.observe(residual, variance)
         costs[k].observe(float(rng.lognormal()), x, known=0.1, now=float(i))
@@ -152,11 +160,11 @@ def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) ->
 
 def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
     assert played(compiled, d=26, K=3, n=60) == [
-        "2e47695f1d69f2a9",
-        "a926400e16a75eee",
-        "613b4f4476e85388",
-        "245d3a51a86b57bd",
-        "22b4419515ac71bb",
+        "9e530585ff466087",
+        "32f795bfb9d9ea29",
+        "c1ffdb780b95b27a",
+        "d506324e009471be",
+        "ba07aa83b2386a8f",
     ]
 
 
@@ -220,7 +228,6 @@ def test_what_is_no_context_is_an_error_of_python(kernel: Any, name: str) -> Non
     if name not in ("nan", "infinite"):
         calls += [
             lambda: draw.serve(bad),
-            lambda: draw.of(bad),
             lambda: arm.know_only(1.0, 1.0, bad),
         ]
     for call in calls:
@@ -273,6 +280,64 @@ def test_numbers_at_the_ends_of_their_range_are_learned_or_refused(size: float) 
     assert arm.is_finite()
 
 
+def shared() -> Any:
+    """Return what regressions of three dimensions share."""
+    return compiled.SharedPrior("p", 3, REWARDS, Journal())
+
+
+def regression_of(d: int) -> Any:
+    """Return a regression that knows nothing."""
+    return compiled.Regression("m", d, Journal())
+
+
+def one_sample() -> Any:
+    """Return the posterior sample of one model."""
+    found = compiled.PosteriorSample(3, Journal())
+    found.resize(1)
+    return found
+
+
+def model() -> Any:
+    """Return the costs of one model."""
+    return compiled.CostModel(
+        "m", compiled.SharedPrior("p", 3, COSTS, Journal()), Price(1.0, 1.0), Journal()
+    )
+
+
+def learned(reward: float, **other: Any) -> Any:
+    """Let a regression learn a reward."""
+    given = {"detector": compiled.Detector()} | other
+    arm = compiled.Regression("m", 3, Journal())
+    arm.know_only(1.0, 1.0, np.zeros(3))
+    prior = compiled.SharedPrior("p", 3, REWARDS, Journal())
+    return compiled.learn_reward(arm, prior, given["detector"], X, reward, 0.0)
+
+
+def solved(n: int = 2, **other: Any) -> Any:
+    """Return the options of one model for two contexts."""
+    arm = compiled.Regression("m", 3, Journal())
+    given = {
+        "contexts": np.ones((2, 3), np.float32),
+        "rewards": [arm],
+        "deviations": [1.0],
+        "lots": np.ones(2),
+        "shifts": None,
+        "bills": [arm],
+        "levels": [0.0],
+        "factors": [1.0],
+        "per_token": [0.0],
+        "most": 20.0,
+        "tokens": np.zeros(2),
+        "prices": np.ones(2),
+    }
+    given |= other
+    return compiled.options(given.pop("contexts"), n, 3, **given)
+
+
+def test_options_of_one_model() -> None:
+    assert solved().cheapest() == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -298,12 +363,56 @@ def test_numbers_at_the_ends_of_their_range_are_learned_or_refused(size: float) 
         lambda: compiled.project(X, 3, *[[compiled.Regression("m", 5, Journal())]] * 2),
         lambda: compiled.Regression("m", 3, Journal()).restore(np.zeros(2)),
         lambda: compiled.Regression("m", 3, Journal()).start(np.eye(2), np.zeros(2)),
-        lambda: compiled.PosteriorSample(3, Journal()).renew(
-            [compiled.Regression("m", 3, Journal())],
-            noise=1.0,
-            chance=compiled.Chance(1),
-            free=False,
+        lambda: compiled.PosteriorSample(3, Journal()).measure(
+            [compiled.Regression("m", 3, Journal())], noise=1.0, free=False
         ),
+        lambda: compiled.PosteriorSample(3, Journal()).score(
+            [1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)
+        ),
+        lambda: one_sample().measure(
+            [compiled.Regression("m", 4, Journal())], noise=1.0, free=True
+        ),
+        lambda: one_sample().measure([None], noise=1.0, free=True),
+        lambda: one_sample().score([1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)),
+        lambda: one_sample().score(
+            [1.0], [1.0], [1.0], 1.0, [compiled.Regression("m", 3, Journal())], 1.0, None
+        ),
+        lambda: compiled.choose([1.0], [1.0], [1.0], [None]),
+        lambda: compiled.choose([1.0, 0.0, 0.0], [1.0], [1.0], ["retired"]),
+        lambda: compiled.choose([1.0, math.nan, 0.0], [1.0], [1.0], [None]),
+        lambda: compiled.choose([1.0, 0.0, 0.0], [1.0], [], [None]),
+        lambda: compiled.chance_of(1, [1.0, 0.0, 0.0], [1.0], [1.0], [None]),
+        lambda: compiled.chance_of(-1, [1.0, 0.0, 0.0], [1.0], [1.0], [None]),
+        lambda: compiled.expected_costs([model()], [math.nan], 0.0),
+        lambda: compiled.expected_costs([model()], [], 0.0),
+        lambda: compiled.within([None], [1.0], 1.0, 1.0),
+        lambda: compiled.within([model()], [], 1.0, 1.0),
+        lambda: compiled.risks([None], [1.0]),
+        lambda: compiled.risks([model()], []),
+        lambda: compiled.doubts(X, shared(), 1.0, [], [model()], [regression_of(3)]),
+        lambda: compiled.doubts(X, shared(), 1.0, [1.0], [model()], []),
+        lambda: compiled.doubts(X, shared(), 1.0, [1.0], [None], [regression_of(3)]),
+        lambda: compiled.doubts(X[:2], shared(), 1.0, [1.0], [model()], [regression_of(3)]),
+        lambda: compiled.estimate(shared(), [regression_of(3)], left=[]),
+        lambda: compiled.conclude_shifted(shared(), [regression_of(3)], []),
+        lambda: compiled.conclude_shifted(shared(), [None], [1.0]),
+        lambda: compiled.learn_reward(None, None, None, X, 0.5, 0.0),
+        lambda: learned(math.nan),
+        lambda: learned(0.5, detector=None),
+        lambda: solved(contexts=np.ones((2, 3))),
+        lambda: solved(contexts=np.ones((1, 3), np.float32)),
+        lambda: solved(contexts=np.ones((2, 6), np.float32)[:, ::2]),
+        lambda: solved(contexts=None),
+        lambda: solved(lots=np.ones(1)),
+        lambda: solved(lots=np.ones(4)[::2]),
+        lambda: solved(tokens=np.ones(2, np.float32)),
+        lambda: solved(prices=np.array([1.0, math.nan])),
+        lambda: solved(rewards=[None]),
+        lambda: solved(bills=[compiled.Regression("m", 4, Journal())]),
+        lambda: solved(deviations=[]),
+        lambda: solved(shifts=[]),
+        lambda: solved(n=-1),
+        lambda: solved(n=0),
     ],
 )
 def test_what_does_not_fit_is_an_error_of_python(call: Any) -> None:

@@ -13,9 +13,9 @@ from msgspec import structs
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.costs import believed
 from router_state.engine import Engine
-from router_state.kernel import Options
+from router_state.kernel import EVERY, Options
 from router_state.pacing.debt import SAVED
-from router_state.pacing.dollar_dual import EVERY, UNREACHABLE, DollarDual
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.state import invariants
 from tests.unit.live_world import D, World, declaration, world
 
@@ -136,15 +136,15 @@ def test_credit_is_limited_where_the_budget_binds() -> None:
 def test_what_moves_the_debt_by_many_budgets_is_answered_before_the_next_decision() -> None:
     w = world()
     w.play(400)
-    dual(w).stale = 1
+    journal = w.engine.state.journal
+    assert not journal.jumped
     w.engine.settle("399", cost_usd=30 * 6e-4, revision=1)
     before = dual(w).lambda_t
+    assert journal.jumped
     w.play(1)
-    assert dual(w).stale == 1
     assert dual(w).lambda_t > before
     w.engine.settle("399", cost_usd=31 * 6e-4, revision=2)
-    w.play(1)
-    assert dual(w).stale == 2
+    assert not journal.jumped
 
 
 def test_a_call_beyond_fifty_budgets_is_made_only_where_no_cheaper_one_is_allowed() -> None:
@@ -170,7 +170,7 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
     arms, pacer = w.engine.state.arms, dual(w)
     for k, budgets in enumerate((cheapest, 2.0, 3.0)):
         believed.start(arms[k].costs, None, budgets * pacer.budget_usd, tokens=0.0)
-    pacer.debt.usd, pacer.stale = owed * pacer.budget_usd, EVERY
+    pacer.debt.usd, w.engine.state.journal.jumped = owed * pacer.budget_usd, True
     x = np.append(np.zeros(D - 1), 1.0)
     for _ in range(100):
         pacer.window.push(x)

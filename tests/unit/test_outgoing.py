@@ -51,8 +51,8 @@ async def producer() -> Producer:
     return Producer()
 
 
-def sender(producer: Producer, codec: str = "none") -> Outgoing:
-    return Outgoing(lambda: producer, may_write=may_write, codec=codec)
+def sender(producer: Producer, codec: str = "none", **limit: int) -> Outgoing:
+    return Outgoing(lambda: producer, may_write=may_write, codec=codec, **limit)
 
 
 @pytest.mark.parametrize("codec", list(outgoing.CODECS))
@@ -82,11 +82,8 @@ async def test_what_comes_while_a_batch_is_on_its_way_goes_out_after_it(producer
     ]
 
 
-async def test_a_full_batch_is_followed_by_another(
-    producer: Producer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outgoing, "BATCH_BYTES", 4_000)
-    said = sender(producer)
+async def test_a_full_batch_is_followed_by_another(producer: Producer) -> None:
+    said = sender(producer, batch_bytes=4_000)
     await asyncio.gather(
         *[await said.send("routes", b"%4d" % i + b"x" * 996, b"k", 0) for i in range(10)]
     )

@@ -62,6 +62,7 @@ class Periods(Books):
             {name: model.price for name, model in config.models.items()},
             config.budget_usd_per_request,
             self.caches,
+            self.latency,
         )
 
     @rule(hours=st.sampled_from([-30.0, -0.5, 0.3, 1.0, 5.0, 30.0, 24.0 * 70, 1e7]))

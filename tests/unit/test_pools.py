@@ -3,176 +3,223 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doors.console.failures import Failure
-from doors.pools.file import Pools, read_pools
-from doors.pools.keeping import lease_in, with_lease
-from doors.pools.leases import Holding, changed, leases_of
-from doors.pools.sharing import Member, Standing, share
-from tests.unit.test_cli_views import NOON, state
-from tests.unit.test_cli_views import standing as period
+from router_state.errors import InvalidConfig
+from router_state.periods.declared import PeriodBudget
+from router_state.periods.leases import Granted
+from router_state.periods.reporting import Curve, Held, Reported
+from router_state.pools.declared import PoolConfig, Share
+from router_state.pools.pool import KEPT, Pool
+from router_state.pools.sharing import Wish, share, spent_at, together
 
+HOUR = PeriodBudget(30.0, "hour")
+
+prices = st.floats(1e-6, 1e6)
 amounts = st.floats(0.0, 1e6)
-standings = st.none() | st.builds(
-    Standing,
-    charged_usd=amounts,
-    price=st.sampled_from([0.0, 1e-3, 1.0, 50.0, 1e9]),
-    wanted_usd=amounts | st.just(math.inf),
-    requests=st.floats(0.0, 1e6),
-)
-pairs = st.tuples(st.floats(0.0, 0.25), st.floats(0.25, 1.0))
 
 
-def members(parts: list[tuple[float, tuple[float, float], Standing | None]]) -> list[Member]:
-    return [
-        Member(f"m{k}", lease, low / len(parts), high, standing)
-        for k, (lease, (low, high), standing) in enumerate(parts)
-    ]
+@st.composite
+def curves(draw: st.DrawFn) -> Curve:
+    points = sorted(draw(st.sets(prices, min_size=1, max_size=6)))
+    usd = sorted(draw(st.lists(amounts, min_size=len(points) + 1, max_size=len(points) + 1)))
+    return tuple(zip([0.0, *points], reversed(usd), strict=True))
 
 
-@given(st.floats(0.0, 1e7), st.lists(st.tuples(amounts, pairs, standings), min_size=1, max_size=8))
-def test_leases_are_never_more_than_the_pool_or_what_is_charged_already(
-    total: float, parts: list[tuple[float, tuple[float, float], Standing | None]]
-) -> None:
-    found = members(parts)
-    leases = share(total, found)
-    unknown = sum(m.lease_usd for m in found if m.standing is None)
-    charged = sum(m.charged_usd for m in found)
-    assert leases.keys() == {m.name for m in found}
-    assert sum(leases.values()) <= max(total, unknown + charged) * (1.0 + 1e-9) + 1e-6
-    for member in found:
-        if member.standing is None:
-            assert leases[member.name] == member.lease_usd
-        else:
-            # What was spent can't be taken back.
-            assert leases[member.name] >= member.charged_usd - 1e-6
+@st.composite
+def wishes(draw: st.DrawFn) -> Wish:
+    low, high = sorted((draw(amounts), draw(amounts)))
+    return Wish(draw(curves()), draw(st.sampled_from([0.0, low])), high)
 
 
-@given(st.lists(st.sampled_from([0.0, 0.1, 1.0, 100.0]), min_size=2, max_size=6))
-def test_one_round_leaves_every_member_half_of_what_it_has(prices: list[float]) -> None:
-    parts = [
-        Member(f"m{k}", 10.0, standing=Standing(4.0, price, 1.0, 100.0))
-        for k, price in enumerate(prices)
-    ]
-    leases = share(10.0 * len(prices), parts)
-    assert all(lease >= 7.0 - 1e-6 for lease in leases.values())
+@given(amounts, st.lists(wishes(), min_size=1, max_size=8))
+def test_no_more_is_shared_than_there_is(usd: float, wanted: list[Wish]) -> None:
+    found = share(usd, wanted)
+    assert math.fsum(found) <= usd * (1.0 + 1e-9) + 1e-9
+    enough = math.fsum(wish.least for wish in wanted) < usd
+    for dollars, wish in zip(found, wanted, strict=True):
+        assert dollars >= 0.0
+        if enough:
+            assert dollars <= wish.most * (1.0 + 1e-9)
+            assert dollars >= wish.least * (1.0 - 1e-6) - 1e-9
 
 
-def test_money_goes_where_a_dollar_earns_more_until_it_earns_the_same() -> None:
-    """With prices 1/x and 4/x of what a member has, 1 and 4 parts in 5 are equal prices."""
-    leases = {"small": 50.0, "large": 50.0}
-    for _ in range(30):
-        found = [
-            Member(name, lease, standing=Standing(0.0, weight / lease, math.inf, 100.0))
-            for (name, lease), weight in zip(leases.items(), (1.0, 4.0), strict=True)
-        ]
-        leases = share(100.0, found)
-    assert leases["small"] == pytest.approx(20.0, rel=0.02)
-    assert sum(leases.values()) == pytest.approx(100.0, abs=1e-5)
+@given(curves(), prices, prices)
+def test_a_higher_price_never_sells_more(curve: Curve, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert spent_at(curve, high) <= spent_at(curve, low) * (1.0 + 1e-9) + 1e-9
+    assert spent_at(curve, 0.0) == curve[0][1]
 
 
-def test_shares_stay_between_what_is_guaranteed_and_what_is_allowed() -> None:
-    rich = Member("rich", 50.0, most=0.6, standing=Standing(0.0, 100.0, math.inf, 1.0))
-    poor = Member("poor", 50.0, least=0.45, standing=Standing(0.0, 0.01, math.inf, 1.0))
-    for _ in range(10):
-        leases = share(100.0, [rich, poor])
-        rich, poor = (
-            Member(m.name, leases[m.name], m.least, m.most, m.standing) for m in (rich, poor)
-        )
-    assert rich.lease_usd == pytest.approx(55.0)
-    assert poor.lease_usd == pytest.approx(45.0)
-
-
-def test_a_member_that_does_not_spend_what_it_has_gives_it_back() -> None:
-    idle = Member("idle", 80.0, standing=Standing(1.0, 0.0, 5.0, 10.0))
-    busy = Member("busy", 20.0, standing=Standing(1.0, 2.0, 500.0, 10.0))
-    for _ in range(8):
-        leases = share(100.0, [idle, busy])
-        idle, busy = (Member(m.name, leases[m.name], standing=m.standing) for m in (idle, busy))
-    assert idle.lease_usd == pytest.approx(6.0, abs=0.1)
-    assert busy.lease_usd == pytest.approx(94.0, abs=0.1)
-
-
-NOW = NOON.timestamp()
-TREE = Pools.model_validate(
-    {
-        "pools": {
-            "shop": {
-                "usd": 100.0,
-                "per": "month",
-                "members": {"chat": {"min": 0.2}, "team": {"max": 0.7}},
-            },
-            "team": {"members": {"search": {}, "mail": {}}},
-        }
-    }
-)
-
-
-def test_the_first_leases_are_even_by_level() -> None:
-    leases = leases_of(
-        TREE, "shop", {name: Holding(0.0, None) for name in TREE.routers("shop")}, now=NOW
+def test_a_dollar_earns_the_same_at_every_member() -> None:
+    """Two members spend 1/p and 4/p: of 100 dollars 20 and 80."""
+    grid = [10.0 ** (k / 10) for k in range(-60, 61)]
+    one, four = (
+        Wish(tuple((p, weight / p) for p in [1e-7, *grid]), 0.0, 1e9) for weight in (1.0, 4.0)
     )
-    assert leases["search"] == leases["mail"]
-    assert sum(leases.values()) == pytest.approx(100.0, abs=1e-5)
+    assert share(100.0, [one, four]) == pytest.approx([20.0, 80.0], rel=0.02)
 
 
-def test_two_levels_keep_to_the_pool_and_follow_the_price_of_a_dollar() -> None:
-    holdings = {
-        name: Holding(
-            lease,
-            state(
-                lambda_t=price,
-                budget_usd_per_request=1e-3,
-                budgets=(period(usd=lease, charged_usd=10.0, reserved_usd=0.0),),
-            ),
-        )
-        for name, lease, price in (("chat", 40.0, 1.0), ("search", 30.0, 4.0), ("mail", 30.0, 0.1))
+def test_what_nobody_wants_is_lent_all_the_same_and_to_the_most() -> None:
+    none = Wish(((0.0, 0.0),), 0.0, 1e9)
+    ten, thirty = (Wish(((0.0, usd), (1.0, 0.0)), 0.0, 1e9) for usd in (10.0, 30.0))
+    assert share(80.0, [none, ten, thirty]) == pytest.approx([0.0, 20.0, 60.0])
+    assert share(80.0, [none, none]) == pytest.approx([40.0, 40.0])
+
+
+def test_curves_together_say_what_each_says() -> None:
+    low = ((0.0, 8.0), (1.0, 4.0), (100.0, 0.0))
+    high = ((0.0, 6.0), (10.0, 6.0), (1000.0, 0.0))
+    found = together([low, high])
+    assert found[0] == (0.0, 14.0)
+    assert spent_at(found, 1.0) == pytest.approx(10.0, rel=0.02)
+    assert together([]) == ()
+
+
+def report(
+    name: str, *, n: int = 0, moves: int = 0, born: int = 0, left: bool = False, **lines: float
+) -> Reported:
+    held = tuple(
+        Held("shop/hour", begin, lines["holds"], lines.get("spent", 0.0))
+        for begin in (0.0,)
+        if lines
+    )
+    return Reported("shop", f"router:{name}", born, n, moves, left, held)
+
+
+def pool(*names: str, config: PoolConfig | None = None) -> Pool:
+    """Return a pool of $30 an hour whose members have just joined."""
+    found = Pool("shop")
+    found.declare(config or PoolConfig((HOUR,)))
+    for name in names:
+        found.hear(report(name), now=0.0)
+    return found
+
+
+def lent(found: list[tuple[str, Granted]], begin: float = 0.0) -> dict[str, float]:
+    """Return what each grant lends of a period."""
+    return {
+        name.removeprefix("router:"): one.usd
+        for name, grant in found
+        for one in grant.lines
+        if one.begin == begin
     }
-    leases = leases_of(TREE, "shop", holdings, now=NOW)
-    assert sum(leases.values()) <= 100.0 + 1e-9
-    assert leases["search"] > 30.0 > leases["mail"]
-    assert leases["search"] + leases["mail"] <= 70.0 + 1e-6
-    # A month later nobody has said anything of it: leases stay.
-    later = leases_of(TREE, "shop", holdings, now=NOW + 31 * 86_400.0)
-    assert later == {name: one.lease_usd for name, one in holdings.items()}
-    order = changed({name: one.lease_usd for name, one in holdings.items()}, leases)
-    moves = [usd - holdings[name].lease_usd for name, usd in order]
-    assert moves == sorted(moves)
 
 
-def test_a_lease_is_the_budget_of_its_period_and_leaves_the_others() -> None:
-    day = {"usd": 5.0, "per": "day"}
-    document = {"router_id": "a", "budget": day}
-    leased = with_lease(document, 7.5, per="month", timezone="Europe/Berlin")
-    assert leased["budget"] == [day, {"usd": 7.5, "per": "month", "timezone": "Europe/Berlin"}]
-    assert (lease_in(leased, "month"), lease_in(document, "month")) == (7.5, 0.0)
+def test_of_members_that_said_nothing_all_get_the_same() -> None:
+    assert lent(pool("a", "b", "c").lend(now=0.0)) == {"a": 10.0, "b": 10.0, "c": 10.0}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("pools: {a: {members: {r: {}}}}", "needs usd and per"),
-        ("pools: {a: {usd: 1, members: {r: {}}}}", "needs usd and per"),
-        ("pools: {a: {usd: 1, per: day, members: {r: {min: 0.6}, s: {min: 0.6}}}}", "at least"),
-        ("pools: {a: {usd: 1, per: day, members: {r: {min: 0.6, max: 0.5}}}}", "above max"),
-        (
-            "pools: {a: {usd: 1, per: day, members: {r: {}}}, "
-            "b: {usd: 1, per: day, members: {r: {}}}}",
-            "member of a and of b",
+def test_a_newcomer_waits_until_others_have_confirmed_that_they_have_less() -> None:
+    shop = pool("a", "b")
+    assert lent(shop.lend(now=0.0)) == {"a": 15.0, "b": 15.0}
+    for name in ("a", "b"):
+        shop.hear(report(name, n=1, moves=1, holds=15.0), now=1.0)
+    shop.hear(report("c"), now=1.0)
+    less = lent(shop.lend(now=1.0))
+    assert less["a"] == less["b"] == pytest.approx(10.0)
+    assert less.get("c", 0.0) == 0.0
+    shop.hear(report("a", n=2, moves=2, holds=10.0), now=2.0)
+    assert lent(shop.lend(now=2.0))["c"] == pytest.approx(5.0)
+    # A report that comes again, or late, changes nothing.
+    assert not shop.hear(report("a", n=1, moves=1, holds=15.0), now=3.0)
+
+
+def test_a_silent_member_keeps_its_lease_and_gets_no_longer_one() -> None:
+    shop = pool("a", "b")
+    shop.lend(now=0.0)
+    shop.hear(report("a", n=1, moves=1, holds=15.0), now=1.0)
+    for number, now in enumerate((400.0, 800.0, 1390.0)):
+        shop.hear(report("a", n=shop.members["router:a"].n, moves=2 + number, holds=15.0), now=now)
+        found = dict(shop.lend(now=now))
+        assert [one.until for one in found["router:a"].lines] == [now + 600.0]
+        (line,) = shop.lines.values()
+        assert line.parts["router:b"].until == 600.0
+        assert line.exposed_usd == 30.0
+    # It says that its lease has ended, and what it has spent: the rest is there for others.
+    shop.hear(report("b", n=1, moves=5, holds=4.0, spent=4.0), now=1501.0)
+    assert sum(lent(shop.lend(now=1501.0)).values()) > 0.0
+    assert line.exposed_usd <= 30.0
+
+
+def test_a_router_that_comes_back_counts_with_what_it_spent_before() -> None:
+    shop = pool("a", "b")
+    shop.lend(now=0.0)
+    shop.hear(report("a", n=1, moves=9, left=True, holds=6.0, spent=6.0), now=1.0)
+    shop.hear(report("a", born=7), now=2.0)
+    # What is late of the membership before changes nothing.
+    assert not shop.hear(report("a", n=1, moves=10, holds=15.0), now=2.0)
+    found = dict(shop.lend(now=2.0))
+    assert found["router:a"].born == 7
+    (line,) = shop.lines.values()
+    assert line.charged_usd == 6.0
+    assert line.exposed_usd <= 30.0
+
+
+def test_bounds_hold_and_must_not_contradict_each_other() -> None:
+    config = PoolConfig((HOUR,), shares={"a": Share(0.5, 1.0), "b": Share(0.0, 0.1)})
+    found = lent(pool("a", "b", "c", config=config).lend(now=0.0))
+    assert found["a"] >= 15.0 - 1e-6
+    assert found["b"] <= 3.0 + 1e-6
+    with pytest.raises(InvalidConfig, match="at least"):
+        PoolConfig((HOUR,), shares={"a": Share(0.6), "b": Share(0.6)})
+    with pytest.raises(InvalidConfig, match="same period"):
+        PoolConfig((HOUR, HOUR))
+
+
+def test_the_next_period_is_lent_before_it_begins_and_old_ones_are_forgotten() -> None:
+    shop = pool("a")
+    shop.hear(report("a"), now=3500.0)
+    assert lent(shop.lend(now=3500.0)) == {"a": 30.0}
+    assert lent(shop.lend(now=3550.0), 3600.0) == {"a": 30.0}
+    for hour in range(2, 12):
+        shop.hear(report("a", n=shop.members["router:a"].n, moves=hour), now=3600.0 * hour)
+        shop.lend(now=3600.0 * hour + 1.0)
+    assert len(shop.lines) <= KEPT
+
+
+def test_unspent_money_is_carried() -> None:
+    shop = pool("a", config=PoolConfig((PeriodBudget(30.0, "hour", carry=5.0),)))
+    shop.lend(now=0.0)
+    shop.hear(report("a", n=1, moves=1, holds=12.0, spent=12.0), now=3590.0)
+    shop.hear(report("a", n=2, moves=2, holds=12.0, spent=12.0), now=3601.0)
+    assert lent(shop.lend(now=3602.0), 3600.0) == {"a": 35.0}
+
+
+def test_a_pool_that_is_let_go_lends_nothing_and_a_budget_that_is_gone_limits_nobody() -> None:
+    shop = pool("a")
+    shop.lend(now=0.0)
+    shop.hear(report("a", n=1, moves=1, holds=30.0, spent=3.0), now=1.0)
+    shop.declare(PoolConfig((HOUR, PeriodBudget(9.0, "day"))))
+    assert {one.line for _, grant in shop.lend(now=2.0) for one in grant.lines} == {
+        "shop/hour",
+        "shop/day",
+    }
+    shop.declare(PoolConfig((PeriodBudget(9.0, "day"),)))
+    assert {one.line for _, grant in shop.lend(now=3.0) for one in grant.lines} == {"shop/day"}
+    shop.declare(None)
+    assert lent(shop.lend(now=4.0))["a"] < 9.0
+
+
+def test_money_that_comes_round_in_a_circle_is_not_lent_again() -> None:
+    shop = pool("a", config=PoolConfig((HOUR,), parent="top", offset=3))
+    (grant,) = (grant for _, grant in shop.lend(now=0.0))
+    assert shop.take(Granted("top", 3, 1, grant.lines))
+    assert shop.reported(now=1.0) == Reported("top", "pool:shop", 3, 1, shop.moves)
+
+
+def test_a_pool_is_kept_to_the_bit() -> None:
+    shop = pool("a", "b", config=PoolConfig((HOUR,), "top", {"a": Share(0.1, 0.9)}, 60.0, 4))
+    shop.lend(now=0.0)
+    shop.hear(
+        Reported(
+            "shop", "router:a", 0, 1, 3, False, (Held("shop/hour", 0.0, 15.0, 0.1, ((0.0, 1.0),)),)
         ),
-        ("pools: {a: {members: {b: {}}}, b: {members: {a: {}}}}", "within itself"),
-        ("pools: {a: {usd: 1, per: day, members: {}}}", "at least 1"),
-        ("pools: {a: {usd: 1, per: day, members: {r: {}}, wrong: 1}}", "wrong"),
-        ("[", "no YAML"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, says: str) -> None:
-    path = tmp_path / "pools.yaml"
-    path.write_text(text)
-    with pytest.raises(Failure, match=says):
-        read_pools(path)
+        now=1.0,
+    )
+    again = Pool.unpack("shop", shop.pack())
+    assert again.pack() == shop.pack()
+    assert again.lend(now=9.0) == shop.lend(now=9.0)

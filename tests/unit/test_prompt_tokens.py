@@ -86,8 +86,10 @@ def test_what_a_prompt_s_tokens_cost_is_expected_with_its_call() -> None:
 def test_expected_costs_are_right_on_average_where_input_is_not_billed_at_its_list_price(
     bill: Bill,
 ) -> None:
-    told = asked(started(), 1500, bill=bill)[500:]
-    silent = asked(started(), 1500, bill=bill, says=False)[500:]
+    # Two calls in five are free where some are: their sum scatters.
+    n = 6000 if bill is often_free else 1500
+    told = asked(started(), n, bill=bill)[500:]
+    silent = asked(started(), n, bill=bill, says=False)[500:]
     assert told[:, 0].sum() == pytest.approx(told[:, 1].sum(), rel=0.12)
     if bill is not cached:  # else what comes on top hides how little input costs
         assert off(told) < off(silent)

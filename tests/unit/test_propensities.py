@@ -7,14 +7,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Price, RouterConfig, Vector, knobs_for
 from router_state.engine import Engine
-from router_state.kernel import Chance, Projection, wins
+from router_state.kernel import LEAST_PROPENSITY, Chance, chance_of, wins
 from router_state.pacing.dollar_dual import UNREACHABLE
-from router_state.policies import propensity
+from router_state.pacing.pacer import Weights
 from router_state.policies.policy import POLICIES
 from router_state.policies.scoring import project
-from router_state.record import Candidates
+from router_state.state import snapshot
+from tests.unit.live_world import PRICES, World, declaration
 
 DRAWS = 20_000
 X = np.array([0.3, -0.2, 1.0])
@@ -32,26 +33,52 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
     for i in range(30):
         record = engine.decide(str(i), X, now=float(i))
         engine.learn(str(i), reward={"a": 0.9, "b": 0.5, "c": 0.4}[record.model])
-    state, seen = engine.state, project(engine.state.arms, X)
-    policy, arms = POLICIES["live"], state.arms
-    costs, open_ = policy.costs(state, seen, None), arms.open or []
-    drawn, inverse, logged = np.zeros(3), np.zeros(3), np.zeros(3)
-    for _ in range(DRAWS):
-        arms.sample.renew(arms.regressions, noise=arms.rewards.noise, chance=Chance(1), free=True)
-        _, choice = policy.choose(state, X, seen, costs, excluded=open_, weights=(0.0, 0.0, 0.0))
-        drawn[choice.k] += 1
-        inverse[choice.k] += 1.0 / choice.propensity
-        logged[choice.k] += choice.propensity
-    share, logged = drawn / DRAWS, logged / np.maximum(drawn, 1)
-    for k in np.flatnonzero(drawn):
-        if pulls == 0:  # how likely a pull is depends on the draw: then only the average is right
-            deviation = np.sqrt(logged[k] * (1.0 - logged[k]) / DRAWS)
-            assert share[k] == pytest.approx(logged[k], abs=5.0 * deviation + 0.0025)
-        if drawn[k] > 100:
-            off = 5.0 / np.sqrt(drawn[k])
-            assert inverse[k] / DRAWS == pytest.approx(1.0, abs=off + 0.03)
+    drawn, logged = chosen(engine, X, (0.0, 0.0, 0.0), DRAWS)
+    assert agree(drawn, logged, DRAWS)
     if epsilon > 0.0:
         assert drawn.all()
+
+
+def chosen(engine: Engine, x: Vector, weights: Weights, draws: int) -> tuple[Vector, Vector]:
+    """Return the share of draws that each model won from one state, and the propensity that was
+    logged with it: the same each time, as it depends on no draw."""
+    state = engine.state
+    policy, seen = POLICIES["live"], project(state.arms, x)
+    costs, open_ = policy.costs(state, seen, None), state.arms.open or []
+    drawn, logged = np.zeros(len(state.arms)), np.zeros(len(state.arms))
+    for _ in range(draws):
+        _, choice = policy.choose(state, x, seen, costs, excluded=open_, weights=weights)
+        assert logged[choice.k] in (0.0, choice.propensity)
+        drawn[choice.k] += 1
+        logged[choice.k] = choice.propensity
+    return drawn / draws, logged
+
+
+def agree(drawn: Vector, logged: Vector, draws: int) -> bool:
+    """Tell whether shares are propensities, within chance and what their formula leaves out."""
+    off = 5.0 * np.sqrt(np.maximum(drawn * (1.0 - drawn), 1.0 / draws) / draws) + 0.0015
+    return bool((np.abs(drawn - logged)[drawn > 0.0] < off[drawn > 0.0]).all())
+
+
+@pytest.mark.parametrize("budget", [6e-4, 2e-3, 2e-2])
+@pytest.mark.parametrize("played", [40, 80])
+def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
+    budget: float, played: int
+) -> None:
+    w = World(Engine.start(declaration(budget, cold=("cheap", "middle", "dear"))), late=20)
+    w.play(played)
+    x = np.array([0.3, -0.2, 0.1, 0.5, 1.0])
+    pieces, prices = snapshot.pack_pieces(w.engine.state), set()
+    for seed in range(20):
+        state = snapshot.unpack(lambda name: pieces.get(name, b""), {})
+        assert isinstance(state.chance, Chance)
+        state.chance = Chance(seed)
+        prices.add(Engine(state, {}).decide("one", x, now=1e6).lambda_t)
+    assert len(prices) == 1  # λ_t does not depend on what is drawn
+    weights = w.engine.state.pacer.weigh(w.engine.state.arms, x, limited_to=None, seq=1, now=1e6)
+    drawn, logged = chosen(w.engine, x, weights, 200_000)
+    assert agree(drawn, logged, 200_000)
+    assert len(np.flatnonzero(drawn)) > 1
 
 
 def test_a_propensity_is_the_share_of_draws_of_costs_where_no_price_meets_the_budget() -> None:
@@ -59,16 +86,9 @@ def test_a_propensity_is_the_share_of_draws_of_costs_where_no_price_meets_the_bu
         name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 9), strict=True)
     }
     engine = Engine.start(RouterConfig(models, 1e-5, 3, "live", knobs_for("live")))
-    state, seen = engine.state, project(engine.state.arms, X)
-    policy, drawn, logged = POLICIES["live"], np.zeros(3), np.zeros(3)
-    costs, open_ = policy.costs(state, seen, None), state.arms.open or []
-    for _ in range(DRAWS):
-        weights = UNREACHABLE, 0.0, UNREACHABLE / 1e-5
-        _, choice = policy.choose(state, X, seen, costs, excluded=open_, weights=weights)
-        drawn[choice.k] += 1
-        logged[choice.k] = choice.propensity
-    assert drawn.min() > 100
-    assert drawn / DRAWS == pytest.approx(logged, abs=5.0 * np.sqrt(0.25 / DRAWS))
+    drawn, logged = chosen(engine, X, (UNREACHABLE, 0.0, UNREACHABLE / 1e-5), DRAWS)
+    assert drawn.min() > 50 / DRAWS
+    assert agree(drawn, logged, DRAWS)
     assert logged.sum() == pytest.approx(1.0, abs=0.005)
 
 
@@ -85,35 +105,30 @@ def test_the_probability_of_a_best_score_is_the_share_of_a_million_draws(rivals:
         assert found == pytest.approx(won[k] / 1e6, abs=0.004)
 
 
-def test_inverse_propensities_average_one_where_doubt_and_epsilon_draw() -> None:
-    rng = np.random.default_rng(1)
-    models = {
-        name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 3), strict=True)
-    }
-    config = RouterConfig(models, None, 3, "live", knobs_for("live", {"epsilon": 0.3}))
-    engine = Engine.start(config)
-    weights = np.zeros((1500, 3))
-    for i in range(len(weights)):
-        x = np.array([*rng.normal(size=2), 1.0])
-        record = engine.decide(str(i), x, now=float(i))
-        k = "abc".index(record.model)
-        engine.learn(str(i), reward=float(rng.random() < 0.5 + 0.02 * k))
-        weights[i, k] = 1.0 / record.propensity
-    assert weights.mean(0).mean() == pytest.approx(1.0, abs=0.06)
+@pytest.mark.parametrize("budget", [6e-4, 6e-3, None])
+def test_inverse_propensities_average_one(budget: float | None) -> None:
+    n, seeds = 2000, 4
+    weights = np.zeros((seeds, 3))
+    for seed in range(seeds):
+        config = declaration(budget, cold=("cheap", "middle", "dear"), epsilon=0.3, seed=seed)
+        w = World(Engine.start(config), late=20, seed=seed)
+        w.play(n)
+        for record in w.engine.records.values():
+            weights[seed, [*PRICES].index(record.model)] += 1.0 / record.propensity
+    # A weight is below 10, so its deviation is below √10.
+    assert weights.mean(0) / n == pytest.approx(1.0, abs=3.0 * np.sqrt(10.0 / (n * seeds)))
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_a_propensity_does_not_depend_on_how_large_penalties_are(k: int) -> None:
-    models = {name: ModelConfig(Price(1, 1)) for name in "abc"}
-    arms = Engine.start(RouterConfig(models, None, 3)).state.arms
-    seen = Projection([0.5] * 3, [0.0] * 3, [0.0] * 3)
-
-    def drawn(scale: float) -> float:
-        penalties = [scale, 1.01 * scale, 1.03 * scale]
-        return propensity.best(
-            arms, seen, Candidates((*models,), [0.5] * 9, penalties, [None] * 3), k
+    found = [
+        chance_of(
+            k,
+            [0.5, 0.0, 0.0] * 3,
+            [scale, 1.0 * scale, 1.03 * scale],
+            [0.01] * 3,
+            [None] * 3,
         )
-
-    assert 0.2 < drawn(1e90) < 0.5
-    # No penalty is larger than the largest reward per dollar times the dearest call.
-    assert [drawn(1e100), drawn(1e120)] == pytest.approx([drawn(1e90)] * 2)
+        for scale in (1e90, 1e100, 1e120)
+    ]
+    assert found == [LEAST_PROPENSITY if k == 2 else pytest.approx(0.5)] * 3

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import BayesianRidge
 
 from router_state.changes import Journal
 from router_state.errors import NonFiniteInput
@@ -54,6 +53,8 @@ def test_one_by_one_equals_the_sums_that_forget(d: int, gamma: float) -> None:
 
 @pytest.mark.parametrize("d", DIMENSIONS)
 def test_it_is_scikit_learn_s_bayesian_ridge_at_equal_precisions(d: int) -> None:
+    from sklearn.linear_model import BayesianRidge
+
     rng, X = np.random.default_rng(1), contexts(3 * d, d)
     y = X @ rng.normal(size=d) + 0.3 * rng.normal(size=len(X))
     noise, weights, sure = 1.0 / 0.3**2, 2.0, 1e12  # precisions, and how sure: they stay

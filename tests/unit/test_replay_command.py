@@ -89,18 +89,30 @@ def test_a_scenario_over_a_part_takes_its_requests(history: Path) -> None:
     assert orjson.loads(result.output)["requests"] == 200
 
 
+@pytest.mark.parametrize(
+    ("policies", "names"),
+    [
+        # The winner is one of those that decide alike, then another policy.
+        ("[declared, live]", ["declared, live"]),
+        ("[{name: cheap, model: small}, large, small]", ["cheap, small", "large"]),
+    ],
+)
 def test_policies_that_decide_alike_are_said_to_and_share_a_line(
-    history: Path, tmp_path: Path
+    history: Path, tmp_path: Path, policies: str, names: list[str]
 ) -> None:
-    report = tmp_path / "alike.html"
-    policies = ("--policy", "declared", "--policy", "live")
-    result = replay(history, *policies, "--report", str(report))
+    scenario, report = tmp_path / "alike.yaml", tmp_path / "alike.html"
+    anything = "{kind: budget, usd_per_request: 1}"
+    scenario.write_text(f"policies: {policies}\nevents: [{anything}]\n")
+    result = replay(history, "--scenario", str(scenario), "--report", str(report))
     assert result.exit_code == 0, result.output
-    page = report.read_text()
-    data = data_of(page)
-    assert data["names"] == ["declared, live"] and "decided as " in page
-    assert [*data["charts"][0]["series"]] == data["names"]
-    assert len([one for one in data["charts"] if one["title"].startswith("λ_t of ")]) <= 1
+    data = data_of(report.read_text())
+    assert data["names"] == names
+    assert [*data["charts"][0]["series"]] == names
+    assert len([one for one in data["charts"] if one["title"].startswith("λ_t of ")]) <= len(names)
+    for said in (result.output, report.read_text()):
+        assert f"{names[0]} decided alike." in said
+        assert f"{names[-1]} earned 0." in said
+        assert said.count("decided alike") == 1
 
 
 @pytest.mark.parametrize(

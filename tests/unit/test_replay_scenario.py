@@ -343,24 +343,21 @@ def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> Non
 
 
 def test_what_history_had_ruled_out_is_not_estimated_from_it(histories: Any) -> None:
-    found = played(histories(outcomes=False, epsilon=0.3), policies=["large", "small"])
+    history = histories(outcomes=False, epsilon=0.3, budget=4.4e-4)
+    found = played(history, policies=["large", "small"])
     off = found.runs["large"].reward  # of which few calls are made before its first bills are in
     assert 0.8 < off.support < 0.99 and list(off.estimates()) == ["direct"]
     assert "had ruled that model out" in off.verdict()
-    # The cheap one always had a chance, if another than was logged: see the next test.
+    # The cheap one always had a chance.
     assert found.runs["small"].reward.support == 1.0
 
 
-def test_propensities_that_a_tight_budget_puts_off_support_no_weighted_estimate(
-    histories: Any,
-) -> None:
-    """Weights that do not average 1 are said, and not shown."""
-    found = played(histories(outcomes=False, epsilon=0.3), policies=["small"])
-    off = found.runs["small"].reward
-    assert off.weight.mean > 1.05 and list(off.estimates()) == ["direct"]
-    assert "instead of 1" in off.verdict()
-    found = played(histories(outcomes=False, epsilon=0.3, budget=0.02), policies=["small"])
-    assert found.runs["small"].reward.supported
+@pytest.mark.parametrize("budget", [6e-4, 2e-3, 0.02])
+def test_weights_average_one_at_tight_and_loose_budgets(histories: Any, budget: float) -> None:
+    history = histories(outcomes=False, epsilon=0.3, budget=budget)
+    off = played(history, policies=["small"]).runs["small"].reward
+    assert off.supported
+    assert abs(off.weight.mean - 1.0) < 1.5 * off.weight.half_width < 0.3
 
 
 @pytest.mark.parametrize(("profile", "explores_by_alpha"), [("paper", True), ("live", False)])

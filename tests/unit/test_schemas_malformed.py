@@ -8,7 +8,16 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import core_schema
 
-from schemas import EVENTS, Event, MalformedEvent, Reason, decode, decode_keyed, decode_router
+from schemas import (
+    EVENTS,
+    Event,
+    MalformedEvent,
+    Reason,
+    Value,
+    decode,
+    decode_keyed,
+    decode_router,
+)
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from tests.malformed import Malformed, for_the_worker, malformed
@@ -31,7 +40,7 @@ def test_malformed_record_is_refused_with_its_reason(record: Malformed) -> None:
     assert not refused.value.retriable
 
 
-EXAMPLES: list[tuple[type[Event], bytes | None]] = [
+EXAMPLES: list[tuple[type[Value], bytes | None]] = [
     *((EVENTS[record.topic], record.value) for record in malformed() if record.topic != "routers"),
     *((RouterDeclared, record.value) for record in malformed() if record.topic == "routers"),
     *(

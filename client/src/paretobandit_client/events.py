@@ -10,7 +10,10 @@ from msgspec.json import Decoder, Encoder
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """One model as the decision saw it; `excluded` says why it could not be chosen."""
+    """One model as the decision saw it; `excluded` says why it could not be chosen.
+
+    `slow` is the probability that its call takes longer than the router's `p95_ms`.
+    """
 
     model: str
     mean: float
@@ -19,6 +22,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     score: float
     expected_cost_usd: float
     excluded: str | None = None
+    expected_latency_ms: float | None = None
+    slow: float | None = None
 
 
 class Route(Struct, frozen=True, kw_only=True):

@@ -148,13 +148,14 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """Report what a call cost; a stream comes here at its end, a cached answer with a cost of
         0.
         """
-        self._report(kwargs, response_obj, revision=1, more=_took(start_time, end_time))
+        self._report(kwargs, response_obj, revision=1, more=_took(kwargs, start_time, end_time))
 
     async def async_log_failure_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Report what a failed call cost, mostly nothing, and how it failed."""
-        self._report(kwargs, response_obj, revision=0, more=_failed(kwargs))
+        took = _took({}, start_time, end_time)
+        self._report(kwargs, response_obj, revision=0, more={**_failed(kwargs), **took})
 
     async def _narrow(self, context: Any) -> None:
         before = context.metadata.get("routing_plugin_signals") or {}
@@ -318,12 +319,15 @@ def _cached(response: object) -> dict[str, int]:
     return {"cached_input_tokens": cached} if fits and isinstance(cached, int) else {}
 
 
-def _took(start: object, end: object) -> dict[str, float]:
-    """Return how long a call took; LiteLLM hands over two times."""
-    if not isinstance(start, datetime) or not isinstance(end, datetime):
-        return {}
-    lasted = (end - start).total_seconds() * 1e3
-    return {"latency_ms": lasted} if lasted >= 0.0 else {}
+def _took(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:
+    """Return how long a call took, and how long its first token; LiteLLM hands over the times."""
+    times = {"latency_ms": end, "first_token_ms": kwargs.get("completion_start_time")}
+    lasted = {
+        name: (time - start).total_seconds() * 1e3
+        for name, time in times.items()
+        if isinstance(start, datetime) and isinstance(time, datetime)
+    }
+    return {name: milliseconds for name, milliseconds in lasted.items() if milliseconds >= 0.0}
 
 
 def _failed(kwargs: Mapping[str, object]) -> dict[str, object]:

@@ -1,0 +1,129 @@
+"""Put what pools and their members say to each other on the wire, and read it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from agents.spending import budget_of
+from router_state.periods.leases import Granted, Lent
+from router_state.periods.reporting import Held, Reported
+from router_state.pools.declared import LEASE_SECONDS, PoolConfig, Share
+from schemas.leases import Holding, Lease, LeaseNoted
+from schemas.pools import PoolDeclared
+
+Note = tuple[str, LeaseNoted]
+"""A record of `pb.leases`: its key, and its value."""
+
+
+def pool_config(declared: PoolDeclared, *, offset: int) -> PoolConfig:
+    """Return a pool's declaration as the core's.
+
+    Raises:
+        InvalidConfig: two budgets are of the same period, or a time zone is not known here.
+    """
+    given = declared.budget
+    budgets = () if given is None else given if isinstance(given, tuple) else (given,)
+    seconds = declared.lease_seconds
+    shares: Mapping[str, Share] = {
+        name: Share(one.least, one.most) for name, one in (declared.members or {}).items()
+    }
+    return PoolConfig(
+        tuple(map(budget_of, budgets)),
+        declared.parent,
+        shares,
+        LEASE_SECONDS if seconds is None else seconds,
+        offset,
+    )
+
+
+def report_note(report: Reported, *, now: float) -> Note:
+    """Return a report to a pool."""
+    kind, _, member_id = report.member.partition(":")
+    note = LeaseNoted(
+        kind="report",
+        router_id=report.pool_id,
+        pool_id=report.pool_id,
+        member_id=member_id,
+        member_kind="pool" if kind == "pool" else "router",
+        born=report.born,
+        n=report.n,
+        moves=report.moves,
+        left=report.left,
+        holdings=tuple(
+            Holding(
+                line=one.line,
+                begins=_time(one.begin),
+                holds_usd=one.holds_usd,
+                spent_usd=one.spent_usd,
+                curve=one.curve,
+            )
+            for one in report.lines
+        ),
+        observed_at=_time(now),
+    )
+    return report.pool_id, note
+
+
+def report_of(note: LeaseNoted) -> Reported:
+    """Invert `report_note`."""
+    lines = tuple(
+        Held(one.line, one.begins.timestamp(), one.holds_usd, one.spent_usd, one.curve)
+        for one in note.holdings
+    )
+    member = f"{note.member_kind}:{note.member_id}"
+    return Reported(note.pool_id, member, note.born, note.n, note.moves, note.left, lines)
+
+
+def grant_note(member: str, grant: Granted, *, now: float) -> Note:
+    """Return a grant to a member, "router:…" or "pool:…"."""
+    kind, _, member_id = member.partition(":")
+    note = LeaseNoted(
+        kind="grant",
+        router_id=member_id,
+        pool_id=grant.pool_id,
+        member_id=member_id,
+        member_kind="pool" if kind == "pool" else "router",
+        born=grant.born,
+        n=grant.n,
+        leases=tuple(map(_lease, grant.lines)),
+        observed_at=_time(now),
+    )
+    return member_id, note
+
+
+def grant_of(note: LeaseNoted, *, offset: int) -> Granted:
+    """Invert `grant_note`; `offset` is where it stands on its topic."""
+    return Granted(note.pool_id, note.born, note.n, tuple(map(_lent, note.leases)), offset)
+
+
+def _lease(lent: Lent) -> Lease:
+    return Lease(
+        line=lent.line,
+        per=lent.per,
+        timezone=lent.zone,
+        starts=None if lent.starts is None else _time(lent.starts),
+        expires=None if lent.ends is None else _time(lent.ends),
+        begins=_time(lent.begin),
+        ends=_time(lent.end),
+        usd=lent.usd,
+        until=_time(lent.until),
+    )
+
+
+def _lent(lease: Lease) -> Lent:
+    return Lent(
+        lease.line,
+        lease.per,
+        lease.timezone,
+        None if lease.starts is None else lease.starts.timestamp(),
+        None if lease.expires is None else lease.expires.timestamp(),
+        lease.begins.timestamp(),
+        lease.ends.timestamp(),
+        lease.usd,
+        lease.until.timestamp(),
+    )
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

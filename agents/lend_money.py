@@ -1,0 +1,153 @@
+"""Pools are declared, their members report, and they lend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from agents.group import Answers, Batch
+from agents.intake import WrongPartition, check_size, is_at_home
+from agents.lease_notes import Note, grant_of, pool_config, report_note, report_of
+from agents.lending import left_of
+from agents.parked import Parked
+from agents.poison import on_behalf_of
+from agents.service import Service
+from agents.shard import Shard
+from ground.messages import Record
+from router_state.changes import Outcome
+from router_state.errors import RouterStateError
+from router_state.periods.reporting import reported
+from schemas.event import MalformedEvent, decode_keyed
+from schemas.leases import LeaseNoted
+from schemas.pools import decode_pool
+
+UNPACKED_AT_ONCE = 20
+"""Routers that are unpacked for their report in one round, where a worker has just started."""
+
+
+class _Money(Batch):
+    """Events of one topic about pools, applied one by one."""
+
+    __slots__ = ("_service",)
+
+    def __init__(self, service: Service, messages: list[Record]) -> None:
+        super().__init__(messages)
+        self._service = service
+
+    def apply(self, answers: Answers) -> None:
+        """Apply them; one that is contained already, or is not for here, changes nothing."""
+        for message in self.messages:
+            shard = self._service.shard(message.partition)
+            if shard.watermarks.is_applied(message.topic, message.offset):
+                continue
+            with on_behalf_of(message):
+                try:
+                    self._apply(message, shard, answers)
+                except (MalformedEvent, WrongPartition, RouterStateError) as error:
+                    key = (message.key or b"").decode(errors="replace")
+                    parked = Parked.of(message, error, router_id=key)
+                    self._service.refuse_later(parked, error, answers)
+
+    def _apply(self, message: Record, shard: Shard, answers: Answers) -> None:
+        raise NotImplementedError
+
+    def _is_at_home(self, message: Record, key: str, answers: Answers) -> bool:
+        check_size(message, self._service.batch_bytes)
+        if is_at_home(message, key, partition_of=self._service.ports.partition_of):
+            return True
+        answers.strays.append((message, key))
+        return False
+
+
+class DeclarePools(_Money):
+    """Put declarations of pools in force.
+
+    Reads `pb.pools` (key pool_id; null: the pool is gone). Writes the pool to `router_states`, and
+    a last report to `pb.leases` where it leaves its own pool. A declaration that is read again
+    changes nothing. Dead letters: everything of `PoolDeclared`, `wrong_partition`,
+    `invalid_config`.
+    """
+
+    __slots__ = ()
+    name = "pools"
+
+    def _apply(self, message: Record, shard: Shard, answers: Answers) -> None:
+        pool_id, declared = decode_pool(key=message.key, value=message.value)
+        if self._is_at_home(message, pool_id, answers):
+            config = None if declared is None else pool_config(declared, offset=message.offset)
+            now = self._service.ports.clock()
+            answers.leases += shard.lending.declare(pool_id, config, now=now)
+
+
+class LendMoney(_Money):
+    """Take reports of members into their pool, and grants of a pool into its member.
+
+    Reads `pb.leases` (key: whom it is for). Writes pools and routers to `router_states`, and what a
+    member says to a grant to `pb.leases`. Both are numbered, so one that comes again, or late,
+    changes nothing. Dead letters: everything of `LeaseNoted`, `wrong_partition`.
+    """
+
+    __slots__ = ()
+    name = "leases"
+
+    def _apply(self, message: Record, shard: Shard, answers: Answers) -> None:
+        note = decode_keyed(LeaseNoted, key=message.key, value=message.value)
+        if not self._is_at_home(message, note.router_id, answers):
+            return
+        now, lending = self._service.ports.clock(), shard.lending
+        if note.kind == "report":
+            lending.hear(report_of(note), now=now)
+        elif note.member_kind == "pool":
+            grant = grant_of(note, offset=message.offset)
+            answers.leases += lending.take(note.member_id, grant, now=now)
+        elif (engine := shard.engine(note.member_id)) is not None:
+            grant = grant_of(note, offset=message.offset)
+            changes = shard.apply(note.member_id, grant, now=now)
+            if changes.outcome is Outcome.APPLIED:
+                answers.leases += lending.report_router(note.member_id, engine, now=now)
+
+
+def leaving(shard: Shard, router_id: str, pool_id: str | None, *, now: float) -> list[Note]:
+    """Return a router's last report to its pool, where its next declaration names another one, or
+    none."""
+    if shard.lending.members.get(router_id) in (None, pool_id):
+        return []
+    engine = shard.engine(router_id)
+    report = None if engine is None else reported(engine.state, router_id, now=now, left=True)
+    return [] if report is None else [report_note(left_of(report), now=now)]
+
+
+async def lend(service: Service) -> None:
+    """Let members report, and pools lend, as far as it is due."""
+    for number, lane in list(service.lanes.items()):
+        lending = lane.shard.lending
+        if not lending:
+            continue
+        for step in (_report, _lend):
+            if number not in service.lanes:  # it was lost meanwhile
+                break
+            async with service.lanes[number].batch() as answers:
+                answers.leases += step(service.shards[number], service.ports.clock)
+            await asyncio.sleep(0)
+
+
+def _report(shard: Shard, clock: Callable[[], float]) -> list[Note]:
+    """Return what the members on a partition have to say to their pools."""
+    found: list[Note] = []
+    unpacked, now = 0, clock()
+    for router_id in list(shard.lending.members):
+        if not shard.is_unpacked(router_id):
+            unpacked += 1
+            if unpacked > UNPACKED_AT_ONCE:
+                continue
+        if (engine := shard.engine(router_id)) is not None:
+            found += shard.lending.report_router(router_id, engine, now=now, due=True)
+    for pool_id in shard.lending.pools:
+        found += shard.lending.report_pool(pool_id, now=now, due=True)
+    return found
+
+
+def _lend(shard: Shard, clock: Callable[[], float]) -> list[Note]:
+    return [
+        note for pool_id in shard.lending.pools for note in shard.lending.lend(pool_id, now=clock())
+    ]

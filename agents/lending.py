@@ -1,0 +1,207 @@
+"""The pools of one partition, and which of its routers are members of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from agents import keys
+from agents.kept import DAMAGE
+from agents.lease_notes import Note, grant_note, report_note
+from agents.requests import Table
+from router_state.periods.leases import Granted
+from router_state.periods.reporting import Reported, reported
+from router_state.pools.declared import PoolConfig
+from router_state.pools.pool import Pool
+
+if TYPE_CHECKING:
+    from router_state.engine import Engine
+
+OFTEN = 1.0
+"""Seconds between two reports of a member whose spend moves."""
+MOVED = 0.01
+"""Share of what is left by which a member's spend must have moved for a report at once."""
+SELDOM = 10.0
+"""Seconds after which a member says what has moved, however little it is."""
+QUARTER = 0.25
+"""Share of a lease's time after which a member says that it is there."""
+ALONE = 5.0
+"""Seconds after which a member that has no lease asks again."""
+
+
+class Said:
+    """The last report of a member; not kept: after a recovery it is said anew."""
+
+    __slots__ = ("again_at", "at", "left", "moves", "spent")
+
+    def __init__(self, report: Reported, *, now: float, until: float | None) -> None:
+        self.at, self.moves = now, report.moves
+        self.spent = sum(held.spent_usd for held in report.lines)
+        self.left = sum(max(held.holds_usd - held.spent_usd, 0.0) for held in report.lines)
+        left = ALONE if until is None or until <= now else QUARTER * (until - now)
+        self.again_at = now + max(left, OFTEN)
+
+
+class Lending:
+    """Pools, unpacked when first needed, written once a group; and the members among the routers.
+
+    Attributes:
+        members: the pool of each router that has one.
+        said: what routers and pools said last to their pools.
+        lent_at: when each pool set its leases last, and at which move.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._pools: dict[str, Pool | None] = {}
+        self._dirty: set[str] = set()
+        self.members: dict[str, str] = {}
+        self.said: dict[str, Said] = {}
+        self.lent_at: dict[str, tuple[float, int]] = {}
+        self.unreadable: dict[str, str] = {}
+
+    def found(self, raw: bytes) -> None:
+        """Take a key that a recovery has found."""
+        kind, name, part = keys.split(raw)
+        if kind == keys.POOL:
+            self._pools[name] = None
+        else:
+            self.members[name] = part
+
+    def __bool__(self) -> bool:
+        return bool(self._pools or self.members)
+
+    @property
+    def pools(self) -> list[str]:
+        """Return the ids of all pools."""
+        return list(self._pools)
+
+    def pool(self, pool_id: str) -> Pool | None:
+        """Return a pool; None where there is none, or where it can't be read."""
+        found = self._pools.get(pool_id)
+        if found is None and pool_id in self._pools and pool_id not in self.unreadable:
+            raw = self._table.get(keys.key(keys.POOL, pool_id)) or b""
+            try:
+                found = self._pools[pool_id] = Pool.unpack(pool_id, orjson.loads(raw))
+            except DAMAGE as error:
+                self.unreadable[pool_id] = f"{type(error).__name__}: {error}"
+        return found
+
+    def declare(self, pool_id: str, config: PoolConfig | None, *, now: float) -> list[Note]:
+        """Put a pool's declaration in force; return what there is to say to the pool that it
+        leaves."""
+        pool = self.pool(pool_id)
+        if pool is None:
+            if config is None:
+                return []
+            pool = self._pools[pool_id] = Pool(pool_id)
+        report = pool.reported(now=now)
+        pool.declare(config)
+        self._dirty.add(pool_id)
+        after = None if config is None else config.parent
+        if report is None or report.pool_id == after:
+            return []
+        return [report_note(left_of(report), now=now)]
+
+    def hear(self, report: Reported, *, now: float) -> None:
+        """Take a report to one of the pools; of an unknown one nothing can be said."""
+        pool = self.pool(report.pool_id)
+        if pool is not None and pool.hear(report, now=now):
+            self._dirty.add(report.pool_id)
+
+    def take(self, pool_id: str, grant: Granted, *, now: float) -> list[Note]:
+        """Take what its own pool lends to a pool; return its report."""
+        pool = self.pool(pool_id)
+        if pool is None or not pool.take(grant):
+            return []
+        self._dirty.add(pool_id)
+        return self.report_pool(pool_id, now=now)
+
+    def lend(self, pool_id: str, *, now: float) -> list[Note]:
+        """Set a pool's leases anew where anything has moved since the last time, or it is due."""
+        pool = self.pool(pool_id)
+        at, moves = self.lent_at.get(pool_id, (-OFTEN, -1))
+        if pool is None or (pool.moves == moves and abs(now - at) < OFTEN):
+            return []
+        before = pool.moves
+        grants = pool.lend(now=now)
+        if pool.moves != before:
+            self._dirty.add(pool_id)
+        self.lent_at[pool_id] = now, pool.moves
+        return [grant_note(member, grant, now=now) for member, grant in grants]
+
+    def report_pool(self, pool_id: str, *, now: float, due: bool = False) -> list[Note]:
+        """Return a pool's report to its own pool; `due`: only where it is worth one."""
+        pool = self.pool(pool_id)
+        report = None if pool is None else pool.reported(now=now)
+        if pool is None or report is None:
+            return []
+        lent = [line.until for line in pool.lines.values() if line.until < float("inf")]
+        return self._report(f"pool:{pool_id}", report, max(lent, default=None), now=now, due=due)
+
+    def report_router(
+        self, router_id: str, engine: Engine, *, now: float, due: bool = False
+    ) -> list[Note]:
+        """Return a router's report to its pool; `due`: only where it is worth one."""
+        ledger, name = engine.state.ledger, f"router:{router_id}"
+        leases = None if ledger is None else ledger.leases
+        if leases is None or (due and not self._is_due(name, leases.moves, now=now)):
+            return []
+        report = reported(engine.state, router_id, now=now)
+        assert report is not None
+        lent = [loan.until for line in leases.lines for loan in line.loans.values()]
+        return self._report(name, report, max(lent, default=None), now=now, due=due)
+
+    def _is_due(self, name: str, moves: int, *, now: float) -> bool:
+        """Tell whether a report may be worth it, before one is made."""
+        said = self.said.get(name)
+        if said is None or now >= said.again_at or now < said.at:
+            return True
+        return moves != said.moves and now - said.at >= OFTEN
+
+    def _report(
+        self, name: str, report: Reported, until: float | None, *, now: float, due: bool
+    ) -> list[Note]:
+        said = self.said.get(name)
+        if due and said is not None and said.at <= now < said.again_at:
+            spent = sum(held.spent_usd for held in report.lines)
+            moved = abs(spent - said.spent) > MOVED * said.left
+            if now - said.at < (OFTEN if moved else SELDOM) or report.moves == said.moves:
+                return []
+        self.said[name] = Said(report, now=now, until=until)
+        return [report_note(report, now=now)]
+
+    def joined(self, router_id: str, engine: Engine | None) -> None:
+        """Note which pool a router has after its declaration; None: the router is gone."""
+        spending = None if engine is None else engine.state.config.spending
+        pool_id = None if spending is None else spending.pool
+        before = self.members.get(router_id)
+        if before == pool_id:
+            return
+        self.said.pop(f"router:{router_id}", None)
+        if before is not None:
+            del self.members[router_id]
+            self._table.delete(keys.key(keys.MEMBER, router_id, before))
+        if pool_id is not None:
+            self.members[router_id] = pool_id
+            self._table.put(keys.key(keys.MEMBER, router_id, pool_id), b"1")
+
+    def write(self) -> None:
+        """Put what has changed into the table."""
+        for pool_id in sorted(self._dirty):
+            at, pool = keys.key(keys.POOL, pool_id), self._pools[pool_id]
+            assert pool is not None
+            if pool.is_done:
+                del self._pools[pool_id]
+                self._table.delete(at)
+            else:
+                self._table.put(at, orjson.dumps(pool.pack()))
+        self._dirty.clear()
+
+
+def left_of(report: Reported) -> Reported:
+    """Return a report as the last one of its membership."""
+    return Reported(
+        report.pool_id, report.member, report.born, report.n, report.moves, True, report.lines
+    )

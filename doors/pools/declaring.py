@@ -1,0 +1,40 @@
+"""Read and write declarations of pools."""
+
+from __future__ import annotations
+
+import orjson
+
+from doors.console.bus import Bus
+from doors.console.failures import Failure
+from ground.json_values import Document
+from ground.messages import Placed
+from schemas import MalformedEvent, decode_pool
+
+
+async def read_pools(bus: Bus) -> dict[str, Document]:
+    """Return the declarations of all pools, by id."""
+    found: dict[str, Document | None] = {}
+    async for record in bus.backwards("pools", None):
+        pool_id = (record.key or b"").decode(errors="replace")
+        if pool_id in found:
+            continue
+        try:
+            decode_pool(key=record.key, value=record.value)
+        except MalformedEvent:
+            continue  # refused, so what stands before it is in force
+        found[pool_id] = None if record.value is None else orjson.loads(record.value)
+    return {name: found[name] for name in sorted(found) if found[name] is not None}  # type: ignore[misc]
+
+
+async def write_pool(bus: Bus, pool_id: str, document: Document | None) -> Placed:
+    """Declare a pool, or with None that it is gone.
+
+    Raises:
+        Failure: it is no declaration of a pool.
+    """
+    value = None if document is None else orjson.dumps({**document, "pool_id": pool_id})
+    try:
+        decode_pool(key=pool_id.encode(), value=value)
+    except MalformedEvent as error:
+        raise Failure(f"pool {pool_id}: {error.message}") from None
+    return await bus.send_bytes("pools", pool_id, value)

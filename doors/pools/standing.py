@@ -1,0 +1,69 @@
+"""Add up what routers say of their leases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from doors.console.bus import Bus
+from ground.json_values import Document
+from schemas import LambdaUpdated, MalformedEvent, decode
+from schemas.lambdas import PeriodStanding
+
+
+@dataclass(slots=True)
+class LineStanding:
+    """The present period of one budget of a pool.
+
+    Attributes:
+        usd: dollars as declared; None where the declaration has no such budget.
+        routers: what each router that has a lease says of it.
+    """
+
+    name: str
+    usd: float | None = None
+    routers: dict[str, PeriodStanding] = field(default_factory=dict)
+
+    @property
+    def lent_usd(self) -> float:
+        """Return the sum of all leases."""
+        return math.fsum(one.usd for one in self.routers.values())
+
+    @property
+    def charged_usd(self) -> float:
+        """Return what routers were charged."""
+        return math.fsum(one.charged_usd for one in self.routers.values())
+
+
+async def read_states(bus: Bus) -> list[LambdaUpdated]:
+    """Return the newest state of every router."""
+    found: dict[bytes, LambdaUpdated | None] = {}
+    async for record in bus.backwards("lambda", None):
+        if record.key is None or record.key in found:
+            continue
+        try:
+            found[record.key] = (
+                None if record.value is None else decode(LambdaUpdated, record.value)
+            )
+        except MalformedEvent:
+            continue
+    return [state for state in found.values() if state is not None]
+
+
+def lines_of(
+    pools: Mapping[str, Document], states: Iterable[LambdaUpdated]
+) -> dict[str, LineStanding]:
+    """Return every budget of every pool by its name, "POOL/PERIOD", and who has part in it."""
+    found: dict[str, LineStanding] = {}
+    for pool_id, document in pools.items():
+        given = document.get("budget") or []
+        for budget in given if isinstance(given, list) else [given]:
+            name = f"{pool_id}/{budget.get('per') or 'dates'}"
+            found[name] = LineStanding(name, float(budget["usd"]))
+    for state in states:
+        for one in state.budgets or ():
+            if one.line is not None:
+                line = found.setdefault(one.line, LineStanding(one.line))
+                line.routers[state.router_id] = one
+    return found

@@ -1,0 +1,5 @@
+"""Keep the times of calls within a target, by a dual variable of its own, or weigh them by a price
+of a second.
+
+Times are learned by prompt and model, as costs are.
+"""

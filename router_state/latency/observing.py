@@ -1,0 +1,72 @@
+"""Charge a target of latency at a decision, and correct it by what bills say."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from router_state.attempts import PLAIN
+from router_state.availability import UNANSWERED
+from router_state.config import Vector
+from router_state.events import Charged
+from router_state.latency.timing import Timing
+from router_state.record import RequestRecord
+from router_state.state.router import RouterState
+
+
+def commit(timing: Timing, record: RequestRecord, k: int) -> None:
+    """Charge what a decided request's call is expected to take; k is the chosen arm."""
+    if not timing.latest:
+        return
+    tail = timing.goal.p95_seconds is not None
+    record.waits = timing.seconds, timing.latest if tail else None
+    most = timing.goal.most
+    if most is None:
+        return
+    wait = timing.latest[k]
+    timing.debt.usd += wait - most
+    timing.changed()
+    record.call = structs.replace(record.call or PLAIN, wait=wait)
+
+
+def billed(
+    state: RouterState,
+    timing: Timing,
+    record: RequestRecord,
+    event: Charged,
+    *,
+    called: str,
+    x: Vector | None,
+) -> None:
+    """Learn from a bill how long its call took, and put that in place of what was charged.
+
+    A call that was given up counts as at least the time that it took, and what comes after it waits
+    for that long.
+    """
+    lost = 0.0 if record.call is None else record.call.lost_seconds
+    unanswered = event.status in UNANSWERED
+    seconds = event.latency if unanswered or timing.goal.of == "answer" else event.first_token
+    if seconds is None:
+        if not unanswered:
+            timing.miss(now=state.latest)
+        return
+    if event.status != "rate_limited":
+        timing.learn(called, seconds, x, seq=state.seq, now=state.latest, at_least=unanswered)
+    _settle(timing, record, lost + seconds, answered=not unanswered)
+    if unanswered:
+        record.call = structs.replace(record.call or PLAIN, lost_seconds=lost + seconds)
+    else:
+        timing.measure(lost + seconds)
+
+
+def _settle(timing: Timing, record: RequestRecord, seconds: float, *, answered: bool) -> None:
+    """Put what a request has taken so far in place of what was charged for it."""
+    call, most = record.call, timing.goal.most
+    if call is None or call.wait is None or most is None:
+        return
+    taken = timing.goal.taken(seconds)
+    difference = taken - call.wait if answered else max(taken - call.wait, 0.0)
+    if answered:
+        timing.debt.note(difference, budget_usd=most)
+    timing.debt.usd += difference
+    timing.changed()
+    record.call = structs.replace(call, wait=call.wait + difference)

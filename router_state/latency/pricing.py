@@ -1,0 +1,169 @@
+"""The price of a wait: the smallest at which the winners over the last contexts are expected to
+keep the target, given the price of a dollar."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.changes import Alert
+from router_state.config import Matrix
+from router_state.kernel import Options
+from router_state.latency.goal import TAIL
+from router_state.latency.timing import MOST_PRICE, MOST_WAIT, Timing
+from router_state.pacing.debt import HORIZON
+from router_state.pacing.window import (
+    CLOSE_ENOUGH,
+    CLOSED_COST,
+    CLOSED_SCORE,
+    LENGTH,
+    PRICES,
+    WAIT_PRICES,
+    Window,
+)
+
+TOLERATED = 0.1
+"""Share of the target by which expectations may miss it without a word."""
+PATIENCE = 25
+"""Solutions in a row that must miss it, 200 decisions, as for a floor of rewards."""
+LEAST_PRICE, HALVINGS = 1e-6, 12
+"""Reward that a second costs at least if it costs anything; with so many halvings of its logarithm
+it is known to half a percent."""
+STEPS = 40
+"""Halvings in search of the limit that the fastest models would keep."""
+
+
+def weigh(
+    timing: Timing,
+    arms: Arms,
+    window: Window,
+    *,
+    per_dollar: float,
+    target_usd: float,
+    now: float,
+) -> None:
+    """Find the price of a wait anew.
+
+    Args:
+        per_dollar: what a dollar costs in reward; target_usd: mean cost that it was solved for.
+    """
+    timing.changed()
+    if not timing.in_use:
+        timing.per_unit = 0.0
+        return
+    most = timing.goal.most
+    scores, costs = window.candidates(arms, timed=False).arrays()
+    waits = _waits(timing, window, scores)
+    if most is None:
+        counted = np.minimum(waits, MOST_WAIT) * WAIT_PRICES[: window.size, None]
+        timing.per_unit = _of_seconds(
+            timing.goal.usd_per_second or 0.0,
+            scores,
+            costs,
+            counted,
+            target_usd=target_usd,
+            start=per_dollar,
+        )
+        return
+    scored = scores - per_dollar * costs
+    counted = np.minimum(waits, MOST_WAIT * most) * WAIT_PRICES[: window.size, None]
+    # At the two prices in force, which were found one given the other.
+    won = (scored - timing.per_unit * counted).argmax(1)
+    timing.expected = float(waits[np.arange(len(won)), won].mean())
+    _review(timing, window, scores, costs, waits, now=now)
+    timing.target = timing.debt.target(most, float(waits.min(1).mean()))
+    price = Options.of(scored, counted).price(
+        target=timing.target, start=timing.per_unit, within=CLOSE_ENOUGH
+    )
+    highest = MOST_PRICE / most
+    timing.per_unit = highest if price is None else min(price, highest)
+    timing.debt.bound(most)
+    timing.debt.usd = min(timing.debt.usd, HORIZON * most)
+
+
+def _of_seconds(
+    usd_per_second: float,
+    scores: Matrix,
+    costs: Matrix,
+    seconds: Matrix,
+    *,
+    target_usd: float,
+    start: float,
+) -> float:
+    """Return what a second costs in reward where it is worth so many dollars: as much as they cost
+    once waits are paid for, too."""
+
+    def too_low(per_second: float) -> bool:
+        per_dollar = Options.of(scores - per_second * seconds, costs).price(
+            target=target_usd, start=start, within=CLOSE_ENOUGH
+        )
+        return per_dollar is None or per_dollar * usd_per_second > per_second
+
+    low, high = LEAST_PRICE, MOST_PRICE
+    if not too_low(low):
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if too_low(middle) else (low, middle)
+    return high
+
+
+def _waits(timing: Timing, window: Window, scores: Matrix, limit: float | None = None) -> Matrix:
+    """Return expected waits of the window's requests, shape (size, K), where an arm could be
+    chosen; for another limit than the target's if it is given."""
+    waits, _ = timing.waits(window.contexts, window.size, limit)
+    return np.where(scores > 0.5 * CLOSED_SCORE, waits, CLOSED_COST)
+
+
+def _review(
+    timing: Timing, window: Window, scores: Matrix, costs: Matrix, waits: Matrix, *, now: float
+) -> None:
+    """Raise an alert where the target is surely missed, with what would meet it; once, until it is
+    met."""
+    most = timing.goal.most or 1.0
+    missed = window.size > LENGTH // 2 and timing.expected > (1.0 + TOLERATED) * most
+    timing.short = timing.short + 1 if missed else 0
+    if timing.short != PATIENCE:
+        return
+    goal = timing.goal
+    tail = goal.p95_seconds is not None
+    timing.tell(
+        Alert(
+            kind="latency_unreachable",
+            direction="up",
+            size=timing.expected / most,
+            since=now,
+            observed_at=now,
+            evidence={
+                "of": goal.of,
+                "p95_ms" if tail else "mean_ms": 1e3 * (goal.p95_seconds or most),
+                "expected_share" if tail else "expected_ms": timing.expected * (1 if tail else 1e3),
+                "reachable_ms": 1e3 * _reachable(timing, window, scores, waits),
+                "needed_usd_per_request": _needed(scores, costs, waits, most),
+            },
+        )
+    )
+
+
+def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) -> float:
+    """Return the seconds that the fastest models would keep as a target, whatever they cost."""
+    if timing.goal.p95_seconds is None:
+        return float(waits.min(1).mean())
+    low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * MOST_WAIT
+    for _ in range(STEPS):
+        middle = (low * high) ** 0.5
+        if float(_waits(timing, window, scores, middle).min(1).mean()) > TAIL:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _needed(scores: Matrix, costs: Matrix, waits: Matrix, most: float) -> float | None:
+    """Return what a request would cost on average if the target were kept whatever it costs; None:
+    no model is fast enough."""
+    price = Options.of(scores, waits).price(target=most)
+    if price is None:
+        return None
+    won = (scores - price * waits).argmax(1)
+    return float((costs / PRICES[: len(costs), None])[np.arange(len(won)), won].mean())

@@ -1,0 +1,112 @@
+"""The speed of one model: the regression of the logarithm of its calls' seconds on contexts."""
+
+from __future__ import annotations
+
+import math
+
+from router_state.changes import Alert, Journal
+from router_state.config import GUESSED, MEMORY, Price, Vector
+from router_state.kernel import LIMIT, TAILS, CostModel, SharedPrior
+from router_state.state import layout
+from router_state.state.floats import floats, packed
+
+PIECE = "\x1flatency:"
+"""Beginning of the names of the pieces that hold what is known of one model."""
+ONE_SECOND = Price(1000.0, 1000.0)
+"""List price at which a second counts as a dollar does to `CostModel`."""
+LEAST_SECONDS = 1e-3
+"""Least seconds of a call: a time of 0 has no logarithm."""
+LEAST_VARIANCE = 1e-6
+"""Least variance of a logarithm: where all calls take as long as expected, chances stay finite."""
+TRIAL_SHARE, FIRST_TRIAL = 150, 10
+"""Decisions between two trials of a model that nothing was heard of, so that less than one call in
+a hundred is slow by them; and before the first one of a model that has told no time yet."""
+OWN = 4
+"""Numbers of a speed beside those of its costs."""
+
+
+class Speed:
+    """The times of one model's calls.
+
+    Attributes:
+        costs: what is learned of them, seconds in place of dollars.
+        variance: of the logarithm of a call's seconds around its expectation; count: how many calls
+            it is of, the first guess among them.
+        heard: the router's last decision when a call last told its time, or was given a trial;
+            trials: how many it was given, while no call has told its time.
+    """
+
+    __slots__ = ("costs", "count", "heard", "trials", "variance")
+
+    def __init__(self, model: str, prior: SharedPrior, journal: Journal) -> None:
+        self.costs = CostModel(model, prior, ONE_SECOND, journal)
+        self.costs.regression.piece = f"{PIECE}{model}"
+        self.costs.begin()
+        self.variance, self.count, self.heard, self.trials = prior.noise, GUESSED, 0, 0
+
+    @property
+    def spread(self) -> float:
+        """Return the variance of a logarithm around its expectation, doubt included."""
+        return self.variance + self.costs.level
+
+    @property
+    def rest(self) -> int:
+        """Return how many decisions after it was heard of it is given a trial."""
+        if self.count > GUESSED:
+            return TRIAL_SHARE
+        return min(FIRST_TRIAL << min(self.trials, 5), TRIAL_SHARE)
+
+    def try_at(self, seq: int) -> None:
+        """Note a trial at a decision."""
+        self.heard, self.trials = seq, self.trials + 1
+
+    def learn(self, seconds: float, x: Vector | None, *, seq: int, now: float) -> Alert | None:
+        """Learn a call's time; return an alert if the model has become faster or slower at once."""
+        seconds = max(seconds, LEAST_SECONDS)
+        self.heard = seq
+        if x is not None:
+            self._scatter(seconds, x)
+        found = self.costs.observe(seconds, x, known=0.0, now=now)
+        if found is None:
+            return None
+        shift, factor, size = found
+        return Alert(
+            kind="drift",
+            model=self.costs.regression.piece.removeprefix(PIECE),
+            signal="latency",
+            direction="up" if factor > 1.0 else "down",
+            size=size,
+            since=shift.since,
+            observed_at=now,
+            evidence={
+                "factor": factor,
+                "cusum": shift.evidence,
+                "limit": LIMIT,
+                "calls": shift.residuals,
+            },
+        )
+
+    def _scatter(self, seconds: float, x: Vector) -> None:
+        """Take into the variance how far a time is from its expectation."""
+        regression = self.costs.regression
+        exponent, doubt = regression.look(x)
+        residual = math.log(seconds) - exponent
+        self.count = min(self.count + 1.0, MEMORY)
+        square = residual * residual / (1.0 + doubt / regression.decay)
+        self.variance = max(self.variance + (square - self.variance) / self.count, LEAST_VARIANCE)
+
+    def pack(self) -> bytes:
+        """Return all of it as bytes."""
+        own = [self.variance, self.count, float(self.heard), float(self.trials)]
+        numbers = [*layout.COSTS.of(self), *own]
+        return packed(numbers, self.costs.regression.kept)
+
+    def restore(self, data: bytes) -> None:
+        """Invert `pack`. Raises CorruptSnapshot."""
+        size, regression = len(layout.COSTS) + OWN, self.costs.regression
+        least = size + regression.at + regression.d
+        values = floats(data, least=least, most=least + TAILS * regression.d)
+        layout.COSTS.put(self, values[: size - OWN].tolist())
+        self.variance, self.count, heard, trials = values[size - OWN : size].tolist()
+        self.heard, self.trials = int(heard), int(trials)
+        regression.restore(values[size:])

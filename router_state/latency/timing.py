@@ -1,0 +1,310 @@
+"""The times of a router's calls: what is learned of them, what a wait costs in reward, and the
+debt towards the target.
+
+The target is kept as a budget is. A decision charges what its call is expected to take, an answer
+the difference to what it took (`debt`). The price of a wait is solved over the window of the pacer,
+given the price of a dollar, and that one given the price of a wait: each solution is exact, and one
+follows the other every eight decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from router_state.changes import Alert, Journal
+from router_state.config import BELIEVED, Matrix, Vector
+from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior, estimate, waits
+from router_state.latency.goal import LatencyGoal
+from router_state.latency.speed import FIRST_TRIAL, Speed
+from router_state.latency.speed import PIECE as SPEED
+from router_state.learning.guess import LATENCIES
+from router_state.pacing.debt import Debt
+
+Singles = npt.NDArray[np.float32]
+PIECE = "\x1flatency"
+"""Name of the piece that holds target and debt; there is none without a target."""
+PRIOR = f"{PIECE}:"
+"""Name of the piece that holds what the times of all models have in common."""
+MOST_PRICE = 50.0
+"""Most reward that a wait as long as the target may cost, or one of a second where there is only a
+price: beyond it money alone decides."""
+MOST_WAIT = 100.0
+"""Targets that one wait counts for at most in a score."""
+UNHEARD = 150
+"""Answers in a row without a time after which an alert says so."""
+MEASURED = 1000.0
+"""Calls over which what was measured is taken."""
+
+
+class Timing:
+    """See the module.
+
+    Attributes:
+        goal: the target as declared.
+        prior: what all models' times have in common; speeds: those of each, by name.
+        debt: what calls have taken beyond the target, in its unit.
+        per_unit: price of a wait, in reward per unit of the target; target: what λ was last solved
+            for.
+        tried: the last decision at which a model was given a trial.
+        count: calls that have told their time; mean_seconds, over: their mean, and the share that
+            took longer than allowed, of late; unheard: answers in a row that told none.
+        short: solutions in a row that missed the target; told: whether an alert says so, or that
+            there are no times.
+        expected: what a call is expected to take at the prices in force.
+        latest: expected waits of the request that is being decided, by arm; seconds: the same in
+            seconds; charged: what counts in its scores; multiple: its own price of a wait, as a
+            multiple of everybody's.
+    """
+
+    __slots__ = (
+        "_journal",
+        "charged",
+        "count",
+        "debt",
+        "expected",
+        "goal",
+        "latest",
+        "mean_seconds",
+        "multiple",
+        "over",
+        "per_unit",
+        "prior",
+        "seconds",
+        "short",
+        "speeds",
+        "target",
+        "told",
+        "tried",
+        "unheard",
+    )
+
+    def __init__(self, goal: LatencyGoal, d: int, journal: Journal) -> None:
+        self.goal, self._journal = goal, journal
+        self.prior = SharedPrior(PRIOR, d, LATENCIES, journal)
+        self.speeds: dict[str, Speed] = {}
+        self.count, self.mean_seconds, self.over = 0.0, 0.0, 0.0
+        self.latest: list[float] = []
+        self.seconds: list[float] = []
+        self.charged: list[float] = []
+        self.multiple = 1.0
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Owe nothing; what was learned stays."""
+        self.debt, self.per_unit, self.target, self.expected = Debt(), 0.0, 0.0, 0.0
+        self.tried = self.unheard = self.short = 0
+        self.told = False
+        for speed in self.speeds.values():
+            speed.heard = speed.trials = 0
+        self._journal.pieces.update(self.pieces)
+
+    @property
+    def in_use(self) -> bool:
+        """Tell whether enough calls have told their times."""
+        return self.count >= BELIEVED
+
+    @property
+    def regressions(self) -> list[Regression]:
+        """Return the regressions of all models."""
+        return [speed.costs.regression for speed in self.speeds.values()]
+
+    @property
+    def pieces(self) -> list[str]:
+        """Return the names of the pieces that hold it."""
+        return [PIECE, PRIOR, *(f"{SPEED}{name}" for name in self.speeds)]
+
+    def changed(self) -> None:
+        """Note that target or debt have changed."""
+        self._journal.pieces.add(PIECE)
+
+    def declare(self, goal: LatencyGoal) -> None:
+        """Put another target of the same kind of times in force."""
+        self.goal, self.over = goal, 0.0
+        self.count = min(self.count, BELIEVED)
+        self.start_over()
+
+    def keep(self, names: Sequence[str]) -> None:
+        """Know these models, and forget all others."""
+        for name in [name for name in self.speeds if name not in names]:
+            del self.speeds[name]
+            self._journal.pieces.add(f"{SPEED}{name}")
+        for name in names:
+            if name not in self.speeds:
+                self.speeds[name] = Speed(name, self.prior, self._journal)
+                self._journal.pieces.update((PRIOR, PIECE))
+        # In the arms' order, whichever came first.
+        self.speeds = {name: self.speeds[name] for name in names}
+
+    def estimate_again(self) -> None:
+        """Estimate what the models have in common."""
+        estimate(self.prior, self.regressions)
+
+    def look(self, x: Vector, excluded: Sequence[str | None], *, seq: int, multiple: float) -> None:
+        """Expect waits of a request with context x, shape (d,), at its decision `seq`; `multiple`
+        is its own price of a wait, as a multiple of everybody's.
+
+        A model that nothing was heard of for long counts as answering at once, once in a while: one
+        that has become fast is found so.
+        """
+        self.multiple = multiple
+        if not self.in_use:
+            self.latest = self.seconds = self.charged = []
+            return
+        if self.prior.due:
+            self.estimate_again()
+        units, seconds = self.waits(x.astype(np.float32)[None, :], 1)
+        self.latest, self.seconds = units[0].tolist(), seconds[0].tolist()
+        self.charged = [min(wait, MOST_WAIT * self._unit) for wait in self.latest]
+        if self.per_unit > 0.0:
+            self._try(excluded, seq)
+
+    def _try(self, excluded: Sequence[str | None], seq: int) -> None:
+        """Give the model whose trial has been due for the longest time, if any is, a trial."""
+        speeds = list(self.speeds.values())
+        due = {
+            k: late
+            for k, (speed, why) in enumerate(zip(speeds, excluded, strict=True))
+            if why is None and (late := seq - speed.heard - speed.rest) >= 0
+        }
+        if due and seq - self.tried >= FIRST_TRIAL:
+            k = max(due, key=due.__getitem__)
+            self.tried = seq
+            speeds[k].try_at(seq)
+            self._journal.pieces.add(speeds[k].costs.regression.piece)
+            self.charged[k] = 0.0
+
+    @property
+    def _unit(self) -> float:
+        return self.goal.most or 1.0
+
+    def waits(self, contexts: Singles, n: int, limit: float | None = None) -> tuple[Matrix, Matrix]:
+        """Return what calls for n contexts are expected to take, in the unit of the target and in
+        seconds, shape (n, K); `limit` stands in for that of the target."""
+        speeds = list(self.speeds.values())
+        limit = limit or self.goal.p95_seconds
+        seconds, slow = waits(
+            contexts,
+            n,
+            self.prior.d,
+            [speed.costs for speed in speeds],
+            variances=np.array([speed.spread for speed in speeds]),
+            limit=limit or 1.0,
+        )
+        shape = n, len(speeds)
+        return (seconds if limit is None else slow).reshape(shape), seconds.reshape(shape)
+
+    def costs(self, contexts: Singles, n: int) -> Matrix:
+        """Return what waits of n contexts' requests cost everybody in reward, shape (n, K)."""
+        waits, _ = self.waits(contexts, n)
+        return self.per_unit * np.minimum(waits, MOST_WAIT * self._unit)
+
+    def penalties(self, dollars: Sequence[float]) -> list[float]:
+        """Return what dollars cost in reward and, beside it, the waits of the request that is being
+        decided."""
+        if not self.charged:
+            return list(dollars)
+        per_unit = self.per_unit * self.multiple
+        return [usd + per_unit * wait for usd, wait in zip(dollars, self.charged, strict=True)]
+
+    def learn(
+        self, model: str, seconds: float, x: Vector | None, *, seq: int, now: float, at_least: bool
+    ) -> None:
+        """Learn how long a call took, or `at_least` would have taken."""
+        speed = self.speeds.get(model)
+        if speed is None:
+            return
+        if at_least and not self._is_long(speed, seconds, x):
+            return
+        alert = speed.learn(seconds, x, seq=seq, now=now)
+        if alert is not None:
+            self._journal.jumped = True
+            self.tell(alert)
+        regression = speed.costs.regression
+        if self.prior.overdue or regression.decay < RIDGE_FLOOR:
+            self.estimate_again()
+
+    def _is_long(self, speed: Speed, seconds: float, x: Vector | None) -> bool:
+        """Tell whether a call that was given up had taken longer than expected: else it says
+        nothing."""
+        costs = speed.costs
+        usual = costs.ratio if x is None else costs.expected(costs.regression.predict(x), 0.0)
+        return seconds > usual
+
+    def measure(self, seconds: float) -> None:
+        """Take a call's time into what was measured."""
+        self.count += 1.0
+        late, n = self.goal.p95_seconds, min(self.count, MEASURED)
+        self.mean_seconds += (seconds - self.mean_seconds) / n
+        if late is not None:
+            self.over += (float(seconds > late) - self.over) / n
+        self.unheard, self.told = 0, False
+        self.changed()
+
+    def tell(self, alert: Alert) -> None:
+        """Raise an alert."""
+        self._journal.alerts.append(alert)
+
+    def miss(self, *, now: float) -> None:
+        """Note an answer that did not tell its time; an alert says so once none does."""
+        self.unheard += 1
+        self.changed()
+        if self.unheard != UNHEARD or self.told:
+            return
+        self.told = True
+        self.tell(
+            Alert(
+                kind="latency_unknown",
+                direction="up",
+                size=float(self.unheard),
+                since=now,
+                observed_at=now,
+                evidence={"of": self.goal.of, "answers": self.unheard, "known": int(self.count)},
+            )
+        )
+
+    def pack(self, piece: str) -> bytes | None:
+        """Return target and debt, or one model's times, by the name of their piece; None: there is
+        no such model."""
+        if piece == PIECE:
+            debt = self.debt
+            numbers = {name: getattr(self, name) for name in NUMBERS}
+            return orjson.dumps({"debt": [debt.usd, debt.scatter, debt.settled], **numbers})
+        speed = self.speeds.get(piece.removeprefix(SPEED))
+        return None if speed is None else speed.pack()
+
+    def restore(self, piece: Callable[[str], bytes]) -> None:
+        """Take over what `pack` returned. Raises CorruptSnapshot, LookupError, TypeError."""
+        values = orjson.loads(piece(PIECE))
+        self.debt = Debt(*values["debt"])
+        for name in NUMBERS:
+            setattr(self, name, values[name])
+        for name, speed in self.speeds.items():
+            speed.restore(piece(f"{SPEED}{name}"))
+
+    def faults(self) -> Iterable[str]:
+        """Name what it can't be."""
+        numbers = [self.debt.usd, *(float(getattr(self, name)) for name in NUMBERS)]
+        if not np.isfinite(numbers).all() or min(self.per_unit, self.count, self.mean_seconds) < 0:
+            yield "target of latency"
+        for name, speed in self.speeds.items():
+            if not np.isfinite(speed.costs.regression.kept).all() or not speed.variance > 0.0:
+                yield f"times of {name}"
+
+
+NUMBERS = (
+    "per_unit",
+    "target",
+    "expected",
+    "tried",
+    "count",
+    "mean_seconds",
+    "over",
+    "unheard",
+    "short",
+    "told",
+)
+"""Numbers of a target, in the piece that holds it."""

@@ -1,0 +1,44 @@
+"""The pacer of a router that has a target of latency and no budget."""
+
+from __future__ import annotations
+
+import math
+
+from router_state.arms import Arms
+from router_state.changes import Journal
+from router_state.pacing.debt import Debt
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.pacer import Terms
+from router_state.pacing.window import Window
+
+
+class Unbudgeted(DollarDual):
+    """Keeps the window that the price of a wait is solved over; a dollar is worth nothing."""
+
+    __slots__ = ()
+    allowance_usd = math.inf
+
+    def __init__(self, d: int, journal: Journal) -> None:
+        """Start without a history."""
+        self.budget_usd, self._journal = None, journal  # type: ignore[assignment]
+        self.window, self.debt = Window(d, journal), Debt()
+        self.lambda_t = self.target_usd = 0.0
+        self.unreachable = False
+        journal.jumped = True
+
+    def _per_dollar(self, multiple: float = 1.0) -> float:
+        """See DollarDual."""
+        return 0.0
+
+    def _solve(self, arms: Arms, *, now: float) -> None:
+        """See DollarDual; there is nothing to be found."""
+
+    def commit(self, expected_usd: float) -> None:
+        """See Pacer."""
+
+    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+        """See Pacer."""
+
+    def terms(self) -> Terms:
+        """See Pacer."""
+        return {"window": self.window.size}

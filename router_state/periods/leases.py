@@ -1,0 +1,223 @@
+"""Leases that a router holds of its pool: dollars, each for one period of one budget.
+
+A lease is a number of dollars that the router may have been charged in the period, all in all, and
+a time until which it may go on spending. Its accounts are those of a budget of a period whose
+dollars come with the lease. So all that paces a period paces a lease.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from ground.json_values import Document, Json
+from router_state.periods.accounts import KEPT, Account, Accounts
+from router_state.periods.calendar import LATEST, Per, bounded
+from router_state.periods.declared import PeriodBudget
+
+UNKNOWN = ""
+"""Name of the line that stands for a pool's budgets until the first lease says which they are."""
+
+
+class Lent(Struct, frozen=True):
+    """A lease of one period of one budget.
+
+    Attributes:
+        line: the pool whose budget it is, and the budget's name: "acme/month".
+        per, zone, starts, ends: the budget's periods, see PeriodBudget; `ends` as its `until`.
+        begin, end: the period, seconds since the epoch.
+        usd: dollars that may be charged in it, all in all.
+        until: seconds since the epoch; from then on nothing more may be spent of it.
+    """
+
+    line: str
+    per: Per | None
+    zone: str
+    starts: float | None
+    ends: float | None
+    begin: float
+    end: float
+    usd: float
+    until: float
+
+    @property
+    def budget(self) -> PeriodBudget:
+        """Return the budget that says when its periods begin; its dollars are those of leases."""
+        return PeriodBudget(0.0, self.per, self.zone, self.starts, self.ends)
+
+
+class Granted(Struct, frozen=True):
+    """All leases that a member has of its pool, as the pool's owner says them.
+
+    Attributes:
+        pool_id: the pool.
+        born: which membership it is for, see `Leases`; a grant for another one is void.
+        n: number of the grant; of several the highest counts.
+        offset: where it stands on its topic, −1: on none.
+    """
+
+    pool_id: str
+    born: int
+    n: int
+    lines: tuple[Lent, ...] = ()
+    offset: int = -1
+
+
+class Loan(NamedTuple):
+    """Dollars of one period, and until when they may be spent."""
+
+    usd: float
+    until: float
+
+
+@dataclass(slots=True)
+class LeasedAccounts(Accounts):
+    """The periods of one budget of the pool, and what is lent of them.
+
+    Attributes:
+        line: its name.
+        loans: by begin of the period.
+    """
+
+    line: str = UNKNOWN
+    loans: dict[float, Loan] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """See Accounts."""
+        return self.line or "pool"
+
+    def usd(self, account: Account, now: float) -> float:
+        """See Accounts; nothing where nothing is lent, and no more than is charged where the time
+        is up."""
+        loan = self.loans.get(account.begin)
+        if loan is None:
+            return 0.0
+        return loan.usd if now < loan.until else min(loan.usd, account.charged_usd)
+
+    def is_lent(self, account: Account) -> bool:
+        """See Accounts."""
+        return account.begin in self.loans
+
+    def at(self, now: float, *, seq: int) -> Account | None:
+        """See Accounts; before the first lease a period goes on until that comes."""
+        if self.line != UNKNOWN:
+            return super(LeasedAccounts, self).at(now, seq=seq)
+        return self.kept[-1] if self.kept else Account(bounded(now), LATEST + 1.0, first_seq=seq)
+
+    def lend(self, lent: Lent) -> None:
+        """Take a lease."""
+        self.loans[lent.begin] = Loan(lent.usd, lent.until)
+        for begin in sorted(self.loans)[:-KEPT]:
+            del self.loans[begin]
+
+
+@dataclass(slots=True)
+class Leases:
+    """A router's membership in a pool.
+
+    Attributes:
+        pool_id: the pool.
+        born: offset of the declaration that named the pool: the membership's number.
+        n: number of the last grant, 0: none has come.
+        moves: how often anything of it has moved: of two reports the one with more is newer.
+        lines: what is lent.
+    """
+
+    pool_id: str
+    born: int
+    n: int = 0
+    moves: int = 0
+    lines: list[LeasedAccounts] = field(default_factory=list)
+
+    @classmethod
+    def none(cls, pool_id: str, *, born: int) -> Leases:
+        """Return those of a router that has just named its pool."""
+        unknown = LeasedAccounts(PeriodBudget(0.0, None, starts=0.0, until=LATEST))
+        return cls(pool_id, born, lines=[unknown])
+
+    def take(self, grant: Granted) -> bool:
+        """Put a grant in force; tell whether it is: one for others, or an older one, changes
+        nothing."""
+        if (grant.pool_id, grant.born) != (self.pool_id, self.born) or grant.n <= self.n:
+            return False
+        self.n = grant.n
+        before = {(one.line, one.budget.identity): one for one in self.lines}
+        loose = before.get((UNKNOWN, self.lines[0].budget.identity)) if self.lines else None
+        lines: dict[tuple[object, ...], LeasedAccounts] = {}
+        for lent in grant.lines:
+            at = lent.line, lent.budget.identity
+            line = lines.get(at) or before.get(at)
+            if line is None:
+                line = LeasedAccounts(lent.budget, line=lent.line)
+                _move(loose, line, lent)
+            lines[at] = line
+            line.lend(lent)
+        # Of a budget that the pool has no more nothing limits the router.
+        self.lines = list(lines.values()) or self.lines
+        return True
+
+    def pack(self) -> Document:
+        """Return it as JSON's types."""
+        return {
+            "pool": self.pool_id,
+            "born": self.born,
+            "n": self.n,
+            "moves": self.moves,
+            "lines": [_pack(line) for line in self.lines],
+        }
+
+    @classmethod
+    def unpack(cls, packed: Document) -> Leases:
+        """Invert `pack`."""
+        lines = [_unpack(*line) for line in packed["lines"]]
+        return cls(packed["pool"], packed["born"], packed["n"], packed["moves"], lines)
+
+    def is_sound(self) -> bool:
+        """Tell whether it holds only what can be."""
+        loans = [n for line in self.lines for loan in line.loans.values() for n in loan]
+        return all(map(math.isfinite, loans)) and min([0.0, *loans]) >= 0.0 <= self.n
+
+
+def _move(loose: LeasedAccounts | None, line: LeasedAccounts, lent: Lent) -> None:
+    """Charge the first lease with what the router spent before it, where it was in its period."""
+    account = loose.kept[-1] if loose is not None and loose.kept else None
+    if account is not None and lent.begin <= account.begin < lent.end:
+        line.kept.append(
+            Account(
+                lent.begin,
+                lent.end,
+                0.0,
+                account.charged_usd,
+                account.waiting,
+                account.count,
+                account.first_seq,
+                account.gone,
+                account.gone_usd,
+            )
+        )
+
+
+def _pack(line: LeasedAccounts) -> list[Json]:
+    budget = line.budget
+    identity = [budget.per, budget.zone, budget.starts, budget.until]
+    loans = [[begin, *loan] for begin, loan in line.loans.items()]
+    return [line.line, identity, loans, line.pack()]
+
+
+def _unpack(
+    name: str, identity: Sequence[Json], loans: Sequence[Json], packed: Sequence[Json]
+) -> LeasedAccounts:
+    per, zone, starts, ends = identity
+    accounts = Accounts.unpack(PeriodBudget(0.0, per, zone, starts, ends), packed)
+    return LeasedAccounts(
+        accounts.budget,
+        accounts.kept,
+        accounts.told,
+        line=name,
+        loans={begin: Loan(usd, until) for begin, usd, until in loans},
+    )

@@ -1,0 +1,145 @@
+"""Say to a pool how one of its members stands: what it holds, what it has spent, and what it would
+spend at several prices of a dollar.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.periods.accounts import Account
+from router_state.periods.leases import UNKNOWN, LeasedAccounts
+from router_state.periods.ledger import Ledger
+from router_state.periods.period_dual import PeriodDual
+from router_state.periods.traffic import FIRST
+from router_state.state.router import RouterState
+
+WIDE = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Prices of a dollar that a report answers, in reward per mean cost of the cheapest calls: from
+where costs hardly count to where nothing else does."""
+NEAR = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
+"""Prices that it answers beside them, as multiples of the router's own."""
+
+Curve = tuple[tuple[float, float], ...]
+"""Prices, in reward per dollar and rising, and what would be spent at each, in dollars."""
+
+
+class Held(Struct, frozen=True):
+    """One period of one line of a member.
+
+    Attributes:
+        line, begin: which.
+        holds_usd: dollars that may have been charged at its end by what was lent so far.
+        spent_usd: dollars that are charged, those held back for bills in flight included.
+        curve: what it would still spend; empty: it does not know.
+    """
+
+    line: str
+    begin: float
+    holds_usd: float
+    spent_usd: float
+    curve: Curve = ()
+
+
+class Reported(Struct, frozen=True):
+    """A member's account to its pool.
+
+    Attributes:
+        member: "router:" or "pool:", and its id.
+        born: the membership's number, see `Leases`; n: the last grant that it has taken.
+        moves: of two reports of one membership the one with more is newer.
+        left: whether it is a member no more.
+    """
+
+    pool_id: str
+    member: str
+    born: int
+    n: int
+    moves: int
+    left: bool = False
+    lines: tuple[Held, ...] = ()
+
+
+def reported(
+    state: RouterState, router_id: str, *, now: float, left: bool = False
+) -> Reported | None:
+    """Return what a router says to its pool; None where it has none."""
+    ledger = state.ledger
+    leases = None if ledger is None else ledger.leases
+    if ledger is None or leases is None:
+        return None
+    prices, costs = ([], []) if left else _demand(state)
+    lines = tuple(
+        held
+        for line in leases.lines
+        if line.line != UNKNOWN
+        for held in _held(ledger, line, prices, costs, now=now, left=left)
+    )
+    member = f"router:{router_id}"
+    return Reported(leases.pool_id, member, leases.born, leases.n, leases.moves, left, lines)
+
+
+def _held(
+    ledger: Ledger,
+    line: LeasedAccounts,
+    prices: Sequence[float],
+    costs: Sequence[float],
+    *,
+    now: float,
+    left: bool,
+) -> list[Held]:
+    accounts = {account.begin: account for account in line.kept}
+    found = []
+    for begin in sorted(accounts.keys() | line.loans.keys()):
+        loan = line.loans.get(begin)
+        period = line.budget.period(begin)
+        account = accounts.get(begin) or (None if period is None else Account(*period))
+        if account is None:
+            continue
+        spent = account.charged_usd + ledger.reserved_usd(account)
+        is_lent = loan is not None and now < min(loan.until, account.end) and not left
+        holds = max(spent, loan.usd) if is_lent and loan is not None else spent
+        curve: Curve = ()
+        if now < account.end and prices:
+            # What other budgets leave a request bounds it at any price.
+            most = _most(ledger, line, now=now)
+            first = FIRST * (account.end - account.begin)
+            requests = ledger.traffic.left(max(now, begin), account.end, first=first)
+            curve = tuple(
+                (price, requests * min(cost, most))
+                for price, cost in zip(prices, costs, strict=True)
+            )
+        found.append(Held(line.line, begin, max(holds, 0.0), max(spent, 0.0), curve))
+    return found
+
+
+def _most(ledger: Ledger, line: LeasedAccounts, *, now: float) -> float:
+    """Return what a request may cost by everything but this line."""
+    others = [
+        standing.per_request_usd
+        for standing in ledger.standings(now, seq=0)
+        if standing.accounts is not line
+    ]
+    return min([ledger.floor_usd, *others])
+
+
+def _demand(state: RouterState) -> tuple[list[float], list[float]]:
+    """Return prices around the router's own, and the mean cost of a request at each."""
+    pacer, arms = state.pacer, state.arms
+    if not isinstance(pacer, DollarDual) or not pacer.window.size or not len(arms):
+        return [], []
+    scores, costs = pacer.window.candidates(arms).arrays()
+    mean_usd = float(costs.min(1).mean()) or float(costs.mean()) or 1.0
+    own = pacer.lambda_t / pacer.budget_usd
+    wide = [step / mean_usd for step in WIDE]
+    near = [step * own for step in NEAR if wide[0] <= step * own <= wide[-1]]
+    rows = np.arange(len(scores))
+    prices = [0.0, *sorted({*wide, *near})]
+    means = [float(costs[rows, (scores - price * costs).argmax(1)].mean()) for price in prices]
+    declared = pacer.declared_usd if isinstance(pacer, PeriodDual) else None
+    most = math.inf if declared is None else declared
+    return prices, [min(mean, most) for mean in means]

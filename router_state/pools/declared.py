@@ -1,0 +1,80 @@
+"""A pool as declared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+
+from ground.json_values import Document
+from router_state.errors import InvalidConfig
+from router_state.periods.declared import PeriodBudget
+
+LEASE_SECONDS = 600.0
+"""Seconds for which a lease lasts unless it is renewed, where the pool says nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Shares of a pool's money between which what a member has stays."""
+
+    least: float = 0.0
+    most: float = 1.0
+
+
+ANY: Share = Share()
+"""Shares of a member that the declaration does not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolConfig:
+    """One budget for several members.
+
+    Attributes:
+        budgets: dollars of the pool's own.
+        parent: the pool that this one is a member of.
+        shares: by member's id.
+        lease_seconds: seconds that a lease lasts without being renewed.
+        offset: where the declaration stands on its topic.
+    """
+
+    budgets: tuple[PeriodBudget, ...] = ()
+    parent: str | None = None
+    shares: Mapping[str, Share] = field(default_factory=lambda: MappingProxyType({}))
+    lease_seconds: float = LEASE_SECONDS
+    offset: int = -1
+
+    def __post_init__(self) -> None:
+        identities = [budget.identity for budget in self.budgets]
+        if len(set(identities)) < len(identities):
+            raise InvalidConfig("two budgets are of the same period: keep the smaller one")
+        if math.fsum(share.least for share in self.shares.values()) > 1.0 + 1e-9:
+            raise InvalidConfig("what members get at least is more than the pool")
+
+    def share(self, member: str) -> Share:
+        """Return the bounds of a member, "router:…" or "pool:…"."""
+        return self.shares.get(member.partition(":")[2], ANY)
+
+    def pack(self) -> Document:
+        """Return it as JSON's types; infinity, which JSON has not, as null."""
+        budgets = [asdict(budget) for budget in self.budgets]
+        for budget in budgets:
+            budget["carry"] = None if math.isinf(budget["carry"]) else budget["carry"]
+        return {
+            "budgets": budgets,
+            "parent": self.parent,
+            "shares": {name: [one.least, one.most] for name, one in self.shares.items()},
+            "lease_seconds": self.lease_seconds,
+            "offset": self.offset,
+        }
+
+    @classmethod
+    def unpack(cls, packed: Document) -> PoolConfig:
+        """Invert `pack`. Raises InvalidConfig."""
+        budgets = tuple(
+            PeriodBudget(**{**one, "carry": math.inf if one["carry"] is None else one["carry"]})
+            for one in packed["budgets"]
+        )
+        shares = {name: Share(*one) for name, one in packed["shares"].items()}
+        return cls(budgets, packed["parent"], shares, packed["lease_seconds"], packed["offset"])

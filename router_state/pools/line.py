@@ -1,0 +1,234 @@
+"""One period of one budget of a pool: what is lent of it, and to whom.
+
+The rule of it all: what members may have been charged at the end, by all that was ever lent to
+them, is never more than the budget. A member counts with what it says that it holds, and with every
+grant that it has not confirmed yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ground.json_values import Document, Json
+from router_state.periods.declared import PeriodBudget
+from router_state.periods.leases import Lent
+from router_state.periods.reporting import Curve, Held
+from router_state.pools.declared import Share
+from router_state.pools.sharing import Wish, share, together
+
+KEPT = 0.5
+"""Share of what a member has left that one round leaves it at least: what it spends until the
+change is in force does not make its lease too small."""
+WORTH_A_CHANGE = 0.02
+"""Share of what a member has left that a change of its lease must be."""
+MICRO = 1_000_000
+"""Leases are whole millionths of a dollar: they add up without rounding."""
+
+
+@dataclass(slots=True)
+class Part:
+    """A member's part of one line.
+
+    Attributes:
+        usd: dollars of the last grant.
+        most: highest of the grants that may be in force, as they are not confirmed.
+        holds, spent: as the member said last.
+        before: dollars that it spent in earlier memberships.
+        until: when the lease ends, seconds since the epoch.
+        curve: what it would still spend.
+    """
+
+    usd: float = 0.0
+    most: float = 0.0
+    holds: float = 0.0
+    spent: float = 0.0
+    before: float = 0.0
+    until: float = 0.0
+    curve: Curve = ()
+
+    @property
+    def exposed(self) -> float:
+        """Return what it may have been charged at the end."""
+        return self.before + max(self.most, self.holds)
+
+    @property
+    def charged(self) -> float:
+        """Return what it has been charged, as far as is known."""
+        return self.before + self.spent
+
+    def say(self, held: Held, *, confirmed: bool) -> None:
+        """Take what the member says; `confirmed`: it has taken the last grant."""
+        self.holds, self.spent, self.curve = held.holds_usd, held.spent_usd, held.curve
+        if confirmed:
+            # A lease whose time was up before it was renewed was given back.
+            self.most, self.usd = 0.0, min(self.usd, held.holds_usd)
+
+    def begin_anew(self) -> None:
+        """Count another membership: what the one before may have spent, it has."""
+        self.before = self.exposed
+        self.usd = self.most = self.holds = self.spent = self.until = 0.0
+        self.curve = ()
+
+
+@dataclass(slots=True)
+class Line:
+    """One period of one budget.
+
+    Attributes:
+        name: the pool whose budget it is, and the budget's name.
+        budget: says when its periods begin.
+        begin, end: the period, seconds since the epoch.
+        usd: dollars that there are to lend.
+        until: when they must be back, where they are another pool's.
+        parts: by member.
+    """
+
+    name: str
+    budget: PeriodBudget
+    begin: float
+    end: float
+    usd: float = 0.0
+    until: float = math.inf
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    @property
+    def exposed_usd(self) -> float:
+        """Return what all members may have been charged at the end."""
+        return math.fsum(part.exposed for part in self.parts.values())
+
+    @property
+    def charged_usd(self) -> float:
+        """Return what all members have been charged, as far as is known."""
+        return math.fsum(part.charged for part in self.parts.values())
+
+    def curve(self) -> Curve:
+        """Return what all members would still spend."""
+        return together([part.curve for part in self.parts.values() if part.curve])
+
+    def lend(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
+        """Set the leases of members anew, and return those whose lease has changed.
+
+        What gets smaller is taken back at once, and lent again once the member has confirmed it.
+
+        Args:
+            members: those that may have leases now: the shares between which they stay, and until
+                when a lease may last.
+        """
+        bounds = {name: share for name, (share, _) in members.items()}
+        for member in bounds:
+            self.parts.setdefault(member, Part())
+        # Whoever is silent keeps what it holds.
+        others = math.fsum(p.exposed for name, p in self.parts.items() if name not in bounds)
+        charged = {name: self.parts[name].charged for name in bounds}
+        usd = self.usd if now < self.until else 0.0
+        left = usd - others - math.fsum(charged.values())
+        wishes = [
+            self._wish(name, bounds[name], charged[name], left, len(bounds)) for name in bounds
+        ]
+        lefts = share(max(left, 0.0), wishes)
+        aims = {name: charged[name] + dollars for name, dollars in zip(bounds, lefts, strict=True)}
+        changed = self._shrink(aims)
+        changed |= self._grow(aims, usd - self.exposed_usd)
+        return changed | self._renew(members, now=now)
+
+    def _wish(self, name: str, bound: Share, charged: float, left: float, count: int) -> Wish:
+        curve = self.parts[name].curve or ((0.0, max(left, 0.0) / count),)
+        least = max(bound.least * self.usd - charged, 0.0)
+        most = max(bound.most * self.usd - charged, 0.0)
+        return Wish(curve, min(least, most), most)
+
+    def _shrink(self, aims: dict[str, float]) -> set[str]:
+        changed = set()
+        for name, aim in aims.items():
+            part = self.parts[name]
+            has = part.before + part.usd
+            kept = part.charged + KEPT * max(has - part.charged, 0.0)
+            less = _whole(max(aim, kept))
+            if has - less > max(WORTH_A_CHANGE * (has - part.charged), 1.0 / MICRO):
+                part.most = max(part.most, part.usd)
+                part.usd = less - part.before
+                changed.add(name)
+        return changed
+
+    def _grow(self, aims: dict[str, float], free: float) -> set[str]:
+        wanted = {
+            name: aim - self.parts[name].exposed
+            for name, aim in aims.items()
+            if aim - self.parts[name].exposed
+            > max(WORTH_A_CHANGE * (aim - self.parts[name].charged), 1.0 / MICRO)
+        }
+        whole = math.fsum(wanted.values())
+        if free <= 0.0 or whole <= 0.0:
+            return set()
+        changed = set()
+        for name, more in wanted.items():
+            part = self.parts[name]
+            usd = _whole(part.exposed - part.before + more * min(1.0, free / whole))
+            if usd > part.usd:
+                part.usd, part.most = usd, max(part.most, usd)
+                changed.add(name)
+        return changed
+
+    def _renew(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
+        """Let leases last longer that have less than half of their time."""
+        changed = set()
+        for name, (_, most) in members.items():
+            part, until = self.parts[name], min(most, self.until)
+            if until > part.until and part.until - now < 0.5 * (until - now):
+                part.until, part.most = until, max(part.most, part.usd)
+                changed.add(name)
+        return changed
+
+    def lent(self, member: str) -> Lent:
+        """Return a member's lease."""
+        budget, part = self.budget, self.parts[member]
+        return Lent(
+            self.name,
+            budget.per,
+            budget.zone,
+            budget.starts,
+            budget.until,
+            self.begin,
+            self.end,
+            part.usd,
+            part.until,
+        )
+
+    def pack(self) -> Document:
+        """Return it as JSON's types."""
+        budget = self.budget
+        until = None if math.isinf(self.until) else self.until
+        return {
+            "name": self.name,
+            "budget": [budget.per, budget.zone, budget.starts, budget.until],
+            "numbers": [self.begin, self.end, self.usd, until],
+            "parts": {name: _pack(part) for name, part in self.parts.items()},
+        }
+
+    @classmethod
+    def unpack(cls, packed: Document) -> Line:
+        """Invert `pack`."""
+        per, zone, starts, ends = packed["budget"]
+        begin, end, usd, until = packed["numbers"]
+        parts = {name: _unpack(part) for name, part in packed["parts"].items()}
+        budget = PeriodBudget(0.0, per, zone, starts, ends)
+        until = math.inf if until is None else until
+        return cls(packed["name"], budget, begin, end, usd, until, parts)
+
+
+def _whole(usd: float) -> float:
+    """Return dollars without what is less than a millionth."""
+    return int(usd * MICRO) / MICRO
+
+
+def _pack(part: Part) -> list[Json]:
+    numbers = [part.usd, part.most, part.holds, part.spent, part.before, part.until]
+    return [*numbers, [list(point) for point in part.curve]]
+
+
+def _unpack(packed: list[Json]) -> Part:
+    usd, most, holds, spent, before, until, curve = packed
+    points = tuple((price, dollars) for price, dollars in curve)
+    return Part(usd, most, holds, spent, before, until, points)

@@ -1,0 +1,282 @@
+"""One pool: who is a member, what its members said, and what was lent to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field
+
+from ground.json_values import Document
+from router_state.periods.calendar import bounded
+from router_state.periods.leases import Granted
+from router_state.periods.reporting import Held, Reported
+from router_state.pools.declared import PoolConfig
+from router_state.pools.line import Line, Part
+
+AHEAD = 60.0
+"""Seconds before a period begins that its money is lent."""
+KEPT = 4
+"""Periods of a line that are kept, as routers keep their accounts."""
+MOST_LINES = 64
+"""Periods of all lines that are kept, at most: pools may be members of each other in a circle."""
+AGAIN = 5.0
+"""Seconds after which a grant that was not confirmed is said again."""
+
+At = tuple[str, tuple[object, ...], float]
+"""A line: its name, its budget's periods, and the begin of one."""
+
+
+@dataclass(slots=True)
+class Member:
+    """One member, as far as its pool knows it.
+
+    Attributes:
+        born: the membership's number; moves: of its last report.
+        n: number of the last grant; taken: of the last one that it confirmed.
+        said_at: when it said something last, seconds since the epoch.
+        left: whether it is none any more.
+    """
+
+    born: int
+    moves: int = -1
+    n: int = 0
+    taken: int = 0
+    said_at: float = 0.0
+    left: bool = False
+
+
+@dataclass(slots=True)
+class Pool:
+    """The state of one pool. Whatever it is told twice, or late, changes nothing the second time.
+
+    Attributes:
+        config: as declared; None: it is gone, and lends nothing any more.
+        born: number of its membership in its own pool; taken: the last grant of that.
+        moves: how often anything has moved.
+        members: by "router:…" or "pool:…".
+        lines: every period of every budget that it lends of.
+        said: when each member's last grant was said last; not kept.
+    """
+
+    pool_id: str
+    config: PoolConfig | None = None
+    born: int = -1
+    taken: int = 0
+    moves: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    lines: dict[At, Line] = field(default_factory=dict)
+    said: dict[str, float] = field(default_factory=dict)
+
+    def declare(self, config: PoolConfig | None) -> None:
+        """Put a declaration in force; None: the pool is gone."""
+        before, after = (None if one is None else one.parent for one in (self.config, config))
+        if config is not None and before != after:
+            self.born, self.taken = config.offset, 0
+        if before != after:
+            for line in self._lent():
+                line.usd = 0.0
+        self.config = config
+        self.moves += 1
+
+    def hear(self, report: Reported, *, now: float) -> bool:
+        """Take a member's report; tell whether it says anything new."""
+        member = self.members.get(report.member)
+        if member is None or report.born > member.born:
+            if member is not None:
+                for line in self.lines.values():
+                    if (part := line.parts.get(report.member)) is not None:
+                        part.begin_anew()
+            # Where nothing is known of it any more, its next grant must still count as newer.
+            n = report.n if member is None else member.n
+            member = self.members[report.member] = Member(report.born, n=n, taken=n)
+        elif report.born < member.born or report.moves < member.moves:
+            return False
+        member.moves, member.left = report.moves, report.left
+        member.said_at = max(now, member.said_at)
+        member.taken = max(member.taken, min(report.n, member.n))
+        self._say(report, confirmed=report.left or member.taken == member.n)
+        self.moves += 1
+        return True
+
+    def _say(self, report: Reported, *, confirmed: bool) -> None:
+        said = {(held.line, held.begin): held for held in report.lines}
+        for (name, _, begin), line in self.lines.items():
+            held = said.get((name, begin))
+            if held is None and report.left and report.member in line.parts:
+                # What it never took, it can't spend.
+                spent = line.parts[report.member].spent
+                held = Held(name, begin, spent, spent)
+            if held is not None:
+                part = line.parts.setdefault(report.member, Part())
+                part.say(held, confirmed=confirmed)
+
+    def take(self, grant: Granted) -> bool:
+        """Put in force what the pool's own pool lends to it; tell whether that is anything new."""
+        config = self.config
+        if config is None or (grant.pool_id, grant.born) != (config.parent, self.born):
+            return False
+        if grant.n <= self.taken:
+            return False
+        self.taken = grant.n
+        missing = {id(line): line for line in self._lent()}
+        for lent in grant.lines:
+            at = lent.line, lent.budget.identity, lent.begin
+            # What comes round in a circle is the pool's own money.
+            if lent.line.rpartition("/")[0] == self.pool_id or (
+                at not in self.lines and len(self.lines) >= MOST_LINES
+            ):
+                continue
+            line = self.lines.get(at)
+            if line is None:
+                line = self.lines[at] = Line(lent.line, lent.budget, lent.begin, lent.end)
+            line.usd, line.until = lent.usd, lent.until
+            missing.pop(id(line), None)
+        for line in missing.values():
+            line.usd = 0.0
+        self.moves += 1
+        return True
+
+    def lend(self, *, now: float) -> list[tuple[str, Granted]]:
+        """Set all leases anew; return what there is to say, by member."""
+        config = self.config
+        dropped = self._drop_budgets()
+        moved = self._open(now)
+        seconds = PoolConfig().lease_seconds if config is None else config.lease_seconds
+        changed: set[str] = set()
+        # Of a member that is silent nothing is known: its lease ends so long after its last word.
+        members = {
+            name: ((config or PoolConfig()).share(name), member.said_at + seconds)
+            for name, member in self.members.items()
+            if not member.left and now < member.said_at + seconds
+        }
+        for line in self._going_on(now):
+            changed |= line.lend(members, now=now)
+        if dropped:
+            changed |= members.keys()
+        for name in changed:
+            self.members[name].n += 1
+        self.moves += bool(changed or moved)
+        unheard = {name for name in members if self._is_unheard(name, now)}
+        return [(name, self._grant(name, now)) for name in sorted(changed | unheard)]
+
+    def _is_unheard(self, name: str, now: float) -> bool:
+        member = self.members[name]
+        return member.taken < member.n and abs(now - self.said.get(name, -math.inf)) >= AGAIN
+
+    def _grant(self, name: str, now: float) -> Granted:
+        member, self.said[name] = self.members[name], now
+        lines = [line for line in self._going_on(now) if name in line.parts]
+        return Granted(
+            self.pool_id, member.born, member.n, tuple(line.lent(name) for line in lines)
+        )
+
+    def _going_on(self, now: float) -> Iterator[Line]:
+        return (line for line in self.lines.values() if bounded(now) < line.end)
+
+    def _lent(self) -> Iterator[Line]:
+        """Yield the lines of other pools' money."""
+        own = f"{self.pool_id}/"
+        return (line for line in self.lines.values() if not line.name.startswith(own))
+
+    def _open(self, now: float) -> bool:
+        """Have a line for each of the pool's own periods, and forget old ones; tell whether any
+        has changed."""
+        before = {at: line.usd for at, line in self.lines.items()}
+        config = self.config or PoolConfig()
+        for budget in config.budgets:
+            for at in (now, now + AHEAD):
+                if (period := budget.period(bounded(at))) is None:
+                    continue
+                name, (begin, end) = f"{self.pool_id}/{budget.name}", period
+                line = self.lines.setdefault(
+                    (name, budget.identity, begin), Line(name, budget, begin, end)
+                )
+                line.usd = budget.usd + self._carried(line, budget.carry)
+        self._forget(now)
+        return before != {at: line.usd for at, line in self.lines.items()}
+
+    def _drop_budgets(self) -> bool:
+        """Forget budgets that are declared no more, and tell whether there were any; of a pool that
+        is gone nothing is left to spend."""
+        config = self.config
+        wanted = set() if config is None else {budget.identity for budget in config.budgets}
+        gone = [
+            at
+            for at, line in self.lines.items()
+            if line.name.startswith(f"{self.pool_id}/") and line.budget.identity not in wanted
+        ]
+        for at in gone:
+            if config is None:
+                self.lines[at].usd = 0.0
+            else:
+                del self.lines[at]
+        return config is not None and bool(gone)
+
+    def _carried(self, line: Line, most: float) -> float:
+        """Return what the period before leaves to this one."""
+        if most <= 0.0:
+            return 0.0
+        for (name, identity, _), other in self.lines.items():
+            if (name, identity) == (line.name, line.budget.identity) and other.end == line.begin:
+                return min(max(other.usd - other.exposed_usd, 0.0), most)
+        return 0.0
+
+    def _forget(self, now: float) -> None:
+        ended: dict[tuple[str, tuple[object, ...]], list[At]] = {}
+        for at, line in self.lines.items():
+            if line.end <= now:
+                ended.setdefault(at[:2], []).append(at)
+        for every in ended.values():
+            for at in sorted(every, key=lambda at: at[2])[: 1 - KEPT]:
+                del self.lines[at]
+
+    def reported(self, *, now: float) -> Reported | None:
+        """Return what the pool says to its own pool; None where it has none."""
+        config = self.config
+        if config is None or config.parent is None:
+            return None
+        lines = []
+        for line in self._lent():
+            charged, exposed = line.charged_usd, line.exposed_usd
+            is_lent = now < min(line.until, line.end)
+            holds = max(exposed, line.usd) if is_lent else exposed
+            curve = line.curve() if now < line.end else ()
+            lines.append(Held(line.name, line.begin, holds, charged, curve))
+        return Reported(
+            config.parent,
+            f"pool:{self.pool_id}",
+            self.born,
+            self.taken,
+            self.moves,
+            False,
+            tuple(lines),
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether the pool is gone, and nothing of it is left to lend."""
+        return self.config is None and not self.members
+
+    def pack(self) -> Document:
+        """Return it as JSON's types."""
+        return {
+            "config": None if self.config is None else self.config.pack(),
+            "numbers": [self.born, self.taken, self.moves],
+            "members": {name: list(astuple(one)) for name, one in self.members.items()},
+            "lines": [line.pack() for line in self.lines.values()],
+        }
+
+    @classmethod
+    def unpack(cls, pool_id: str, packed: Document) -> Pool:
+        """Invert `pack`."""
+        lines = [Line.unpack(line) for line in packed["lines"]]
+        config, (born, taken, moves) = packed["config"], packed["numbers"]
+        return cls(
+            pool_id,
+            None if config is None else PoolConfig.unpack(config),
+            born,
+            taken,
+            moves,
+            {name: Member(*one) for name, one in packed["members"].items()},
+            {(line.name, line.budget.identity, line.begin): line for line in lines},
+        )

@@ -1,0 +1,112 @@
+"""Share a pool's money so that a dollar earns the same at every member.
+
+Each member says what it would still spend at several prices of a dollar. The price at which all of
+them together spend what is left is the pool's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from router_state.periods.reporting import Curve
+
+CHEAPEST, DEAREST = 1e-12, 1e12
+"""Prices, in reward per dollar, between which one is looked for."""
+STEPS = 64
+"""Halvings of the price's logarithm: it is known to one part in 10¹⁷ of the 24 decades then."""
+POINTS = 16
+"""Prices of the curve that a pool passes on to its own pool."""
+
+
+class Wish(NamedTuple):
+    """The part of what is left that a member may get.
+
+    Attributes:
+        curve: what it would spend at which price.
+        least, most: dollars that it gets at least, and at most.
+    """
+
+    curve: Curve
+    least: float
+    most: float
+
+    def at(self, price: float) -> float:
+        """Return what it gets at a price."""
+        return min(max(spent_at(self.curve, price), self.least), self.most)
+
+
+def spent_at(curve: Curve, price: float) -> float:
+    """Return what a curve says of a price: between its prices on a line over the logarithm, above
+    them the less the higher it is."""
+    before_price, before = curve[0]
+    for next_price, usd in curve[1:]:
+        if price < next_price:
+            if price <= before_price:
+                return before
+            if before_price <= 0.0:
+                part = price / next_price
+            else:
+                part = math.log(price / before_price) / math.log(next_price / before_price)
+            return before + (usd - before) * part
+        before_price, before = next_price, usd
+    return before if before_price <= 0.0 else before * min(before_price / price, 1.0)
+
+
+def share(usd: float, wishes: Sequence[Wish]) -> list[float]:
+    """Return what each member gets of what is left, together no more than that.
+
+    Where even a price of 0 leaves something, it goes where the most would be spent: traffic may
+    grow.
+    """
+    least = [wish.least for wish in wishes]
+    if not wishes or math.fsum(least) >= usd:
+        return _part(usd, least)
+    found = [wish.at(0.0) for wish in wishes]
+    if math.fsum(found) <= usd:
+        return _spread(usd, found, [wish.most for wish in wishes])
+    low, high = math.log(CHEAPEST), math.log(DEAREST)
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        price = math.exp(middle)
+        if math.fsum(wish.at(price) for wish in wishes) > usd:
+            low = middle
+        else:
+            high = middle
+    found = [wish.at(math.exp(high)) for wish in wishes]
+    return found if math.fsum(found) <= usd else _part(usd, found)
+
+
+def _part(usd: float, parts: Sequence[float]) -> list[float]:
+    """Return dollars in proportion to parts."""
+    whole = math.fsum(parts)
+    return [max(usd, 0.0) * part / whole if whole > 0.0 else 0.0 for part in parts]
+
+
+def _spread(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[float]:
+    """Return more than these parts, in proportion to them, up to the most of each."""
+    found = list(parts)
+    for _ in range(len(parts)):
+        left = usd - math.fsum(found)
+        open_to = [k for k in range(len(found)) if found[k] < most[k]]
+        weights = {k: parts[k] for k in open_to}
+        if not any(weights.values()):
+            weights = dict.fromkeys(open_to, 1.0)
+        whole = math.fsum(weights.values())
+        if left <= 0.0 or whole <= 0.0:
+            break
+        for k in open_to:
+            found[k] = min(found[k] + left * weights[k] / whole, most[k])
+    return found
+
+
+def together(curves: Sequence[Curve]) -> Curve:
+    """Return what several curves say together, at prices that reach over all of theirs."""
+    prices = sorted({price for curve in curves for price, _ in curve if price > 0.0})
+    if not prices:
+        return ()
+    low, high = math.log(prices[0]), math.log(prices[-1])
+    steps = [math.exp(low + (high - low) * k / (POINTS - 1)) for k in range(POINTS)]
+    grid = [0.0, *sorted(set(steps))]
+    return tuple((price, math.fsum(spent_at(curve, price) for curve in curves)) for price in grid)

@@ -1,0 +1,151 @@
+"""Prove that what pools lent, what their members took, spent and gave back adds up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from agents.lease_notes import grant_of, report_of
+from router_state.engine import Engine
+from router_state.periods.leases import Granted, Leases, Lent
+from router_state.periods.reporting import Reported
+from router_state.pools.line import Line, Part
+from router_state.pools.pool import Member, Pool
+from schemas.event import MalformedEvent, decode
+from schemas.leases import LeaseNoted
+from studies.audit.evidence import Evidence
+from studies.audit.findings import Findings, Kind
+from studies.audit.topic_reading import Progress
+
+CLOSE = 1e-6
+"""Dollars by which sums may differ: leases are whole millionths."""
+
+
+class PoolCheck:
+    """Collect pools and their members from all partitions; compare them when all are there.
+
+    A member and its pool are on different partitions, so each says what the other must confirm.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._pools: dict[str, Pool] = {}
+        self._routers: dict[str, tuple[Engine, Leases]] = {}
+        self._heard: dict[tuple[str, str], Reported] = {}
+        self._granted: dict[tuple[str, str, int, int], Granted] = {}
+
+    def add(self, evidence: Evidence, read: Progress) -> None:
+        """Take what one partition holds."""
+        for pool_id in evidence.shard.lending.pools:
+            pool = evidence.shard.lending.pool(pool_id)
+            if pool is None:
+                why = evidence.shard.lending.unreadable[pool_id]
+                self._findings.violation(Kind.CORRUPT, f"pool {pool_id}", why)
+            else:
+                self._pools[pool_id] = pool
+        for router_id, engine in evidence.engines.items():
+            ledger = engine.state.ledger
+            if ledger is not None and ledger.leases is not None:
+                self._routers[router_id] = engine, ledger.leases
+        last = evidence.watermarks.get("leases", -1)
+        for record in read("leases", evidence.number):
+            self._findings.checked["leases"] += 1
+            try:
+                note = decode(LeaseNoted, record.value)
+            except MalformedEvent:
+                continue  # refused, as its dead letter says
+            if note.kind == "grant":
+                self._grant(note)
+            elif record.offset <= last:
+                self._hear(report_of(note))
+
+    def _grant(self, note: LeaseNoted) -> None:
+        """Note a grant; one number never says two things."""
+        grant = grant_of(note, offset=-1)
+        member = f"{note.member_kind}:{note.member_id}"
+        at = note.pool_id, member, note.born, note.n
+        before = self._granted.setdefault(at, grant)
+        if before != grant and not _follows(before, grant):
+            where = f"pool {note.pool_id}, {member}"
+            self._findings.violation(Kind.POOL, where, f"grant {note.n} says two things")
+
+    def _hear(self, report: Reported) -> None:
+        at = report.pool_id, report.member
+        before = self._heard.get(at)
+        if before is None or (report.born, report.moves) >= (before.born, before.moves):
+            self._heard[at] = report
+
+    def run(self) -> None:
+        """Compare everything."""
+        for pool in self._pools.values():
+            self._findings.checked["pools"] += 1
+            for line in pool.lines.values():
+                self._findings.checked["pool_lines"] += 1
+                self._check_line(pool, line)
+            for name, member in pool.members.items():
+                self._check_member(pool, name, member)
+
+    def _check_line(self, pool: Pool, line: Line) -> None:
+        """Check that no more was lent than there is."""
+        lent = math.fsum(part.before + max(part.usd, part.most) for part in line.parts.values())
+        where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
+        if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
+            return
+        why = f"{lent!r} are lent of {line.usd!r}"
+        # A budget that became smaller: what was lent before is on its way back.
+        if all(part.usd <= part.charged + CLOSE or part.most for part in line.parts.values()):
+            self._findings.unprovable("pool", where, why)
+        else:
+            self._findings.violation(Kind.POOL, where, why)
+
+    def _lent_to(self, pool: Pool, line: Line) -> float:
+        """Return what the pool's own pool counts it with; what that wants back is on its way."""
+        above = None if pool.config is None else self._pools.get(pool.config.parent or "")
+        other = above and above.lines.get((line.name, line.budget.identity, line.begin))
+        part = other and other.parts.get(f"pool:{pool.pool_id}")
+        return part.exposed if part else 0.0
+
+    def _check_member(self, pool: Pool, name: str, member: Member) -> None:
+        """Check what the pool knows of a member against what that has said, and has."""
+        where = f"pool {pool.pool_id}, {name}"
+        heard = self._heard.get((pool.pool_id, name))
+        if heard is not None and heard.born == member.born and heard.moves != member.moves:
+            self._findings.violation(
+                Kind.POOL,
+                where,
+                f"report {heard.moves} was read, {member.moves} is in the state",
+            )
+        kind, _, member_id = name.partition(":")
+        if kind == "pool" or member.left or member_id not in self._routers:
+            return
+        _, leases = self._routers[member_id]
+        if (leases.pool_id, leases.born) != (pool.pool_id, member.born):
+            return
+        if leases.n > member.n:
+            self._findings.violation(
+                Kind.POOL, where, f"it has taken grant {leases.n}, the last one is {member.n}"
+            )
+        for line, part, usd in _loans(pool, name, leases):
+            if usd > max(part.usd, part.most, part.holds) + CLOSE:
+                self._findings.violation(
+                    Kind.POOL,
+                    f"{where}, {line.name} from {line.begin:.0f}",
+                    f"it holds {usd!r}, and {max(part.usd, part.most)!r} were lent",
+                )
+
+
+def _loans(pool: Pool, name: str, leases: Leases) -> Iterator[tuple[Line, Part, float]]:
+    """Yield what a router holds of each line, beside what the pool knows of it."""
+    held = {
+        (line.line, begin): loan.usd for line in leases.lines for begin, loan in line.loans.items()
+    }
+    for line in pool.lines.values():
+        part, usd = line.parts.get(name), held.get((line.name, line.begin))
+        if part is not None and usd is not None:
+            yield line, part, usd
+
+
+def _follows(before: Granted, after: Granted) -> bool:
+    """Tell whether a grant was only said again, when some of its periods had ended."""
+    kept: set[Lent] = set(before.lines) & set(after.lines)
+    return len(kept) == min(len(before.lines), len(after.lines))

@@ -1,0 +1,104 @@
+"""Eight routers on three workers share one pool of money; one worker is killed in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.integration.service import RunningService, cost, request, reward, router, running_service
+
+ROUTERS = [f"team-{k}" for k in range(8)]
+USD = 0.6
+"""Dollars of the pool: a few times what the cheapest model costs, and far less than the dearest."""
+REQUESTS = 900
+PRICES = {"llama": 1e-4, "mistral": 6e-4, "gemini": 2e-3}
+WORTH = {"llama": 0.3, "mistral": 0.6, "gemini": 0.9}
+
+
+@pytest.fixture
+async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
+    """Run three workers."""
+    async with running_service(kafka, tmp_path, partitions=6) as running:
+        for name in ("one", "two", "three"):
+            await running.ready(running.worker(instance=name))
+        yield running
+
+
+def budgets(service: RunningService, name: str) -> list[dict[str, Any]]:
+    """Return what a router says of its budgets."""
+    return list(service.lambda_of(name).get("budgets", []))
+
+
+async def declared(service: RunningService) -> None:
+    """Declare an organisation with two teams, and their routers; wait for their leases."""
+    now = datetime.now(UTC)
+    budget = {
+        "usd": USD,
+        "from": (now - timedelta(seconds=5)).isoformat(),
+        "until": (now + timedelta(seconds=90)).isoformat(),
+    }
+    await service.send("pools", {"pool_id": "org", "budget": budget})
+    for team in ("left", "right"):
+        await service.send("pools", {"pool_id": team, "parent": "org"})
+    for k, name in enumerate(ROUTERS):
+        pool = "left" if k % 2 else "right"
+        body = router(name, pool=pool, when_spent="refuse")
+        del body["budget_usd_per_request"]
+        await service.send("routers", body)
+    await service.until(
+        lambda: all(any(one["usd"] > 0 for one in budgets(service, name)) for name in ROUTERS),
+        "a lease of every router",
+    )
+
+
+async def test_no_more_is_spent_than_the_pool_has_though_a_worker_is_killed(
+    service: RunningService,
+) -> None:
+    await declared(service)
+    rng, billed, spent = np.random.default_rng(7), 0, 0.0
+
+    async def bill(until: int) -> None:
+        """Bill the decisions that have come, all but the last ones."""
+        nonlocal billed, spent
+        await service.poll()
+        first = {route["request_id"]: route for route in reversed(service.routes())}
+        routes = sorted(first.values(), key=lambda route: int(route["request_id"]))
+        for route in routes[billed : max(len(routes) - until, billed)]:
+            usd = PRICES[route["model"]] * float(rng.uniform(0.8, 1.2))
+            value = WORTH[route["model"]] * (0.5 if route["router_id"] < "team-4" else 1.0)
+            await service.post("costs", cost(route["router_id"], route["request_id"], usd))
+            await service.post("rewards", reward(route["router_id"], route["request_id"], value))
+            spent, billed = spent + usd, billed + 1
+
+    for number in range(REQUESTS):
+        name = ROUTERS[int(rng.choice(8, p=np.array([1, 2, 3, 4, 1, 2, 3, 4]) / 20))]
+        await service.post("requests", request(name, str(number), seed=number))
+        if number == REQUESTS // 2:
+            service.workers[0].kill()
+            service.worker(instance="one")
+        if number % 10 == 9:
+            await bill(30)
+            await asyncio.sleep(0.4)
+    await service.until(
+        lambda: (
+            len({route["request_id"] for route in service.routes()})
+            + sum(service.reasons().values())
+            >= REQUESTS
+        ),
+        "an answer to every request",
+    )
+    await bill(0)
+    print("spent", spent / USD, billed, service.reasons())
+    for name in ROUTERS:
+        print(
+            name,
+            [(b["usd"], b["charged_usd"]) for b in budgets(service, name)],
+            service.lambda_of(name)["decided"],
+        )
+    assert spent <= 1.005 * USD
