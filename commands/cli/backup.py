@@ -18,7 +18,7 @@ from doors.console.bus import open_bus
 from doors.console.declarations import TOPICS, refusal_of
 from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import print_json
-from doors.console.session import Session, json_option, pass_session, run
+from doors.console.session import Session, json_option, option, pass_session, run
 from ground.boundary import undoing
 from ground.json_values import Document
 from ground.messages import Placed, Record
@@ -46,8 +46,8 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
     """Write every router's state into a new folder inside FOLDER, named by the time; the service
     may run or not.
 
-    A backup that was broken off leaves no such folder. For a schedule: cron, or the CronJob of the
-    Helm chart.
+    An interrupted backup leaves no such folder. To schedule it, use cron or the CronJob of the Helm
+    chart.
 
     \b
       pbstream snapshot backup /backups --keep 14
@@ -77,21 +77,15 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0.1),
-    default=60.0,
-    show_default=True,
-    help="Seconds to wait for an answer.",
-)
+@option("--timeout", click.FloatRange(min=0.1), 60.0, "Seconds to wait for an answer.")
 @json_option
 @pass_session
 def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> None:
     """Declare every router of a backup: FOLDER is one backup, or the folder of backups, of which
     the newest is taken.
 
-    Routers that are declared already are left alone, so a restore that was broken off can be run
-    again. Each router goes on as after `pbstream snapshot import`.
+    Routers that are declared already are left alone, so an interrupted restore can be run again.
+    Each router goes on as after `pbstream snapshot import`.
 
     \b
       PB_BOOTSTRAP=other:9092 pbstream topics create

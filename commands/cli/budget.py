@@ -10,11 +10,11 @@ from doors.console.failures import NoRouter
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
+    answered,
     json_option,
     pass_session,
     router_option,
     run,
-    timeout_option,
 )
 from drawing.numbers import dual, dual_in_words, usd
 from drawing.periods import standing_lines
@@ -62,15 +62,22 @@ def budget() -> None:
 # So that a negative number is read as a value and refused as one, not as an unknown option.
 @budget.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("usd_limit", type=Budget(), metavar="USD")
-@click.option("--per", type=click.Choice(PERIODS), help="Dollars of this period; else per request.")
-@click.option("--timezone", metavar="ZONE", help="By whose clock it begins, as Europe/Berlin.")
 @click.option(
-    "--carry", metavar="USD", help="What unspent money the next period gets: none, all or dollars."
+    "--per",
+    type=click.Choice(PERIODS),
+    help="Period that the dollars are for; default: each request.",
 )
-@router_option
-@timeout_option
-@json_option
-@pass_session
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Time zone in which the period begins, such as Europe/Berlin.",
+)
+@click.option(
+    "--carry",
+    metavar="USD",
+    help="Unspent money that the next period gets: none, all or an amount in dollars.",
+)
+@answered
 def set_budget(
     session: Session,
     usd_limit: float | None,
@@ -81,7 +88,7 @@ def set_budget(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Set the mean dollars per request, or those of a period; `none` takes that budget away.
+    """Set the mean dollars per request, or the dollars of a period; `none` removes that budget.
 
     \b
       pbstream budget set 0.001

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from doors.console.output import print_json
-from doors.console.session import Session, json_option, pass_session, run
+from doors.console.session import Session, json_option, option, pass_session, run
 from streams.log.rights import INGEST_GROUP, ROLES, Role, command, reading, rights
 
 
@@ -47,7 +47,7 @@ def create(session: Session, as_json: bool) -> None:
 @json_option
 @pass_session
 def check(session: Session, as_json: bool) -> None:
-    """Check that a worker can run on the topics; exit code 1 if not, with what to run."""
+    """Check that workers can run on the topics; if not, say what to run, with exit code 1."""
     from streams.log.topics import TopicsNotReady, check_topics
 
     problems = run(check_topics(session.settings))
@@ -62,13 +62,7 @@ def check(session: Session, as_json: bool) -> None:
 
 
 @topics.command()
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    default="worker",
-    show_default=True,
-    help="Role of the user.",
-)
+@option("--role", click.Choice(ROLES), "worker", "Role of the user.")
 @click.option(
     "--principal", metavar="User:NAME", help="The user; default: that in PB_SASL_USERNAME."
 )
@@ -94,7 +88,7 @@ def acls(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Print the rights that a user needs in Kafka, exactly, as commands that grant them.
+    """Print exactly the rights that a user needs in Kafka, as commands that grant them.
 
     \b
       worker     pbstream worker

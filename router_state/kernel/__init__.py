@@ -42,52 +42,47 @@ COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
-        MIN_VARIANCE,
         chance_of,
         choose,
         doubts,
         optimistic,
-        within,
     )
-    from router_state.kernel.cost_model import (
-        LEAST_PART,
-        MOST_TAUGHT,
-        CostModel,
-        cost_piece,
-        expected_costs,
-        risks,
-    )
+    from router_state.kernel.cost_means import LEAST_PART, cost_piece
+    from router_state.kernel.cost_model import MOST_TAUGHT, CostModel
+    from router_state.kernel.costs import expected_costs, within_risk
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
-    from router_state.kernel.dual import Options, options
-    from router_state.kernel.elementary import tabulated
+    from router_state.kernel.dual import Options
+    from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
+    from router_state.kernel.gaussian import TAILS, WIDE
     from router_state.kernel.learning import learn_reward
+    from router_state.kernel.linear import EPSILON
     from router_state.kernel.predictive import Predictive, lognormal_mean
-    from router_state.kernel.projection import TIE, Projection, best, check, project
+    from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
-    from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
+    from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
+    from router_state.kernel.window_scores import options
 else:
     globals().update(_compiled.public())
 
 __all__ = [
     "COMPILED",
     "CUT_AT",
+    "EPSILON",
     "EVERY",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
     "MAX_DECAY_STEPS",
-    "MIN_VARIANCE",
     "MOST_TAUGHT",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "TAILS",
-    "TIE",
     "WIDE",
     "Chance",
     "CostModel",
@@ -108,16 +103,17 @@ __all__ = [
     "cost_piece",
     "doubts",
     "estimate",
+    "exp_of",
     "expected_costs",
     "learn_reward",
+    "log_of",
     "lognormal_mean",
     "optimistic",
     "options",
     "project",
-    "risks",
     "sources",
     "tabulated",
     "waits",
     "wins",
-    "within",
+    "within_risk",
 ]

@@ -3,20 +3,20 @@ keep the target, given the price of a dollar."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from router_state.arms import Arms
 from router_state.changes import Alert
-from router_state.config import Matrix
+from router_state.config import WINDOW, Matrix
 from router_state.kernel import Options
 from router_state.latency.goal import TAIL
 from router_state.latency.timing import MOST_PRICE, MOST_WAIT, Timing
 from router_state.pacing.debt import HORIZON
 from router_state.pacing.window import (
     CLOSE_ENOUGH,
-    CLOSED_COST,
-    CLOSED_SCORE,
-    LENGTH,
+    CLOSED,
     PRICES,
     WAIT_PRICES,
     Window,
@@ -103,7 +103,7 @@ def _of_seconds(
     if not too_low(low):
         return 0.0
     for _ in range(HALVINGS):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         low, high = (middle, high) if too_low(middle) else (low, middle)
     return high
 
@@ -112,7 +112,7 @@ def _waits(timing: Timing, window: Window, scores: Matrix, limit: float | None =
     """Return expected waits of the window's requests, shape (size, K), where an arm could be
     chosen; for another limit than the target's if it is given."""
     waits, _ = timing.waits(window.contexts, window.size, limit)
-    return np.where(scores > 0.5 * CLOSED_SCORE, waits, CLOSED_COST)
+    return np.where(scores > -0.5 * CLOSED, waits, CLOSED)
 
 
 def _review(
@@ -121,7 +121,7 @@ def _review(
     """Raise an alert where the target is surely missed, with what would meet it; once, until it is
     met."""
     most = timing.goal.most or 1.0
-    missed = window.size > LENGTH // 2 and timing.expected > (1.0 + TOLERATED) * most
+    missed = window.size > WINDOW // 2 and timing.expected > (1.0 + TOLERATED) * most
     timing.short = timing.short + 1 if missed else 0
     if timing.short != PATIENCE:
         return
@@ -151,7 +151,7 @@ def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) ->
         return float(waits.min(1).mean())
     low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * MOST_WAIT
     for _ in range(STEPS):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         if float(_waits(timing, window, scores, middle).min(1).mean()) > TAIL:
             low = middle
         else:

@@ -4,13 +4,14 @@ prompts' winners are still expected to earn enough says what it takes to earn it
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import Matrix
-from router_state.pacing.window import CLOSED_SCORE, Window
+from router_state.pacing.window import CLOSED, Window
 from router_state.periods.declared import Spending
 
 MEMORY = 128.0
@@ -49,7 +50,7 @@ def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
     """Return expected rewards, shape (size, K), without what the posterior sample adds; of arms
     that are closed what their `scores` say."""
     means, _ = window.options(arms, drawn=False).arrays()
-    return np.where(scores > 0.5 * CLOSED_SCORE, means, scores)
+    return np.where(scores > -0.5 * CLOSED, means, scores)
 
 
 def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: Matrix) -> Met:
@@ -79,7 +80,7 @@ def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: M
         return Met(floor, *found)
     found = at(0.0)
     for _ in range(STEPS):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         earned = at(middle)
         if earned[0] >= target:
             low, found = middle, earned
