@@ -24,6 +24,7 @@ FOLDER = ROOT / "router_state" / "kernel"
 PARTS = (
     "elementary",
     "linear",
+    "gaussian",
     "regression",
     "shared_prior",
     "estimating",
@@ -34,7 +35,10 @@ PARTS = (
     "propensity",
     "detector",
     "predictive",
+    "cost_means",
     "cost_model",
+    "costs",
+    "window_scores",
     "waiting",
     "choosing",
     "learning",
