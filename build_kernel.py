@@ -54,7 +54,7 @@ TYPES = {
     "Floats": "cython.p_double",
     "Singles": "cython.p_float",
 }
-"""What an annotation is in C."""
+"""C types of the kernel's annotations, by their names."""
 FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
     "Word": "unsigned long long",
     "Floats": "double*",
