@@ -7,7 +7,7 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test test-reference pytest lint fuzz worlds chaos chaos-quick soak site
+.PHONY: help demo setup test test-reference pytest lint fuzz worlds chaos chaos-quick soak site beside
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -21,6 +21,7 @@ help:
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
 	@echo 'make chaos                         kill and cut for hours; docs/lab/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   that round alone: everything that can break, some minutes'
+	@echo 'make beside                        play other routers beside this one: docs/beside.md (ARGS="--quick")'
 	@echo 'make soak                          half an hour at half load: docs/lab/soak.md (ARGS="--minutes 10")'
 
 demo:
@@ -49,6 +50,11 @@ test-reference:
 
 site:
 	NO_MKDOCS_2_WARNING=1 $(UV) run --locked --only-group site mkdocs build
+
+# A quarter of an hour. PB_DATA names the folder of RouterBench's prompts, which are not shipped.
+beside:
+	$(UV) sync --locked --inexact --group dev --group beside
+	OMP_NUM_THREADS=1 $(RUN) python -m benchmarks.beside $(ARGS)
 
 fuzz: setup
 	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)

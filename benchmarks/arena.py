@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from router_state.changes import Alert
-from router_state.config import RouterConfig
+from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
 
 Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -50,6 +50,23 @@ class Episode:
 
     def __len__(self) -> int:
         return len(self.contexts)
+
+
+def declared(
+    prices: Mapping[str, Price],
+    budget: float | None,
+    dimensions: int,
+    priors: Mapping[str, Prior] | None = None,
+) -> RouterConfig:
+    """Return a declaration of models at these list prices under `live`, as shipped."""
+    known = priors or {}
+    models = {
+        name: ModelConfig(
+            price, known.get(name), cost_prior=known[name].costs if name in known else None
+        )
+        for name, price in prices.items()
+    }
+    return RouterConfig(models, budget, dimensions, "live", LIVE)
 
 
 class Policy(Protocol):

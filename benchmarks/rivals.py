@@ -11,6 +11,7 @@ from copy import deepcopy
 import numpy as np
 
 from benchmarks.arena import Array, Policy
+from benchmarks.ridge import observe
 from router_state.changes import Alert
 from router_state.config import RouterConfig
 from router_state.kernel import Options
@@ -95,10 +96,7 @@ class Apart:
     def learn(self, i: int, reward: float) -> None:
         if i in self.waiting:
             model, x = self.waiting.pop(i)
-            u = self.A_inv[model] @ x
-            s = 1.0 + float(x @ u)
-            self.theta[model] = self.theta[model] + u * (reward - self.theta[model] @ x) / s
-            self.A_inv[model] = self.A_inv[model] - np.outer(u, u) / s
+            observe(self.A_inv[model], self.theta[model], x, reward)
 
     def take_alerts(self) -> list[Alert]:
         return []

@@ -27,8 +27,41 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 TESTS = Path(__file__).parent
 COMPUTING = ("agents", "unit")
-LONGEST = ("chaos", "integrations", "client", "parity")
-"""Folders whose files come first: one that begins late is waited for alone."""
+LONGEST = [
+    "quick_round",
+    "dashboard",
+    "pages",
+    "hazards",
+    "cli",
+    "demo",
+    "broker",
+    "litellm",
+    "readiness",
+    "tables",
+    "secured",
+    "replay_into",
+    "router",
+    "ownership",
+    "restarts",
+    "snapshot_elsewhere",
+    "crew",
+    "unreadable",
+    "client_settings",
+    "audit",
+    "in_force",
+    "replay_order",
+    "parity_kafka",
+    "worth",
+    "litellm_proxy",
+    "integrate_page",
+    "commit_model",
+    "wheel",
+    "parity",
+    "worlds",
+    "core_machine",
+]
+"""Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
+waited for alone."""
 SHARED = pytest.StashKey[str]()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -38,18 +71,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files: the round of chaos, LiteLLM, the clients. Files that compute
-    come between those that wait for brokers, workers and browsers: so no core is idle for long.
+    """Begin with the longest files. Files that compute come between those that wait for brokers,
+    workers and browsers: so no core is idle for long.
     """
-    parts = {item.path: item.path.relative_to(TESTS).parts[0] for item in items}
-    waiting = [path for path, part in parts.items() if part not in COMPUTING]
-    waiting.sort(
-        key=lambda path: LONGEST.index(parts[path]) if parts[path] in LONGEST else len(LONGEST)
-    )
-    computing = [path for path, part in parts.items() if part in COMPUTING]
+    ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
+    paths = sorted({item.path: None for item in items}, key=lambda p: ranks.get(p.name, len(ranks)))
+    parts = {path: path.relative_to(TESTS).parts[0] in COMPUTING for path in paths}
     place = {
         path: position / len(files)
-        for files in (waiting, computing)
+        for files in ([p for p in paths if parts[p] == kind] for kind in (False, True))
         for position, path in enumerate(files)
     }
     items.sort(key=lambda item: place[item.path])

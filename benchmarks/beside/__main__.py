@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import numpy as np
 
-from benchmarks.beside import code, page, result, running
+from benchmarks.beside import page, published, result, running
 from benchmarks.beside.entrants import ENTRANTS, OURS
-from benchmarks.beside.field import Field
 from benchmarks.beside.fields import FIELDS, load
 from benchmarks.beside.playing import (
     TRAINED,
@@ -87,9 +85,10 @@ def main(
         curves = {n: mean_points(played[n], late=False) for n in asked if n not in TRAINED}
         drawn[name] = field, curves, fixed
         _print(field.title, rows, count)
-        text = page.table(rows)
+        text = page.table(rows) + "\n\n" + page.points(fixed, curves[OURS])
         if name in ("code", "agentic"):
-            text += "\n\n" + _beside_published(name, played, field)
+            online = {n: played[n] for n in asked if n not in TRAINED}
+            text += "\n\n" + published.beside(name, online, field)
         click.echo(text)
         if writes:
             page.write(name, text)
@@ -98,6 +97,7 @@ def main(
     costs_to_run = running.table() if not where else ""
     click.echo(costs_to_run)
     if writes:
+        page.write("orders", f"The tables are of {count} orders of the prompts.")
         page.write("running", costs_to_run)
         page.draw({n: drawn[n] for n in drawn if n != "agentic"})
     print_figures("beside", figures)
@@ -117,37 +117,6 @@ def _print(title: str, rows: Sequence[result.Row], seeds: int) -> None:
         for row in rows
     ]
     print_table(f"{title}; reward × 100, {seeds} seeds, ± 95 %", columns, cells)
-
-
-def _beside_published(name: str, played: Mapping[str, result.Seeds], field: Field) -> str:
-    """Return the published rows, and those played here: mean score, score per dollar, regret."""
-    n = len(field) - field.before
-    published = (
-        code.PUBLISHED if name == "code" else [(*row, None) for row in code.PUBLISHED_AGENTIC]
-    )
-    lines = [
-        "| router | score, % | score per dollar | $ a request | regret |",
-        "| --- | --- | --- | --- | --- |",
-        *(
-            f"| {router} (published) | {score:.2f} | "
-            + (f"{per:.2f} | {score / per / n:.5f} |  |" if per else " |  |  |")
-            for router, score, per in published
-        ),
-    ]
-    for router, seeds in played.items():
-        if router in TRAINED:
-            continue
-        for at in range(len(seeds[0])) if router == OURS else (0,):
-            points = [of[at] for of in seeds]
-            score = 100 * float(np.mean([p.reward for p in points]))
-            usd, regret = (
-                float(np.mean([getattr(p, w) for p in points])) for w in ("cost", "regret")
-            )
-            told = f"{router}, ${usd:.4f}" if router == OURS else f"{router}, dollars for nothing"
-            lines.append(
-                f"| {told} | {score:.2f} | {score / usd / n:.2f} | {usd:.5f} | {regret:.0f} |"
-            )
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.arena import Array, Policy
+from benchmarks.ridge import observe
 from router_state.changes import Alert
 from router_state.config import RouterConfig
 
@@ -96,10 +97,7 @@ class Linear(Bandit):
         return int(self.rng.choice(np.flatnonzero(scores == scores.max())))
 
     def observe(self, i: int, k: int, x: Array, value: float) -> None:
-        u = self.A_inv[k] @ x
-        s = 1.0 + float(x @ u)
-        self.theta[k] += u * (value - self.theta[k] @ x) / s
-        self.A_inv[k] -= np.outer(u, u) / s
+        observe(self.A_inv[k], self.theta[k], x, value)
         if self.kind == "sample":
             self.root[k] = np.linalg.cholesky(self.A_inv[k])
 

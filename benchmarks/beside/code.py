@@ -32,19 +32,6 @@ PRICES = {
     "qwen3.5-plus": Price(0.11, 0.66),
 }
 """List prices in dollars per million tokens, input and output, as published with the outcomes."""
-PUBLISHED = (
-    ("oracle", 57.00, None),
-    ("ACRouter", 49.98, 3.79),
-    ("best model per dimension", 47.50, None),
-    ("kNN", 47.18, None),
-    ("LinUCB", 46.84, 4.38),
-    ("LinTS", 46.48, 4.49),
-    ("always claude-opus-4-6", 43.83, None),
-    ("random", 38.75, None),
-)
-"""Published rows: mean score in percent, and score per dollar; warm-started on other tasks."""
-PUBLISHED_AGENTIC = (("ACRouter", 73.30), ("always claude-opus-4-6", 63.64), ("LinUCB", 55.11))
-"""Published rows of the 176 agentic tasks: mean score in percent."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

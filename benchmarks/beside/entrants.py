@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from benchmarks.arena import Policy
-from benchmarks.beside.bandits import Linear, VowpalWabbit, has_vowpal_wabbit
+from benchmarks.beside.bandits import Kind, Linear, VowpalWabbit, has_vowpal_wabbit
 from benchmarks.beside.field import Field
 from benchmarks.beside.litellm_routers import Adaptive
 from benchmarks.policies import core
@@ -48,8 +48,8 @@ def _core(
     return core(profile, knobs)(seed)
 
 
-def _linear(kind: str, explore: float, field: Field | None, seed: int, value: float) -> Policy:
-    return Linear(seed, value, kind=kind, explore=explore)  # type: ignore[arg-type]
+def _linear(kind: Kind, explore: float) -> Maker:
+    return lambda field, seed, value: Linear(seed, value, kind=kind, explore=explore)
 
 
 def _vowpal(options: str, field: Field | None, seed: int, value: float) -> Policy:
@@ -70,15 +70,9 @@ ENTRANTS: dict[str, Entrant] = {
             for alpha in (0.01, 0.1, 1.0)
         },
     ),
-    "LinUCB": Entrant(
-        "price", {f"α {a:g}": partial(_linear, "ucb", a) for a in (0.03, 0.1, 0.3, 1.0)}
-    ),
-    "LinTS": Entrant(
-        "price", {f"σ {s:g}": partial(_linear, "sample", s) for s in (0.03, 0.1, 0.3)}
-    ),
-    "ε-greedy": Entrant(
-        "price", {f"ε {e:g}": partial(_linear, "greedy", e) for e in (0.02, 0.05, 0.1)}
-    ),
+    "LinUCB": Entrant("price", {f"α {a:g}": _linear("ucb", a) for a in (0.03, 0.1, 0.3, 1.0)}),
+    "LinTS": Entrant("price", {f"σ {s:g}": _linear("sample", s) for s in (0.03, 0.1, 0.3)}),
+    "ε-greedy": Entrant("price", {f"ε {e:g}": _linear("greedy", e) for e in (0.02, 0.05, 0.1)}),
     "LiteLLM adaptive": Entrant("weight", {"as shipped": _adaptive}),
 }
 """The online routers. ParetoBandit is the `paper` profile, equal to the reference library decision

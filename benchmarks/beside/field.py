@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.arena import Array, Episode, Rows
-from router_state.config import LIVE, ModelConfig, Price, RouterConfig
+from benchmarks.arena import Array, Episode, Rows, declared
+from router_state.config import Price
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,17 +83,17 @@ class Field:
     def episode(self, budget: float | None) -> Episode:
         """Return the prompts as an arena plays them, declared without priors."""
         n, (bill, reward) = len(self), self.late
-        models = {m: ModelConfig(p) for m, p in zip(self.models, self.prices, strict=True)}
-        config = RouterConfig(models, budget, self.contexts.shape[1], "live", LIVE)
-        declared = {self.before: config}
+        prices = dict(zip(self.models, self.prices, strict=True))
+        config = declared(prices, budget, self.contexts.shape[1])
+        in_force = {self.before: config}
         if self.before:
-            declared[0] = replace(config, budget_usd_per_request=None)
+            in_force[0] = replace(config, budget_usd_per_request=None)
         return Episode(
             self.models,
             self.contexts,
             self.rewards,
             self.costs,
-            declared,
+            in_force,
             np.full(n, bill),
             np.full(n, reward),
             {},

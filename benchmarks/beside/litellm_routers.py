@@ -1,5 +1,5 @@
 """LiteLLM's own routers, driven offline with LiteLLM's code: the adaptive router's bandit, the
-complexity router, and the strategy of the lowest cost.
+complexity router, and the strategies of the lowest cost and of the lowest usage.
 
 The adaptive router learns from signs in a conversation. Here it is told the reward instead: α grows
 by the reward, β by one less the reward.
@@ -8,6 +8,7 @@ by the reward, β by one less the reward.
 from __future__ import annotations
 
 import random
+from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
@@ -92,8 +93,39 @@ def complexity_choices(field: Field) -> Rows:
     return chosen
 
 
+class OneMinute(datetime):
+    """A clock that stands, as usage is counted by the minute."""
+
+    @classmethod
+    def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+        return datetime(2026, 1, 1)
+
+
+def lowest_usage(field: Field) -> Rows:
+    """Return the choices of LiteLLM's `usage-based-routing`, shape (n,): the model that has had the
+    fewest tokens, all calls being within one minute and of one price a token."""
+    from litellm.caching.caching import DualCache
+    from litellm.router_strategy import lowest_tpm_rpm
+
+    handler = lowest_tpm_rpm.LowestTPMLoggingHandler(router_cache=DualCache())
+    clock, lowest_tpm_rpm.datetime = lowest_tpm_rpm.datetime, OneMinute
+    tokens = 1e6 * field.costs / [price.output_price_per_m for price in field.prices]
+    deployments = [{"model_info": {"id": str(k)}} for k in range(len(field.models))]
+    chosen = np.zeros(len(field), dtype=np.int64)
+    try:
+        for i in range(len(field)):
+            found = handler.get_available_deployments("all", deployments, input="")
+            chosen[i] = k = int(found["model_info"]["id"])
+            called = {"metadata": {"model_group": "all"}, "model_info": {"id": str(k)}}
+            used = {"usage": {"total_tokens": float(tokens[i, k])}}
+            handler.log_success_event({"litellm_params": called}, used, None, None)
+    finally:
+        lowest_tpm_rpm.datetime = clock
+    return chosen
+
+
 def lowest_cost(field: Field) -> int:
-    """Return the model that LiteLLM's strategy of the lowest cost calls, by its position."""
+    """Return the model that LiteLLM's `cost-based-routing` calls, by its position."""
     import asyncio
 
     from litellm.caching.caching import DualCache

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.beside.curve import hull
+import numpy as np
+
+from benchmarks.beside.curve import hull, reward_at
 from benchmarks.beside.entrants import OURS
 from benchmarks.beside.field import Field
 from benchmarks.beside.result import Row
@@ -15,19 +18,36 @@ from benchmarks.inks import INK, LINES, QUIET
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, PICTURE = DOCS / "beside.md", DOCS / "images/beside.png"
 
+WIDTH = 100
+"""Columns of a page's text."""
 Curve = Sequence[tuple[float, float]]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the lines of one field as Markdown; where `live` loses stands first."""
+    """Return the lines of one field as Markdown; where `live` loses is said and stands first."""
     ours = next(row for row in rows if row.entrant == OURS)
     losing = [r for r in rows if r is not ours and _above(r, ours)]
+    names = "; ".join(row.entrant for row in losing) or "none"
+    lead = f"Above `live` by more than chance, in some column: {names}.\n\n"
     head = (
         "| router | setting | area, all requests | area, last half | `live` ahead, all | "
         "`live` ahead, last half |\n| --- | --- | --- | --- | --- | --- |"
     )
     ordered = [*losing, *(r for r in rows if r not in losing)]
-    return "\n".join([head, *map(_line, ordered)])
+    return lead + "\n".join([head, *map(_line, ordered)])
+
+
+def points(fixed: Mapping[str, Curve], ours: Curve) -> str:
+    """Return routers that are one point each as Markdown, beside `live` at the same dollars; empty
+    where no budget of `live` was so small.
+    """
+    least = min(usd for usd, _ in ours)
+    lines = ["| router | $ a request | reward × 100 | `live` ahead |", "| --- | --- | --- | --- |"]
+    for name, ((usd, reward),) in sorted(fixed.items(), key=lambda one: -one[1][0][1]):
+        ahead = 100 * (float(reward_at(ours, np.array([usd]))[0]) - reward)
+        told = "" if usd < least else f"{ahead:+.2f}"
+        lines.append(f"| {name} | {usd:.5f} | {100 * reward:.2f} | {told} |")
+    return "\n".join(lines)
 
 
 def _above(row: Row, ours: Row) -> bool:
@@ -56,6 +76,11 @@ def _line(row: Row) -> str:
     return f"| {name} | {row.setting} | {' | '.join(cells)} |"
 
 
+def fill(sentence: str) -> str:
+    """Return a sentence in lines as wide as a page's."""
+    return textwrap.fill(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
 def write(name: str, text: str, page: Path = PAGE) -> None:
     """Put a table between its markers on the page.
 
@@ -66,7 +91,8 @@ def write(name: str, text: str, page: Path = PAGE) -> None:
     between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not between.search(before):
         raise ValueError(f"{page} has no place for the table {name!r}")
-    told = between.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", before)
+    lines = [line if line.startswith("|") else fill(line) for line in text.splitlines()]
+    told = between.sub(lambda m: "\n".join([m[1], *lines, "", m[2]]), before)
     page.write_text(told, encoding="utf-8")
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.arena import Array, play
+from benchmarks.arena import Rows, play
 from benchmarks.beside.curve import Point, area, point
 from benchmarks.beside.entrants import COUNT, ENTRANTS
 from benchmarks.beside.field import Field
 from benchmarks.beside.fields import load
-from benchmarks.beside.litellm_routers import complexity_choices, lowest_cost
+from benchmarks.beside.litellm_routers import complexity_choices, lowest_cost, lowest_usage
 from benchmarks.beside.trained import PREDICTORS, Fitted
 
 AS_MUCH, EVERY = "as many judgements as live has seen", "every model judged on every prompt"
@@ -132,7 +132,7 @@ def fixed_points(field: Field) -> dict[str, list[tuple[float, float]]]:
     rewards, costs, kinds = field.rewards[rest], field.costs[rest], field.kinds[rest]
     rows = np.arange(len(rewards))
 
-    def of(chosen: Array | np.ndarray) -> list[tuple[float, float]]:
+    def of(chosen: Rows) -> list[tuple[float, float]]:
         return [(float(costs[rows, chosen].mean()), float(rewards[rows, chosen].mean()))]
 
     found = {f"always {name}": of(np.full(len(rows), k)) for k, name in enumerate(field.models)}
@@ -142,7 +142,8 @@ def fixed_points(field: Field) -> dict[str, list[tuple[float, float]]]:
         best[kinds == kind] = rewards[kinds == kind].mean(0).argmax()
     found["best model per kind (hindsight)"] = of(best)
     found["oracle"] = of((rewards - 1e-9 * costs).argmax(1))
-    found["LiteLLM lowest cost"] = of(np.full(len(rows), lowest_cost(field)))
+    found["LiteLLM `cost-based-routing`"] = of(np.full(len(rows), lowest_cost(field)))
+    found["LiteLLM `usage-based-routing`"] = of(lowest_usage(field)[rest])
     if field.prompts:
-        found["LiteLLM complexity"] = of(complexity_choices(field)[rest])
+        found["LiteLLM complexity router"] = of(complexity_choices(field)[rest])
     return found

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.arena import Array, Episode
-from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
+from benchmarks.arena import Array, Episode, declared
+from router_state.config import Price, Prior
 
 BILLS_LATE, REWARDS_LATE = 30.0, 100.0  # requests, as in the demo
 
@@ -62,18 +62,14 @@ class World:
 
     def episode(self) -> Episode:
         """Return the world as an arena plays it: one declaration, at the start."""
-        priors = [self.priors.get(m) for m in self.models]
-        models = {
-            m: ModelConfig(price, prior, cost_prior=None if prior is None else prior.costs)
-            for m, price, prior in zip(self.models, self.prices, priors, strict=True)
-        }
-        declared = {0: RouterConfig(models, self.budget, self.contexts.shape[1], "live", LIVE)}
+        prices = dict(zip(self.models, self.prices, strict=True))
+        config = declared(prices, self.budget, self.contexts.shape[1], self.priors)
         return Episode(
             self.models,
             self.contexts,
             self.rewards,
             self.costs,
-            declared,
+            {0: config},
             self.bill_delay,
             self.reward_delay,
             self.phases,

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.arena import Array, delays
+from benchmarks.arena import Array, declared, delays
 from benchmarks.elsewhere.drawn import drawn
 from benchmarks.elsewhere.world import World
 from benchmarks.periods.shapes import HOURS, SYNTHETIC
 from benchmarks.protocol import declaration, prompts
-from router_state.config import LIVE, ModelConfig, RouterConfig
+from router_state.config import RouterConfig
 
 EVENTS = ("nothing", "launch", "outage", "quiet week", "begins on a Friday")
 MONTHS = ((2026, 2), (2026, 3), (2026, 4), (2026, 6), (2026, 8))
@@ -162,10 +162,8 @@ def _of_world(number: int, n: int, rng: np.random.Generator) -> Made:
     m = len(world)
     first, then = np.arange(m - 1000), m - 1000 + rng.integers(1000, size=n)
     rows = np.concatenate([first, then])
-    models = {
-        name: ModelConfig(price) for name, price in zip(world.models, world.prices, strict=True)
-    }
-    config = RouterConfig(models, None, world.contexts.shape[1], "live", LIVE)
+    prices = dict(zip(world.models, world.prices, strict=True))
+    config = declared(prices, None, world.contexts.shape[1])
     return Made(
         len(first),
         world.contexts[rows],

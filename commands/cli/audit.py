@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def audit(session: Session, as_json: bool) -> None:
     """Check every promise of a service on its topics; the service may run or not.
 
-    Reads requests, decisions, bills, rewards, declarations, dead letters and the changelog; asks no
-    worker, joins no group, writes nothing. These are the promises:
+    It reads requests, decisions, bills, rewards, declarations, dead letters and the changelog. It
+    asks no worker, joins no group and writes nothing. These are the promises:
 
     \b
       every request has one decision or one dead letter
@@ -31,10 +31,11 @@ def audit(session: Session, as_json: bool) -> None:
       every reward is learned once or accounted for
       what each model has learned, and λ_t, are what a new engine learns from the events
 
-    What the topics no longer hold can't be proved, and is listed with the reason: pb.routers is
-    compacted, so an earlier declaration may be gone. Run it with the settings
-    of the workers (PB_PREFIX, PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS, PB_PRIORS_PATH). Exit code
-    1: a promise is broken.
+    What the topics no longer hold can't be proved, and is listed with the reason. For example,
+    pb.routers is compacted, so an earlier declaration may be gone.
+
+    Run it with the settings of the workers: PB_PREFIX, PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS
+    and PB_PRIORS_PATH. Exit code 1: a promise is broken.
 
     \b
       pbstream audit

@@ -18,7 +18,7 @@ from doors.console.bus import open_bus
 from doors.console.declarations import TOPICS, refusal_of
 from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import print_json
-from doors.console.session import Session, json_option, pass_session, run
+from doors.console.session import Session, json_option, option, pass_session, run
 from ground.boundary import undoing
 from ground.json_values import Document
 from ground.messages import Placed, Record
@@ -77,13 +77,7 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0.1),
-    default=60.0,
-    show_default=True,
-    help="Seconds to wait for an answer.",
-)
+@option("--timeout", click.FloatRange(min=0.1), 60.0, "Seconds to wait for an answer.")
 @json_option
 @pass_session
 def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> None:

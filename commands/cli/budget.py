@@ -10,11 +10,11 @@ from doors.console.failures import NoRouter
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
+    answered,
     json_option,
     pass_session,
     router_option,
     run,
-    timeout_option,
 )
 from drawing.numbers import dual, dual_in_words, usd
 from drawing.periods import standing_lines
@@ -67,10 +67,7 @@ def budget() -> None:
 @click.option(
     "--carry", metavar="USD", help="What unspent money the next period gets: none, all or dollars."
 )
-@router_option
-@timeout_option
-@json_option
-@pass_session
+@answered
 def set_budget(
     session: Session,
     usd_limit: float | None,

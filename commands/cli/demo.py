@@ -9,7 +9,7 @@ import click
 from commands.cli.service import stop_on_sigterm
 from doors.console.failures import Failure
 from doors.console.output import console, print_json
-from doors.console.session import json_option
+from doors.console.session import json_option, option
 
 SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
 """Names of `commands.demo.shocks.SHOCKS`, which an option cannot import: it needs the data set."""
@@ -21,41 +21,18 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
     type=click.IntRange(1, 1824),
     help="Number of held-out prompts to play; default: all 1,824.",
 )
-@click.option(
-    "--shock",
-    type=click.Choice(SHOCKS),
-    default="none",
-    show_default=True,
-    help="Change of the world after the first third.",
-)
-@click.option(
+@option("--shock", click.Choice(SHOCKS), "none", "Change of the world after the first third.")
+@option(
     "--in-flight",
-    type=click.IntRange(1, 10_000),
-    default=100,
-    show_default=True,
-    help="Most requests that wait for their bill at a time.",
+    click.IntRange(1, 10_000),
+    100,
+    "Most requests that wait for their bill at a time.",
 )
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, 1000, min_open=True),
-    default=3e-4,
-    show_default=True,
-    help="Budget in dollars per request.",
+@option(
+    "--budget", click.FloatRange(0, 1000, min_open=True), 3e-4, "Budget in dollars per request."
 )
-@click.option(
-    "--profile",
-    type=click.Choice(["live", "paper"]),
-    default="live",
-    show_default=True,
-    help="Policy that decides.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the prompts' order and of the delays.",
-)
+@option("--profile", click.Choice(["live", "paper"]), "live", "Policy that decides.")
+@option("--seed", click.IntRange(min=0), 0, "Seed of the prompts' order and of the delays.")
 @click.option(
     "--encoder",
     default="static",

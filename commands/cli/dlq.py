@@ -11,7 +11,7 @@ from commands.letters import HOPELESS, Found
 from doors.console.bus import Bus, open_bus
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
-from doors.console.session import Session, json_option, pass_session, run, valid_router
+from doors.console.session import Session, json_option, option, pass_session, run, valid_router
 
 SOURCES = ("requests", "costs", "rewards", "routers")
 """Topics that a dead letter may come from, and may be sent to again."""
@@ -49,13 +49,7 @@ def dlq() -> None:
 @router
 @reason
 @topic
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="Most dead letters to take.",
-)
+@option("--limit", click.IntRange(1, 10_000), 50, "Most dead letters to take.")
 @json_option
 @pass_session
 def list_letters(
@@ -138,13 +132,7 @@ def show(session: Session, letter: str, raw: bool, as_json: bool) -> None:
 @router
 @reason
 @topic
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 100_000),
-    default=1000,
-    show_default=True,
-    help="Most dead letters to take.",
-)
+@option("--limit", click.IntRange(1, 100_000), 1000, "Most dead letters to take.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @pass_session

@@ -10,12 +10,9 @@ from commands.reports import Report, report
 from doors.console.output import print_json
 from doors.console.session import (
     Session,
-    json_option,
+    answered,
     named,
-    pass_session,
-    router_option,
     run,
-    timeout_option,
 )
 from drawing.numbers import dual, dual_in_words, usd
 from schemas import CostReported, RewardObserved
@@ -24,16 +21,24 @@ SENTENCES = {
     "booked": "Booked.",
     "duplicate": "It was booked before: this one changes nothing "
     "(a higher --revision replaces a {what}).",
-    "waiting": "Its request is not known (yet): the {what} waits for it, for PB_ORPHAN_WAIT "
-    "seconds "
-    "(60); then it is refused, "
-    "{orphan}. Look at the id, and name the router with --router.",
+    "waiting": (
+        "Its request is not known (yet). The {what} waits for it for PB_ORPHAN_WAIT seconds "
+        "(default: 60); then it is refused as {orphan}. Check the id, and name the router with "
+        "--router."
+    ),
     "taken_in": (
         "A worker has taken it in; whether it changed anything, `pbstream explain "
         "{request}{router}` shows."
     ),
 }
 """Sentence about an event, by its outcome; the other outcomes are failures."""
+revision_option = click.option(
+    "--revision",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Number of the correction; a higher one (of a label: of the same source) replaces a "
+    "lower one.",
+)
 
 
 @click.command()
@@ -49,16 +54,8 @@ SENTENCES = {
     type=click.IntRange(min=0),
     help="Instead of dollars, priced as at the decision.",
 )
-@click.option(
-    "--revision",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Number of the correction; a higher one replaces a lower one.",
-)
-@router_option
-@timeout_option
-@json_option
-@pass_session
+@revision_option
+@answered
 def cost(
     session: Session,
     request_id: str,
@@ -99,16 +96,8 @@ def cost(
     show_default=True,
     help="Source of the label: human, judge, user, metric, or any name.",
 )
-@click.option(
-    "--revision",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Number of the correction; a higher one of the same source replaces a lower one.",
-)
-@router_option
-@timeout_option
-@json_option
-@pass_session
+@revision_option
+@answered
 def reward(
     session: Session,
     request_id: str,

@@ -18,7 +18,7 @@ from commands.cli.replay_history import WHOLE, contexts_of, happened, history_of
 from commands.cli.row_options import reading_of, row_options
 from doors.console.failures import Failure
 from doors.console.output import print_json
-from doors.console.session import Session, json_option, pass_session, router_option
+from doors.console.session import Session, json_option, option, pass_session, router_option
 
 if TYPE_CHECKING:
     from streams.settings import Settings
@@ -46,20 +46,13 @@ if TYPE_CHECKING:
     help="Encoder of the prompts: static, onnx, or sentence-transformers:NAME with a folder, an "
     "installed package or a name on the hub; default: that of the settings.",
 )
-@click.option(
+@option(
     "--components",
-    type=click.IntRange(1),
-    default=25,
-    show_default=True,
-    help="Most directions of a context, which has one number more.",
+    click.IntRange(1),
+    25,
+    "Most directions of a context, which has one number more.",
 )
-@click.option(
-    "--ridge",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Ridge λ_0 of the priors.",
-)
+@option("--ridge", click.FloatRange(min=0, min_open=True), 1.0, "Ridge λ_0 of the priors.")
 @click.option(
     "--explain",
     is_flag=True,

@@ -15,11 +15,8 @@ from doors.console.failures import Failure, NoRouter
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
-    json_option,
-    pass_session,
-    router_option,
+    answered,
     run,
-    timeout_option,
 )
 from doors.integrations.litellm_prices import (
     IMPORTED,
@@ -53,10 +50,7 @@ BILLS = 5000
     help="Accept this model's prices, even if they are doubtful.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@router_option
-@timeout_option
-@json_option
-@pass_session
+@answered
 def import_models(
     session: Session,
     litellm: bool,

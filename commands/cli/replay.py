@@ -18,7 +18,7 @@ from commands.cli.replay_study import show_study
 from commands.cli.replay_verify import show_verdict
 from commands.cli.row_options import row_options
 from doors.console.failures import Failure
-from doors.console.session import Session, json_option, pass_session, router_option
+from doors.console.session import Session, json_option, option, pass_session, router_option
 
 if TYPE_CHECKING:
     from studies.history.records import History
@@ -106,12 +106,11 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     callback=_prefix,
     help="Play the history into topics of another prefix, where workers decide it.",
 )
-@click.option(
+@option(
     "--speed",
-    type=click.FloatRange(min=0),
-    default=1.0,
-    show_default=True,
-    help="With --into: speed relative to history; 0: full speed.",
+    click.FloatRange(min=0),
+    1.0,
+    "With --into: speed relative to history; 0: full speed.",
 )
 @click.option(
     "--since", callback=_time, metavar="TIME", help="Only what was decided at or after this time."

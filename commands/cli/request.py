@@ -17,12 +17,9 @@ from doors.console.failures import NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (
     Session,
-    json_option,
+    answered,
     named,
-    pass_session,
-    router_option,
     run,
-    timeout_option,
 )
 from ground.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
@@ -66,10 +63,7 @@ CAN = ("vision", "tools", "json_output")
     help="What the model must offer; may be given several times.",
 )
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
-@router_option
-@timeout_option
-@json_option
-@pass_session
+@answered
 def request(
     session: Session,
     prompt: str | None,

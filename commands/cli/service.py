@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from doors.console.session import Session, pass_session
+from doors.console.session import Session, option, pass_session
 
 if TYPE_CHECKING:
     from streams.settings import Settings
@@ -21,24 +21,14 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(1, 65_535),
-    default=9092,
-    show_default=True,
-    help="Port to listen on, on loopback.",
-)
+@option("--port", click.IntRange(1, 65_535), 9092, "Port to listen on, on loopback.")
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder that keeps the data; default: a temporary one.",
 )
-@click.option(
-    "--brokers",
-    type=click.Choice(["1", "3"]),
-    default="1",
-    show_default=True,
-    help="Number of brokers; three survive the loss of one.",
+@option(
+    "--brokers", click.Choice(["1", "3"]), "1", "Number of brokers; three survive the loss of one."
 )
 def broker(port: int, data: Path | None, brokers: str) -> None:
     """Start a real Kafka on this machine and stay until Ctrl-C.
@@ -77,19 +67,12 @@ def stop_on_sigterm() -> None:
 
 
 @click.command()
-@click.option(
-    "--log-level",
-    type=click.Choice(LEVELS),
-    default="info",
-    show_default=True,
-    help="Lowest level that is logged to stderr.",
-)
-@click.option(
+@option("--log-level", click.Choice(LEVELS), "info", "Lowest level that is logged to stderr.")
+@option(
     "--processes",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Number of workers on this machine; each uses one core.",
+    click.IntRange(1, 256),
+    1,
+    "Number of workers on this machine; each uses one core.",
 )
 @pass_session
 def worker(session: Session, log_level: str, processes: int) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 from doors.console.bus import Bus, Follower, open_bus
 from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
-from doors.console.session import DEFAULT_ROUTER, Session, json_option, pass_session, run
+from doors.console.session import DEFAULT_ROUTER, Session, json_option, option, pass_session, run
 from drawing.numbers import dual, seconds, usd
 from ground.json_values import Document
 from schemas import LambdaUpdated, MalformedEvent, decode
@@ -100,16 +100,8 @@ class Top:
 
 
 @click.command()
-@click.option(
-    "--sort",
-    type=click.Choice(SORTS),
-    default="rate",
-    show_default=True,
-    help="Column to sort by, the largest value first.",
-)
-@click.option(
-    "--rows", type=click.IntRange(1), default=30, show_default=True, help="Most routers to show."
-)
+@option("--sort", click.Choice(SORTS), "rate", "Column to sort by, the largest value first.")
+@option("--rows", click.IntRange(1), 30, "Most routers to show.")
 @click.option("--once", is_flag=True, help="Show what the topic holds now, and end.")
 @json_option
 @pass_session

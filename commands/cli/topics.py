@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from doors.console.output import print_json
-from doors.console.session import Session, json_option, pass_session, run
+from doors.console.session import Session, json_option, option, pass_session, run
 from streams.log.rights import INGEST_GROUP, ROLES, Role, command, reading, rights
 
 
@@ -62,13 +62,7 @@ def check(session: Session, as_json: bool) -> None:
 
 
 @topics.command()
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    default="worker",
-    show_default=True,
-    help="Role of the user.",
-)
+@option("--role", click.Choice(ROLES), "worker", "Role of the user.")
 @click.option(
     "--principal", metavar="User:NAME", help="The user; default: that in PB_SASL_USERNAME."
 )

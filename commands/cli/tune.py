@@ -21,7 +21,7 @@ from commands.cli.replay_history import (
 )
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
-from doors.console.session import Session, json_option, pass_session, router_option
+from doors.console.session import Session, json_option, option, pass_session, router_option
 
 if TYPE_CHECKING:
     from studies.history.records import History
@@ -39,25 +39,13 @@ LEAST_REWARDS = 50
     default="declared",
     show_default=True,
 )
-@click.option(
-    "--t-adapt",
-    type=click.FloatRange(min=1),
-    default=500.0,
-    show_default=True,
-    help="Number of requests that outweigh a prior.",
-)
+@option("--t-adapt", click.FloatRange(min=1), 500.0, "Number of requests that outweigh a prior.")
 @click.option(
     "--priors",
     is_flag=True,
     help="Choose t_adapt instead: reward with the priors against mismatched ones.",
 )
-@click.option(
-    "--gamma",
-    type=click.FloatRange(min=0.9, max=1),
-    default=0.997,
-    show_default=True,
-    help="With --priors: forgetting factor.",
-)
+@option("--gamma", click.FloatRange(min=0.9, max=1), 0.997, "With --priors: forgetting factor.")
 @router_option
 @json_option
 @pass_session

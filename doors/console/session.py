@@ -112,6 +112,11 @@ router_option: Callable[[F], F] = click.option(
 )
 
 
+def option(name: str, kind: click.ParamType, default: object, text: str) -> Callable[[F], F]:
+    """Return an option whose help says its default."""
+    return click.option(name, type=kind, default=default, show_default=True, help=text)
+
+
 def json_option(function: F) -> F:
     """Let a command print for programs: `--json`, or `--output json` or `yaml`; it gets
     `as_json`.
@@ -147,6 +152,13 @@ timeout_option: Callable[[F], F] = click.option(
     metavar="SECONDS",
     help="Seconds to wait for the worker.",
 )
+
+
+def answered(function: Callable[..., object]) -> Callable[..., object]:
+    """Let a command speak of a router and wait for its worker's answer; it gets `session`,
+    `router_id`, `timeout` and `as_json`.
+    """
+    return router_option(timeout_option(json_option(pass_session(function))))
 
 
 def quiet() -> None:

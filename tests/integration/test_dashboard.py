@@ -723,6 +723,7 @@ def test_without_routers_the_page_says_what_to_do(kafka: str, browser: Chrome) -
     with served(empty) as address:
         browser.get(address)
         until(lambda: "pbstream models add" in text(browser, ".empty"), "what to do")
+        assert not browser.find_element("id", "search").is_displayed()
         assert violations(browser) == []
         browser.get("about:blank")
 
@@ -755,6 +756,9 @@ def test_before_bills_and_labels_the_page_says_how_to_report_them(browser: Chrom
         with served(given, events=made[:count]) as address:
             open_page(browser, address, "#/router/chat", ready=".pareto .model")
             assert step in text(browser, "section[aria-label='The answer']")
+            assert "0.0 requests/s, no alarm." in text(
+                browser, "main"
+            )  # no account of a worker yet
             assert len(browser.find_elements(CSS, ".pareto .star")) == (count == 3)
             assert len(browser.find_elements(CSS, ".pareto .expected")) == 3
             assert violations(browser) == []
@@ -789,6 +793,8 @@ def test_a_fling_through_ten_thousand_routers_makes_no_rows_and_loads_no_charts(
             }).observe(rows, {childList: true});
             (function go() { scrollBy(0, step); ++at < 60 ? setTimeout(go, 30) : done(made); })()"""
         )
+        # Of none is it known what its best model would have cost.
+        assert re.fullmatch(r"10,000 routers spent \$[\d,.]+\.", text(browser, ".answer"))
         assert made < 100  # a row for each that the window has room for, not for each step
         bottom = "return document.querySelector('.rows').getBoundingClientRect().bottom"
         until(lambda: browser.execute_script(bottom) <= 910, "the end of the table")

@@ -94,7 +94,7 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(
     profiles = ("paper", "live")
     for number, home in enumerate(homes):
         await service.send("routers", router(home, profile=profiles[number % 2]))
-    total = 2400
+    total = 1200
     for number in range(total):
         home, request_id = homes[number % len(homes)], f"r-{number}"
         await service.post("requests", request(home, request_id, seed=number))
@@ -106,7 +106,7 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(
             await service.post("rewards", reward(home, request_id, 1.0, source="human"))
     for round_ in range(3):
         await service.until(
-            lambda done=(round_ + 1) * 500: len(service.routes()) >= done, "some decisions"
+            lambda done=(round_ + 1) * 250: len(service.routes()) >= done, "some decisions"
         )
         service.workers[-1].kill()
         service.worker(instance="one")

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks.arena import play
-from benchmarks.beside import code, page, result
+from benchmarks.beside import code, page, published, result
 from benchmarks.beside.bandits import Linear
 from benchmarks.beside.curve import Point, area, hull, point, reward_at
 from benchmarks.beside.entrants import ENTRANTS, OURS
 from benchmarks.beside.field import Field
-from benchmarks.beside.litellm_routers import tiers
+from benchmarks.beside.litellm_routers import lowest_usage, tiers
 from benchmarks.beside.playing import fixed_points
 from benchmarks.beside.trained import PREDICTORS, Fitted
 from router_state.config import Price
+from tests.prose import rewritten
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +121,48 @@ def test_a_router_that_is_surely_above_stands_first(tmp_path: Path) -> None:
     played = {OURS: ours, "better": better * 2}
     rows = result.rows(played, {OURS: "", "better": ""}, (), (1.0, 2.0))
     text = page.table(rows)
-    assert text.index("better") < text.index("**live**")
+    assert text.startswith("Above `live` by more than chance, in some column: better.\n")
+    assert text.index("| better") < text.index("**live**")
     ahead = next(row for row in rows if row.entrant == "better").ahead
     assert ahead is not None and ahead.value == pytest.approx(-0.1)
+
+
+def test_sentences_are_written_as_wide_as_the_page_s(tmp_path: Path) -> None:
+    page_file = tmp_path / "beside.md"
+    page_file.write_text("<!-- code -->\n<!-- end -->\n")
+    names = "; ".join(f"router {n}, 49.98 % (`live` for the same $0.00452)" for n in range(4))
+    page.write("code", f"Above `live`: {names}.\n\n| one |", page_file)
+    text = page_file.read_text()
+    assert rewritten(text) == text and max(map(len, text.splitlines())) <= 100
+
+
+def test_litellms_usage_based_routing_evens_out_tokens_and_heeds_no_clock(few: Field) -> None:
+    chosen = lowest_usage(few)
+    assert np.array_equal(chosen, lowest_usage(few))
+    tokens = few.costs / [price.output_price_per_m for price in few.prices]
+    used = [tokens[chosen == k, k].sum() for k in range(len(few.models))]
+    assert max(used) - min(used) <= tokens.max()
+
+
+def test_what_is_published_above_live_is_said_first(few: Field) -> None:
+    def at(reward: float) -> result.Seeds:
+        return [[Point(reward, 0.004, reward, 0.004, 1.0), Point(reward, 0.005, reward, 0.005, 1)]]
+
+    said = published.beside("code", {OURS: at(0.48), "LinUCB": at(0.4)}, few).splitlines()
+    assert said[0].startswith("Published above `live`: ACRouter, 49.98 %") and "kNN" not in said[0]
+    assert said[-1].startswith("| LinUCB, dollars for nothing | 40.00 |")
+    above_all = published.beside("code", {OURS: at(0.9)}, few)
+    assert above_all.startswith("Published above `live`: none.")
+
+
+def test_points_without_a_knob_stand_beside_live_at_the_same_dollars() -> None:
+    fixed = {"always a": [(1.0, 0.4)], "b": [(2.0, 0.9)], "cheap": [(0.5, 0.1)]}
+    text = page.points(fixed, [(1.0, 0.5), (2.0, 0.7)])
+    assert text.splitlines()[2:] == [
+        "| b | 2.00000 | 90.00 | -20.00 |",
+        "| always a | 1.00000 | 40.00 | +10.00 |",
+        "| cheap | 0.50000 | 10.00 |  |",
+    ]
 
 
 def test_a_table_is_written_between_its_own_markers_again_and_again(tmp_path: Path) -> None:

@@ -434,3 +434,22 @@ def test_a_study_that_is_cancelled_while_its_process_starts_makes_room_for_the_n
         return found
 
     assert asyncio.run(begin_and_cancel()) == ["cancelled", "cancelled"]
+
+
+def test_what_all_routers_saved_leaves_out_those_of_which_it_is_not_known() -> None:
+    played = [
+        (name, event)
+        for n in range(20)
+        for name, event in (
+            ("routes", route(f"r{n}")),
+            ("costs", bill(f"r{n}", 1e-3)),
+            ("rewards", label(f"r{n}", 0.8)),
+        )
+    ]
+    fleet = seen(*played, ("lambda", state("unlabelled", spend_usd=1e6)))
+    (row,) = (row for row in fleet.page(Asked(), now=NOW)[0] if row["router_id"] == "chat")
+    total = fleet.total(lambda _: True, now=NOW)
+    # 20 calls of c, the best model, are expected to cost $0.01 each.
+    assert row["saved"] == pytest.approx(0.9)
+    assert total["alone_usd"] == pytest.approx(0.2)
+    assert total["saved_usd"] == pytest.approx(0.18)

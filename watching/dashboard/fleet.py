@@ -152,7 +152,9 @@ class Fleet:
             "routers": len(rows),
             "rate": sum(row["rate"] for row in rows),
             "spend_usd": sum(row["spend_usd"] or 0.0 for row in rows),
-            "saved_usd": sum(row["saved_usd"] or 0.0 for row in rows),
+            # Only of routers of which both are known: others would count as having saved nothing.
+            "alone_usd": sum(row["alone_usd"] or 0.0 for row in rows),
+            "saved_usd": sum((row["saved"] or 0.0) * (row["alone_usd"] or 0.0) for row in rows),
             "in_flight": sum(row["in_flight"] or 0 for row in rows),
             "suspected": sum(bool(row["suspects"]) for row in rows),
         }
@@ -222,9 +224,10 @@ def _row(router: RouterView, now: float) -> Row:
         "ratio": router.spend_per_budget,
         "quality": router.tally.labels.value,
         "saved": picture.saved,
-        "saved_usd": None
+        # What the same calls of the best model would have cost.
+        "alone_usd": None
         if picture.saved is None or best is None
-        else picture.saved * best.cost_usd * router.tally.bills.n,
+        else best.cost_usd * router.tally.bills.n,
         "saved_mix": saved_mix,
         "beyond_mix": saved_mix == float("inf"),
         "lambda_t": state and state.lambda_t,

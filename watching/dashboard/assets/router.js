@@ -1,7 +1,7 @@
 // One router: the answer and its picture, what it saved, its trends with what explains them, its models, its decisions.
 
 import { api, ask, el, page, say, table } from "./dom.js";
-import { clock, count, drawn, dual, fixed, moment, off, percent, until, usd } from "./format.js";
+import { clock, count, drawn, dual, fixed, known, moment, off, percent, until, usd } from "./format.js";
 import { chart } from "./chart.js";
 import { happened } from "./figures.js";
 import { leading } from "./lead.js";
@@ -58,9 +58,11 @@ export function showRouter(view, id) {
   });
 
   function tellNow(router) {
-    const alarms = router.alarms ? `${count(router.alarms)} alarm${router.alarms > 1 ? "s" : ""}` : "no alarm";
-    say(now, `${count(router.decided)} decided, ${fixed(router.rate, 1)} requests/s, ${count(router.in_flight)} in flight, λ_t ${dual(router.lambda_t)}, ${alarms}`
-      + `${router.refused ? `, ${count(router.refused)} events refused` : ""}. ${until(router.lambda_t)}`);
+    const { alarms, refused } = router, said = known(router.decided)  // a worker's account comes with the first commit
+      ? [`${count(router.decided)} decided`, `${count(router.in_flight)} in flight`, `λ_t ${dual(router.lambda_t)}`] : [];
+    said.push(`${fixed(router.rate, 1)} requests/s`, alarms ? `${count(alarms)} alarm${alarms > 1 ? "s" : ""}` : "no alarm");
+    if (refused) said.push(`${count(refused)} events refused`);
+    say(now, `${said.join(", ")}. ${until(router.lambda_t)}`);
   }
 
   /** How budgets of a period stand, and what a floor of rewards takes. */

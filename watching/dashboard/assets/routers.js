@@ -41,9 +41,10 @@ export function showRouters(view) {
     autocomplete: "off", spellcheck: "false", oninput: () => { asked.search = search.value.trim(); restart(); } });
   const order_by = el("select", { id: "sort", onchange: () => sort(order_by.value) },
     ...COLUMNS.map((column) => el("option", { value: column.key }, column.label)));
+  const tools = el("div.tools", {}, el("label", { for: "search" }, "Search"), search,
+    el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by));
   view.append(el("h1", {}, "All routers"), told, ahead, now,
-    el("div.tools", {}, el("label", { for: "search" }, "Search"), search,
-      el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by)), list, empty);
+    tools, list, empty);
   let tall = 40; // pixels of a row: read once, as asking for it between writes would lay the page out each time
   const measure = () => { tall = parseFloat(getComputedStyle(list).getPropertyValue("--row")) || 40; };
 
@@ -178,7 +179,7 @@ export function showRouters(view) {
   }
 
   function tellTotal(sum) {
-    const alone = sum.spend_usd + sum.saved_usd, less = alone > 0 ? `: ${percent(sum.saved_usd / alone)} less than their best models alone` : "";
+    const saved = sum.saved_usd / sum.alone_usd, less = sum.alone_usd > 0 ? `: ${percent(Math.abs(saved))} ${saved < 0 ? "more" : "less"} than their best models alone` : "";
     // Of a single router its own sentence is the answer.
     told.hidden = sum.routers < 2;
     ahead.classList.toggle("among", !told.hidden);
@@ -197,6 +198,7 @@ export function showRouters(view) {
     const none = total === 0 && !first;
     empty.hidden = !none;
     list.hidden = total === 0;
+    tools.hidden = none && !asked.search;
     if (!none) return;
     if (asked.search) empty.replaceChildren(el("p", {}, "No router, and no model of any, has this in its name."));
     else if (state?.trouble || state?.complete === false) empty.replaceChildren(el("p", {}, "Nothing has been read yet."));
