@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.data import Benchmark
 from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
+from router_state.kernel import EPSILON
 from router_state.kernel import MAX_DECAY_STEPS as MAX_STALE_STEPS
-from router_state.kernel import MIN_VARIANCE, TIE
-from router_state.pacing.ema import DUAL_STEP, EMA_STEP, LAMBDA_MAX
+from router_state.pacing.ema import LAMBDA_MAX, STEP
 from streams.priors.priors import Priors
 
 RESTORE_UNDER = 0.1
@@ -103,7 +103,7 @@ class Lockstep:
         mean, q = self.theta @ x, u @ x
         stale = np.minimum(self.t - np.maximum(self.updated, self.played), MAX_STALE_STEPS)
         left = np.maximum(self.gamma[:, None] ** stale, 1.0 / PAPER.v_max)
-        variance = np.maximum(q / self.decay / left, MIN_VARIANCE)
+        variance = np.maximum(q / self.decay / left, EPSILON)
         score = (
             mean
             + self.alpha[:, None] * np.sqrt(variance)
@@ -124,7 +124,7 @@ class Lockstep:
 
     def _best(self, score: np.ndarray) -> np.ndarray:
         chosen: np.ndarray = score.argmax(axis=1)
-        tied = score > score.max(axis=1, keepdims=True) - TIE
+        tied = score > score.max(axis=1, keepdims=True) - EPSILON
         for run in np.flatnonzero(tied.sum(axis=1) > 1):
             equal = np.flatnonzero(tied[run])
             chosen[run] = equal[self.rngs[run].integers(len(equal))]
@@ -167,8 +167,8 @@ class Lockstep:
 
     def _pace(self, costs: np.ndarray) -> None:
         paced = self.paced
-        self.ema[paced] += EMA_STEP * (costs[paced] - self.ema[paced])
-        moved = self.lambda_t[paced] + DUAL_STEP * (self.ema[paced] / self.budget[paced] - 1.0)
+        self.ema[paced] += STEP * (costs[paced] - self.ema[paced])
+        moved = self.lambda_t[paced] + STEP * (self.ema[paced] / self.budget[paced] - 1.0)
         self.lambda_t[paced] = np.clip(moved, 0.0, LAMBDA_MAX)
 
 

@@ -11,7 +11,15 @@ from router_state.config import Matrix, Price, Vector
 from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.kernel import SAMPLE_PIECE, CostModel, PosteriorSample, Regression, SharedPrior
+from router_state.kernel import (
+    SAMPLE_PIECE,
+    CostModel,
+    PosteriorSample,
+    Projection,
+    Regression,
+    SharedPrior,
+    project,
+)
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
 from router_state.learning.guess import COSTS, REWARDS
@@ -28,9 +36,10 @@ class Arms:
         tokens: how long prompts are; caching: what of them models have seen.
         timing: how long calls take, where that matters.
 
-    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `open`, a None
-    per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any
-    arm is `onboarding` or a `suspect`.
+    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position. `priced` are the
+    regressions of bills of arms that are not free. `open` is a None per arm while every arm takes
+    traffic, else None; `highest_per_1k` is of those that do. They say whether any arm is
+    `onboarding` or a `suspect`.
     """
 
     __slots__ = (
@@ -45,6 +54,7 @@ class Arms:
         "names",
         "onboarding",
         "open",
+        "priced",
         "regressions",
         "rewards",
         "row",
@@ -56,6 +66,7 @@ class Arms:
 
     billed: list[Regression]
     costs: list[CostModel]
+    priced: list[Regression]
     regressions: list[Regression]
     open: list[str | None] | None
     timing: Timing | None
@@ -84,15 +95,19 @@ class Arms:
         k = self.row.get(name)
         return None if k is None else self._arms[k]
 
-    @property
-    def taking(self) -> list[Arm]:
-        """Return the arms that take traffic."""
-        return [arm for arm in self._arms if arm.retired_at is None]
+    def look(self, x: Vector) -> Projection:
+        """Return what the arms say of a context, shape (d,), last entry the bias 1.0.
 
-    @property
-    def priced(self) -> list[Regression]:
-        """Return the regressions of bills: of all arms but free ones."""
-        return [costs.regression for costs in self.costs if not costs.free]
+        Raises:
+            WrongContext: another shape or bias, or features out of all proportion.
+            NonFiniteInput: a NaN or an infinity.
+        """
+        seen = project(x, self.d, self.regressions, self.billed)
+        if self.suspect:
+            seen.means = [
+                mean + arm.offset for mean, arm in zip(seen.means, self._arms, strict=True)
+            ]
+        return seen
 
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
         """Append an arm with statistics A (d, d), a prior in it, and b (d,), known at clock
@@ -188,7 +203,8 @@ class Arms:
         self.regressions = [arm.rewards for arm in arms]
         self.costs = [arm.costs for arm in arms]
         self.billed = [costs.regression for costs in self.costs]
-        taking = self.taking
+        self.priced = [costs.regression for costs in self.costs if not costs.free]
+        taking = [arm for arm in arms if arm.retired_at is None]
         self.open = [None] * len(arms) if arms and len(taking) == len(arms) else None
         self.highest_per_1k = max((arm.per_1k for arm in taking), default=0.0)
         self.onboarding = any(arm.pulls_left for arm in arms)

@@ -27,6 +27,9 @@ GUESSED = 3.0
 """Observations that a first guess counts for."""
 BELIEVED = 20.0
 """Bills that count as much as what a declaration, or a lognormal's shape, says of their mean."""
+WINDOW = 128
+"""Last requests of a router that λ_t is solved over; from 32 to 512 it makes no difference
+(docs/lab/mechanisms.md)."""
 MAX_NORM = 1e4
 """Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
 precision loses what tells prompts apart."""

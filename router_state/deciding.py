@@ -9,11 +9,10 @@ from router_state.kernel import EVERY
 from router_state.latency import observing
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
-from router_state.policies import eligibility, scoring
+from router_state.policies import eligibility
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
-from router_state.policies.scoring import Choice
-from router_state.record import Basis, Call, Candidates, RequestRecord
+from router_state.record import Basis, Call, Candidates, Choice, RequestRecord
 from router_state.state import caps
 from router_state.state.router import RouterState
 
@@ -29,7 +28,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     """
     arms, x, tokens = state.arms, request.x, request.input_tokens
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
-    seen = scoring.project(arms, x)
+    seen = arms.look(x)
     costs = policy.costs(state, seen, tokens)
     warm = conversing.warmth(state, request, now=now) if state.config.caches else None
     saves = {} if warm is None or tokens is None else conversing.saved(state, warm, tokens)
@@ -39,7 +38,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, x, tokens):
-        seen = scoring.project(arms, x)
+        seen = arms.look(x)
         costs = conversing.discounted(arms, policy.costs(state, seen, tokens), saves)
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.

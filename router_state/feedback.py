@@ -19,7 +19,7 @@ from router_state.errors import (
     UnpricedModel,
 )
 from router_state.events import Charged, Judged
-from router_state.kernel import check
+from router_state.kernel import check, exp_of
 from router_state.latency import observing
 from router_state.policies.policy import Policy
 from router_state.record import Label, Records, RequestRecord, Settlement
@@ -222,7 +222,7 @@ def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -
         state.rewards_applied += 1
     elif (arm := state.arms.find(record.called)) is not None:
         # What is left of the first reward: only so much of it can be taken back.
-        discount = math.exp(label.forgotten - arm.rewards.forgotten)
+        discount = exp_of(label.forgotten - arm.rewards.forgotten)
         arm.rewards.revise(x, difference=reward - label.reward, discount=discount)
         forgotten = label.forgotten
     record.label = Label(reward, event.source, event.rank, event.revision, forgotten)

@@ -42,6 +42,16 @@ class Candidates(Struct, frozen=True, gc=False):
         return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
 
 
+class Choice(Struct, frozen=True, gc=False):
+    """The arm to call, why, with what probability it was to be called, and the doubt about the
+    context (see `RequestRecord.unsure`)."""
+
+    k: int
+    reason: str
+    propensity: float = 1.0
+    unsure: list[float] | None = None
+
+
 class Settlement(Struct, frozen=True, gc=False):
     """The bill of a call."""
 

@@ -1,5 +1,5 @@
 """Find changes: a detector on standardised residuals, and what an alarm does to rewards and bills.
 
-`detector` is a CUSUM (Page 1954), `novelty` tells prompts of a new kind from a model that changed,
-`rewards` and `bills` apply them.
+The detector is a CUSUM (Page 1954) that tells prompts of a new kind from a model that changed
+(`kernel/detector.py`). `rewards` and `bills` apply it.
 """

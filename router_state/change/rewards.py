@@ -8,14 +8,12 @@ from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Alert
 from router_state.config import MEMORY, Vector
-from router_state.kernel import LIMIT, Shift
+from router_state.kernel import LIMIT, RIDGE_FLOOR, Shift
 from router_state.state.router import RouterState
 
 NOT_LEARNED = -MEMORY
 """Stands for what an arm had forgotten when a reward came that it did not learn: nothing is left of
 it."""
-FADED = 0.1
-"""Share of what was learned that an accepted drift leaves."""
 
 
 def found(state: RouterState, arm: Arm, shift: Shift) -> None:
@@ -57,10 +55,10 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
         )
     elif suspicion.accepted:
         state.arms.suspect_of(arm, None)
-        # The offset moves into the bias, and little of the rest counts: the prompts that differ are
-        # learned anew.
+        # The offset moves into the bias, and of the rest no more counts than of a prior that has
+        # faded: the prompts that differ are learned anew.
         regression.shift(suspicion.offset)
-        regression.fade(FADED)
+        regression.fade(RIDGE_FLOOR)
         return True
     return False
 

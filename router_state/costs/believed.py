@@ -3,14 +3,20 @@ earlier bills."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from router_state.config import BELIEVED, CostPrior, Matrix, Price, Vector
 from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, bounded, list_price_of
 from router_state.errors import UnusablePrior
-from router_state.kernel import LEAST_PART, MOST_TAUGHT, CostModel, SharedPrior, lognormal_mean
+from router_state.kernel import (
+    LEAST_PART,
+    MOST_TAUGHT,
+    CostModel,
+    SharedPrior,
+    exp_of,
+    log_of,
+    lognormal_mean,
+)
 from router_state.learning.offline_sums import require_counted, require_invertible, require_observed
 
 MOST_BILLS = 200.0
@@ -62,7 +68,7 @@ def _require_payable(what: str, prior: CostPrior, *, list_price: float, bills: S
             f"average, {size:.3g} in root mean square and {abs(variance) ** 0.5:.3g} in deviation "
             f"between prompts; {MOST_EXPONENT:g} is the most that a call can be"
         )
-    if not prior.mean_usd <= math.exp(MOST_EXPONENT) * list_price:
+    if not prior.mean_usd <= exp_of(MOST_EXPONENT) * list_price:
         raise UnusablePrior(
             f"{what} expects ${prior.mean_usd:.3g} a call, which is more than a price of "
             f"${list_price:.3g} per 1,000 tokens allows"
@@ -76,7 +82,7 @@ def sums_of(prior: CostPrior, *, list_price: float) -> tuple[Matrix, Vector]:
     scale = bills_of(prior) / prior.A[-1, -1]
     # From logarithms of dollars to those of ratios: ln(usd/price) = ln(usd) − ln(price), summed
     # over x.
-    b = prior.b - math.log(list_price) * prior.A[-1]
+    b = prior.b - log_of(list_price) * prior.A[-1]
     return scale * prior.A, scale * b
 
 
@@ -97,7 +103,7 @@ def start(
         believe(model, A, b, mean_usd=prior.mean_usd, bills=bills_of(prior), tokens=tokens)
     elif mean_usd is not None:
         at = model.prior.center
-        level = math.log(max(mean_usd / model.list_price, LEAST_RATIO))
+        level = log_of(max(mean_usd / model.list_price, LEAST_RATIO))
         A, b = BELIEVED * np.outer(at, at), BELIEVED * level * at
         believe(model, A, b, mean_usd=mean_usd, bills=BELIEVED, tokens=tokens)
 
@@ -128,6 +134,6 @@ def believe(
     # variance between prompts.
     half = 0.5 * (max(spread, 0.0) + model.level)
     # So that `factor`, which is shrunk, makes the mean the one that is declared.
-    factor = model.ratio * math.exp(left - bounded(float(theta @ means) + half))
+    factor = model.ratio * exp_of(left - bounded(float(theta @ means) + half))
     shrunk = (factor - lognormal_mean(prior.noise)) * BELIEVED / model.bills
     model.calibration = min(max(factor + shrunk, LEAST_PART), MOST_TAUGHT)

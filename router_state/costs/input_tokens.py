@@ -11,12 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.changes import Journal
-from router_state.config import BELIEVED, MEMORY, Vector
+from router_state.config import BELIEVED, MEMORY, WINDOW, Vector
 from router_state.kernel import MOST_TAUGHT
 from router_state.state.framing import Json
 
-LENGTH = 128
-"""Slots of the window, see `window`."""
 PIECE = "\x1finput"
 """The piece that holds it; there is none before a request has said its tokens."""
 
@@ -38,7 +36,7 @@ class InputTokens:
         self._journal = journal
         self.mean = self.latest = 0.0
         self.count, self.in_use = 0, False
-        self.slots: Vector = np.zeros(LENGTH)
+        self.slots: Vector = np.zeros(WINDOW)
 
     @property
     def usual(self) -> float:
@@ -76,7 +74,7 @@ class InputTokens:
     def restore(self, values: Json) -> None:
         """Invert `values`."""
         slots = np.array(values["slots"], dtype=np.float64)
-        if slots.shape != (LENGTH,) or not np.isfinite(slots).all():
+        if slots.shape != (WINDOW,) or not np.isfinite(slots).all():
             raise ValueError(f"tokens of {slots.shape} requests of a window")
         self.mean, self.count, self.slots = float(values["mean"]), int(values["count"]), slots
         self.in_use = self.count >= BELIEVED

@@ -42,7 +42,6 @@ COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
-        MIN_VARIANCE,
         chance_of,
         choose,
         doubts,
@@ -59,11 +58,12 @@ if TYPE_CHECKING or _compiled is None:
     )
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dual import Options, options
-    from router_state.kernel.elementary import tabulated
+    from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.learning import learn_reward
+    from router_state.kernel.linear import EPSILON
     from router_state.kernel.predictive import Predictive, lognormal_mean
-    from router_state.kernel.projection import TIE, Projection, best, check, project
+    from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
@@ -76,18 +76,17 @@ else:
 __all__ = [
     "COMPILED",
     "CUT_AT",
+    "EPSILON",
     "EVERY",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
     "MAX_DECAY_STEPS",
-    "MIN_VARIANCE",
     "MOST_TAUGHT",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "TAILS",
-    "TIE",
     "WIDE",
     "Chance",
     "CostModel",
@@ -108,8 +107,10 @@ __all__ = [
     "cost_piece",
     "doubts",
     "estimate",
+    "exp_of",
     "expected_costs",
     "learn_reward",
+    "log_of",
     "lognormal_mean",
     "optimistic",
     "options",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from router_state.kernel.cost_model import CostModel, require_each
 from router_state.kernel.elementary import power
-from router_state.kernel.linear import dot, room
+from router_state.kernel.linear import EPSILON, dot, room
 from router_state.kernel.projection import best
 from router_state.kernel.propensity import largest
 from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, taken
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from router_state.config import Vector
-
-MIN_VARIANCE = 1e-12
-"""Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
 
 
 def optimistic(
@@ -51,7 +48,7 @@ def optimistic(
         if steps > 0 and gamma < 1.0:
             v /= max(power(gamma, min(steps, MAX_DECAY_STEPS)), least)
         terms.append(means[k])
-        terms.append(alpha * sqrt(max(v, MIN_VARIANCE)))
+        terms.append(alpha * sqrt(max(v, EPSILON)))
         terms.append(costs[k])
     return terms
 

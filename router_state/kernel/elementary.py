@@ -111,6 +111,16 @@ def below(z: Real) -> Real:
     return 1.0 - above if z >= 0.0 else above
 
 
+def exp_of(x: Real) -> float:
+    """Return eˣ, see `exp`, for decisions outside of the kernel."""
+    return exp(x)
+
+
+def log_of(x: Real) -> float:
+    """Return ln x, see `log`, for decisions outside of the kernel."""
+    return log(x)
+
+
 def tabulated(name: str, values: Array) -> Array:
     """Return exp, log or the normal distribution function of each value, for tests."""
     given: Floats = known(values, len(values))

@@ -16,18 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.kernel.linear import add, dot, invert, quadratic, times
+from router_state.kernel.linear import EPSILON, add, dot, invert, quadratic, times
 from router_state.kernel.regression import Regression
 from router_state.kernel.shared_prior import SharedPrior, rescale
 from router_state.kernel.words import Array, Floats, Index, Real, behind, cclass, cfunc, known, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-LEAST_EVIDENCE = 1e-9
-"""Observations, and of a feature's mean square, below which nothing is known of the contexts."""
-SAME = 1e-12
-"""Largest difference, in rewards or logarithms, of coefficients that are equal but for rounding."""
 
 
 def estimate(
@@ -96,7 +91,7 @@ def knows_nothing(prior: SharedPrior, one: Regression) -> bool:
                 return False
         if i < d - 1 and V[place + i] != variance:
             return False
-        if not -SAME <= V[one.at + i] - mean[i] <= SAME:
+        if not -EPSILON <= V[one.at + i] - mean[i] <= EPSILON:
             return False
         place += i + 1
     return True
@@ -203,7 +198,7 @@ class Evidence:
                 squares += self.A[a * T + i * (i + 1) // 2 + i]
             count += self.A[(a + 1) * T - 1]
         features: Real = squares / max(d - 1, 1)
-        if count < LEAST_EVIDENCE or features <= LEAST_EVIDENCE * count:
+        if count < EPSILON or features <= EPSILON * count:
             return 1.0
         mean = np.zeros(d)
         center: Floats = view(mean)

@@ -12,8 +12,9 @@ import numpy as np
 
 from router_state.kernel.words import Array, Floats, Index, Real, cfunc, pure, view
 
-LEAST_PIVOT = 1e-12
-"""Share of a diagonal's entry that its pivot gets at least: above the rounding of 64 bits."""
+EPSILON = 1e-12
+"""Share, or difference of rewards, that is rounding: some thousand units of the last of 64 bits.
+Scores that differ by less are equal, and a pivot or a variance is at least so much."""
 
 
 ROOM: Array = np.empty(4096)
@@ -142,7 +143,7 @@ def invert(V: Floats, at: Index, d: Index, column: Floats) -> None:
 def factor(V: Floats, at: Index, d: Index) -> None:
     """Put L with LLᵀ = V in the place of V (Cholesky).
 
-    Where rounding has left less than `LEAST_PIVOT` of a pivot, that stands in its place.
+    Where rounding has left less than `EPSILON` of a pivot, that stands in its place.
     """
     row = at
     for i in range(d):
@@ -152,7 +153,7 @@ def factor(V: Floats, at: Index, d: Index) -> None:
             rest: Real = V[row + j] - dot(V, row, V, other, j)
             V[row + j] = rest / pivot if pivot > 0.0 else 0.0
             other += j + 1
-        least: Real = LEAST_PIVOT * V[row + i]
+        least: Real = EPSILON * V[row + i]
         square: Real = V[row + i] - dot(V, row, V, row, i)
         square = square if square > least else least
         V[row + i] = sqrt(square) if square > 0.0 else 0.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from router_state.config import MAX_NORM
 from router_state.errors import NonFiniteInput, WrongContext
-from router_state.kernel.linear import dot
+from router_state.kernel.linear import EPSILON, dot
 from router_state.kernel.regression import Regression, multiply, room_of_products, spread_at
 from router_state.kernel.words import Floats, Index, Real, cclass, cfunc, known
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from router_state.config import Vector
 
-TIE = 1e-12
-"""Difference below which scores are equal."""
 LARGEST_NORM: Real = MAX_NORM
 
 
@@ -134,9 +132,9 @@ def best(terms: list[float], penalties: list[float], excluded: list[str | None])
             bonus: Real = terms[3 * k + 1]
             penalty: Real = penalties[k]
             score: Real = mean + bonus - penalty
-            if score - most >= TIE:
+            if score - most >= EPSILON:
                 most, found = score, [k]
-            elif most - score < TIE:
+            elif most - score < EPSILON:
                 found.append(k)
     if not isfinite(most):
         raise NonFiniteInput("a score is not finite")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.config import GUESSED, MEMORY
+from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.linear import dot
 from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc
 
@@ -23,20 +23,15 @@ if TYPE_CHECKING:
 
 PRIOR_HELD: Real = GUESSED
 PRIOR_MEMORY: Real = MEMORY
+PRIOR_BELIEVED: Real = BELIEVED
 GROWTH = 0.16
 """Share by which the evidence grows between two estimates (0.08 is no better: eleven models and the
 paper's benchmark without priors, benchmarks.elsewhere); their cost thus falls as 1/n."""
 WIDE_FROM = 32
 """Dimensions from which on they are rarer, as each costs O(K·d³)."""
-MOST_GROWTH = 3.0
-"""Largest growth of that share."""
-LATE = 16
-"""Observations, beside as many as there were when it was due, that an estimate waits at most for a
-decision that needs it."""
 LEAST_NOISE = 1e-6
 """Least variance σ²: where every observation is predicted exactly, scores must stay finite."""
-LEAST_RIDGE_FEATURES, MOST_RIDGE_FEATURES = 1e-2, 1e5
-LEAST_RIDGE_BIAS, MOST_RIDGE_BIAS = 2e-2, 1e4
+LEAST_RIDGE, MOST_RIDGE = 1e-2, 1e5
 """Bounds of the ridges, in observations; those of features per (d − 1) mean squares of a
 feature."""
 
@@ -113,9 +108,7 @@ class SharedPrior:
         """Tell whether they are to be estimated at once: noise and drift are measured against them
         even where nobody asks for a decision.
         """
-        return self.seen > self.due_at and self.seen >= (
-            self.due_at + min(self.due_at, PRIOR_MEMORY) + LATE
-        )
+        return self.seen >= self.due_at + max(min(self.due_at, PRIOR_MEMORY), PRIOR_BELIEVED)
 
     def observe(self, residual: Real, variance: Real) -> None:
         """Count an observation; its residual, of variance σ²(1 + `variance`), tells of the
@@ -131,7 +124,7 @@ class SharedPrior:
     def concluded(self) -> None:
         """Note after how many more observations the next estimate is made."""
         wide: Real = self.d / WIDE_FROM
-        growth: Real = min(GROWTH * max(1.0, wide * wide), MOST_GROWTH)
+        growth: Real = GROWTH * max(1.0, wide)
         more: Index = int(growth * min(self.seen, PRIOR_MEMORY))
         self.due_at = self.seen + max(self.d // WIDE_FROM, more, 1)
         self.journal.pieces.add(self.name)
@@ -167,7 +160,7 @@ def rescale(
         squares[d - 1] / noise + PRIOR_HELD / (first_bias * measured)
     )
     common: Real = (shared + PRIOR_HELD) / (dot(center, 0, center, 0, d - 1) / noise + first)
-    low, high = LEAST_RIDGE_FEATURES * unit, MOST_RIDGE_FEATURES * unit
+    low, high = LEAST_RIDGE * unit, MOST_RIDGE * unit
     prior.ridge = min(max(own, low), high)
-    prior.bias_ridge = min(max(bias, LEAST_RIDGE_BIAS), MOST_RIDGE_BIAS)
+    prior.bias_ridge = min(max(bias, LEAST_RIDGE), MOST_RIDGE)
     prior.shared_ridge = min(max(common, low), high)

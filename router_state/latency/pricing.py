@@ -7,16 +7,14 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.changes import Alert
-from router_state.config import Matrix
+from router_state.config import WINDOW, Matrix
 from router_state.kernel import Options
 from router_state.latency.goal import TAIL
 from router_state.latency.timing import MOST_PRICE, MOST_WAIT, Timing
 from router_state.pacing.debt import HORIZON
 from router_state.pacing.window import (
     CLOSE_ENOUGH,
-    CLOSED_COST,
-    CLOSED_SCORE,
-    LENGTH,
+    CLOSED,
     PRICES,
     WAIT_PRICES,
     Window,
@@ -112,7 +110,7 @@ def _waits(timing: Timing, window: Window, scores: Matrix, limit: float | None =
     """Return expected waits of the window's requests, shape (size, K), where an arm could be
     chosen; for another limit than the target's if it is given."""
     waits, _ = timing.waits(window.contexts, window.size, limit)
-    return np.where(scores > 0.5 * CLOSED_SCORE, waits, CLOSED_COST)
+    return np.where(scores > -0.5 * CLOSED, waits, CLOSED)
 
 
 def _review(
@@ -121,7 +119,7 @@ def _review(
     """Raise an alert where the target is surely missed, with what would meet it; once, until it is
     met."""
     most = timing.goal.most or 1.0
-    missed = window.size > LENGTH // 2 and timing.expected > (1.0 + TOLERATED) * most
+    missed = window.size > WINDOW // 2 and timing.expected > (1.0 + TOLERATED) * most
     timing.short = timing.short + 1 if missed else 0
     if timing.short != PATIENCE:
         return

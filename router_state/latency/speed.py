@@ -8,7 +8,7 @@ from router_state.changes import Alert, Journal
 from router_state.config import GUESSED, MEMORY, Price, Vector
 from router_state.kernel import LIMIT, TAILS, CostModel, SharedPrior
 from router_state.state import layout
-from router_state.state.floats import floats, packed
+from router_state.state.framing import floats, packed
 
 PIECE = "\x1flatency:"
 """Beginning of the names of the pieces that hold what is known of one model."""

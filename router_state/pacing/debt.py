@@ -5,7 +5,7 @@ flight. Bills scatter: what one of them takes the next ones give back. Only what
 scatter explains is paid back: with n requests of deviation s, chance alone moves the debt D by
 √n·s, so
 
-    p = D·D²/(D² + n·s²)/n,    target = B − p,    target = B − p·S/(p + S) where p > 0,
+    p = D·D²/(D² + n·s²)/n,    target = B − p,    target = B − p·S/√(p² + S²) where p > 0,
 
 S being what the cheapest models save of the budget: however large a debt is, a request never loses
 all that better models are worth.
@@ -14,13 +14,14 @@ all that better models are worth.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
-from router_state.config import GUESSED, MEMORY
+from router_state.config import GUESSED, INF, MEMORY
 
 HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
 makes no difference (docs/lab). Calls in flight may cost as many budgets more than is expected."""
-SAVED = 25.0
+SAVED = HORIZON / 4.0
 """Budgets that may be saved: spent within a thousand requests they are half of 5 %, the other half
 is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn). A bill that is
 off by more is no matter of chance."""
@@ -62,7 +63,8 @@ class Debt:
         paid = self.usd / HORIZON * square / (square + chance)
         if paid > 0.0:
             saved = max(budget_usd - cheapest_usd, 0.0)
-            paid *= saved / (paid + saved)
+            share = paid / saved if saved > 0.0 else INF
+            paid /= sqrt(1.0 + share * share)
         return budget_usd - paid
 
     def bound(self, budget_usd: float) -> None:

@@ -7,12 +7,12 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.changes import Alert, Journal
-from router_state.config import Matrix, Vector
+from router_state.config import WINDOW, Matrix, Vector
 from router_state.kernel import EVERY
 from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import CLOSE_ENOUGH, LENGTH, Window
+from router_state.pacing.window import CLOSE_ENOUGH, Window
 
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
@@ -118,7 +118,7 @@ class DollarDual:
         prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
         costs, budget = np.delete(costs, list(self.window.limited), axis=0), self.budget_usd
         n = len(costs)
-        if n <= LENGTH // 2:
+        if n <= WINDOW // 2:
             return
         cheapest_usd, chance = float(costs.min(1).mean()), 0.0
         # The window is a sample of prompts, too.

@@ -8,10 +8,9 @@ from router_state.arms import Arms
 from router_state.config import Vector
 from router_state.pacing.pacer import Terms, Weights
 
-EMA_STEP = 0.05
-"""Share of the newest cost in the mean (ParetoBandit Eq. 3)."""
-DUAL_STEP = 0.05
-"""Step of λ_t, per budget that the mean is away from the budget (Eq. 4)."""
+STEP = 0.05
+"""Share of the newest cost in the mean (ParetoBandit Eq. 3), and step of λ_t, per budget that the
+mean is away from the budget (Eq. 4)."""
 LAMBDA_MAX = 5.0
 """Largest λ_t of the paper's pacer (Eq. 4)."""
 
@@ -47,8 +46,8 @@ class EmaPacer:
         """See Pacer; only the first bill counts."""
         if not first:
             return
-        self.cost_ema_usd = mean = (1.0 - EMA_STEP) * self.cost_ema_usd + EMA_STEP * cost_usd
-        moved = self.lambda_t + DUAL_STEP * (mean / self.budget_usd - 1.0)
+        self.cost_ema_usd = mean = (1.0 - STEP) * self.cost_ema_usd + STEP * cost_usd
+        moved = self.lambda_t + STEP * (mean / self.budget_usd - 1.0)
         self.lambda_t = min(max(moved, 0.0), LAMBDA_MAX)
 
     def terms(self) -> Terms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -10,48 +11,44 @@ import orjson
 
 from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.config import Matrix, Vector
+from router_state.config import WINDOW, Matrix, Vector
 from router_state.costs.ratio import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import Chance, Options, options
+from router_state.kernel import EVERY, Chance, Options, options
 
-LENGTH = 128
-"""Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/lab/mechanisms.md).
-"""
 CLOSE_ENOUGH = 0.005
 """Share of the target that a solution may leave: far less than what one draw moves."""
-BLOCK = 8
-"""Contexts of one piece: what eight decisions write."""
-CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
-"""Score and cost of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
+BLOCK = EVERY
+"""Contexts of one piece: what the decisions between two solutions write."""
+CLOSED = 1e6
+"""Dollars, and rewards below none, of an arm that can't be chosen: no reward is worth it, no price
+makes it cheap."""
 PRICE_SPREAD = 0.1
 """Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
 winners of two prices then mix in the share that meets the budget; otherwise one would be called
 until the next solution (benchmarks.elsewhere, tasks)."""
-GOLDEN = 0.6180339887498949
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
-PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
+PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * GOLDEN % 1.0) - 1.0)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
-SILVER = 0.41421356237309515
+SILVER = math.sqrt(2.0) - 1.0
 """The same of another sequence: where all prompts are alike, two prices mix three models."""
-WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * SILVER % 1.0) - 1.0)
+WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * SILVER % 1.0) - 1.0)
 """Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
-LOTS = 0x9E3779B9
-"""Seed of what chance adds to the window's scores: any will do, the same for all routers."""
-NO_TOKENS = np.zeros(LENGTH)
+NO_TOKENS = np.zeros(WINDOW)
 """Tokens of requests whose input is not counted apart."""
-PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
+PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
 
 
 @cache
 def lots(K: int) -> Vector:
-    """Return a standard normal number for each slot and arm, (LENGTH·K,): what draws would be, each
+    """Return a standard normal number for each slot and arm, (WINDOW·K,): what draws would be, each
     with its opposite.
 
     The dual sees choices as chance makes them, but no draw that is made: so λ_t stands before it.
     """
-    half = np.array(Chance(LOTS).standard_normal(LENGTH // 2 * K))
+    half = np.array(Chance().standard_normal(WINDOW // 2 * K))
     return np.concatenate([half, -half])
 
 
@@ -101,8 +98,8 @@ class Window:
             self.limited[slot] = limited_to
         elif self.limited:
             self.limited.pop(slot, None)
-        self.next = (slot + 1) % LENGTH
-        if self.size < LENGTH:
+        self.next = (slot + 1) % WINDOW
+        if self.size < WINDOW:
             self.size += 1
         self._journal.pieces.add(PIECES[slot // BLOCK])
         return slot
@@ -110,7 +107,7 @@ class Window:
     def reserve(self, slots: int) -> None:
         """Have room for so many contexts."""
         capacity = len(self.contexts)
-        while capacity < min(slots, LENGTH):
+        while capacity < min(slots, WINDOW):
             capacity *= 2
         if capacity > (held := len(self.contexts)):
             larger = np.zeros((capacity, self.contexts.shape[1]), dtype=np.float32)
@@ -177,11 +174,11 @@ class Window:
         """Let no arm win where it could not be chosen."""
         closed = [k for k, arm in enumerate(arms) if arm.retired_at is not None]
         if closed:
-            scores[:, closed], costs[:, closed] = CLOSED_SCORE, CLOSED_COST
+            scores[:, closed], costs[:, closed] = -CLOSED, CLOSED
         for slot, models in self.limited.items():
             shut = [k for k, name in enumerate(arms.names) if name not in models]
             if len({*closed, *shut}) < len(arms):
-                scores[slot, shut], costs[slot, shut] = CLOSED_SCORE, CLOSED_COST
+                scores[slot, shut], costs[slot, shut] = -CLOSED, CLOSED
 
     def pack(self, block: int) -> bytes:
         """Return eight contexts and what their requests were limited to."""

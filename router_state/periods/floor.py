@@ -10,7 +10,7 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import Matrix
-from router_state.pacing.window import CLOSED_SCORE, Window
+from router_state.pacing.window import CLOSED, Window
 from router_state.periods.declared import Spending
 
 MEMORY = 128.0
@@ -49,7 +49,7 @@ def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
     """Return expected rewards, shape (size, K), without what the posterior sample adds; of arms
     that are closed what their `scores` say."""
     means, _ = window.options(arms, drawn=False).arrays()
-    return np.where(scores > 0.5 * CLOSED_SCORE, means, scores)
+    return np.where(scores > -0.5 * CLOSED, means, scores)
 
 
 def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: Matrix) -> Met:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from router_state.arms import Arms
-from router_state.kernel import LEVEL, Chance, wins
+from router_state.kernel import LEVEL, Chance, log_of, wins
 from router_state.record import Candidates
 
 LOSS = 0.02
@@ -102,7 +102,7 @@ def log_costs(
     for k in eligible:
         known = arms.costs[k].predictive(costs[k])
         # What is free is cheapest, but its cost has no logarithm.
-        log = math.log(max(costs[k], sys.float_info.min))
+        log = log_of(max(costs[k], sys.float_info.min))
         found[k] = log, LEVEL**2 * (known.level + known.calibration)
     return found
 

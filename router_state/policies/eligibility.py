@@ -10,7 +10,7 @@ from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedMode
 from router_state.kernel import risks
 from router_state.pacing.debt import HORIZON
 
-CREDIT = 50.0
+CREDIT = HORIZON / 2.0
 """Budgets that one call may be expected to cost where another may cost less: half of what a horizon
 pays back (drawn worlds: with 100 most overspend more, by a hundredth of a budget)."""
 TOLERATED = 0.25

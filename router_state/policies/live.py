@@ -15,6 +15,7 @@ from router_state.kernel import (
     RIDGE_FLOOR,
     Chance,
     Projection,
+    best,
     chance_of,
     choose,
     conclude_shifted,
@@ -29,10 +30,9 @@ from router_state.pacing.debt import HORIZON
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
-from router_state.policies import choosing, eligibility, priors, scoring
+from router_state.policies import choosing, eligibility, priors
 from router_state.policies.eligibility import Excluded
-from router_state.policies.scoring import Choice
-from router_state.record import Candidates, RequestRecord
+from router_state.record import Candidates, Choice, RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
@@ -182,24 +182,7 @@ class Live:
             k, share = choose(terms, penalties, spreads, excluded)
             if k >= 0:
                 return candidates, Choice(k, "ucb", share, unsure)
-        eligible = [k for k, why in enumerate(excluded) if why is None]
-        k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
-        tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
-        reason = tried.reason
-        if tried.k >= 0:
-            k = tried.k
-        elif epsilon > 0.0 and chance.random() < epsilon:
-            k, reason = eligible[chance.integers(len(eligible))], "probe"
-        elif arms[k].pulls_left > 0:
-            reason = "onboarding"
-        # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
-        if short:
-            best = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
-        else:
-            best = chance_of(k, terms, penalties, spreads, excluded)
-        by_score = tried.passed * (1.0 - epsilon) * best
-        aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
-        return candidates, Choice(k, reason, min(aside + by_score, 1.0), unsure)
+        return candidates, _among_ways(state, candidates, spreads, unsure, short=short)
 
     def decided(self, state: RouterState) -> None:
         """See Policy; the clock counts feedback."""
@@ -244,13 +227,49 @@ class Live:
             estimate(arms.bills, arms.priced)
 
 
+def _among_ways(
+    state: RouterState,
+    candidates: Candidates,
+    spreads: list[float],
+    unsure: list[float],
+    *,
+    short: bool,
+) -> Choice:
+    """Choose where several ways lead to an arm: its score, a pull or a probe, and chance. Its
+    propensity is the sum over them, whichever it came by.
+
+    Args:
+        spreads: variances of the draws of scores.
+        short: whether the cheapest is called, and not the best.
+    """
+    arms, epsilon, costs = state.arms, state.config.knobs.epsilon, candidates.expected_cost_usd
+    chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
+    eligible = [k for k, why in enumerate(candidates.excluded) if why is None]
+    k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
+    tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
+    reason = tried.reason
+    if tried.k >= 0:
+        k = tried.k
+    elif epsilon > 0.0 and chance.random() < epsilon:
+        k, reason = eligible[chance.integers(len(eligible))], "probe"
+    elif arms[k].pulls_left > 0:
+        reason = "onboarding"
+    if short:
+        by_draw = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
+    else:
+        by_draw = chance_of(k, candidates.terms, candidates.penalty, spreads, candidates.excluded)
+    by_score = tried.passed * (1.0 - epsilon) * by_draw
+    aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
+    return Choice(k, reason, min(aside + by_score, 1.0), unsure)
+
+
 def _best(candidates: Candidates, chance: Chance) -> int:
     """Return the arm with the best score; the cheaper one of a tie.
 
     Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
     less.
     """
-    tied = scoring.best(candidates)
+    tied = best(candidates.terms, candidates.penalty, candidates.excluded)
     if len(tied) > 1:
         costs = candidates.expected_cost_usd
         lowest = min(costs[k] for k in tied)

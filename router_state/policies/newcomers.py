@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from router_state.arm import Arm
 from router_state.arms import Arms
 from router_state.changes import Alert, Journal
-from router_state.config import BELIEVED
+from router_state.config import BELIEVED, WINDOW
+from router_state.kernel import EVERY
 from router_state.record import Candidates
 
-PATIENCE = 25
-"""Solutions of λ_t in a row that must agree: it is high for a while after every debt."""
+PATIENCE = 2 * WINDOW // EVERY
+"""Solutions of λ_t in a row that must agree, two windows': it is high for a while after every
+debt."""
 TRIAL = 0.02
 """Share of requests that would go to a newcomer with the budget that it needs, all else as now."""
 

@@ -10,13 +10,12 @@ import numpy as np
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Projection, optimistic
+from router_state.kernel import Projection, best, optimistic
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
-from router_state.policies import eligibility, priors, scoring
+from router_state.policies import eligibility, priors
 from router_state.policies.eligibility import Excluded
-from router_state.policies.scoring import Choice
-from router_state.record import Candidates, RequestRecord
+from router_state.record import Candidates, Choice, RequestRecord
 from router_state.state.router import Chances, RouterState
 
 MEAN_GUESS = 3.0
@@ -109,7 +108,7 @@ class Paper:
             for k, arm in enumerate(arms):
                 if arm.pulls_left > 0 and excluded[k] in (None, "ceiling"):
                     return candidates, Choice(k, "onboarding")
-        tied = scoring.best(candidates)
+        tied = best(terms, penalties, excluded)
         k = tied[0] if len(tied) == 1 else tied[int(chance.integers(len(tied)))]
         reason, epsilon, share = "ucb", knobs.epsilon, 1.0 / len(tied)
         if epsilon <= 0.0:

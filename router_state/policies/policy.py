@@ -13,8 +13,7 @@ from router_state.pacing.pacer import Pacer, Weights
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import Live
 from router_state.policies.paper import Paper
-from router_state.policies.scoring import Choice
-from router_state.record import Candidates, RequestRecord
+from router_state.record import Candidates, Choice, RequestRecord
 from router_state.state.router import Chances, RouterState
 
 

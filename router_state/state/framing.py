@@ -1,14 +1,17 @@
-"""The frame around every piece of a snapshot: the version of its format, and a checksum of what
-follows."""
+"""The frame around every piece of a snapshot, which is the version of its format and a checksum of
+what follows; and numbers in it, as little-endian 64-bit floats."""
 
 from __future__ import annotations
 
 import struct
+import sys
 from typing import Any, TypeAlias
 from zlib import crc32
 
+import numpy as np
 import orjson
 
+from router_state.config import Vector
 from router_state.errors import CorruptSnapshot, InvalidConfig
 
 Json: TypeAlias = Any
@@ -19,6 +22,8 @@ VERSION = 7
 that they wrote."""
 READABLE = (4, 6, VERSION)
 """Versions that can be read."""
+NATIVE = sys.byteorder == "little"
+"""True where this machine stores numbers in the order of the packed state."""
 _HEADER = struct.Struct(">BI")
 """Version; CRC-32 of the body that starts from it."""
 
@@ -52,6 +57,31 @@ def body_of(data: bytes) -> bytes:
 def loads(data: bytes) -> Json:
     """Return the JSON value in a frame. Raises CorruptSnapshot, JSONDecodeError."""
     return orjson.loads(body_of(data))
+
+
+def floats(data: bytes, *, least: int, most: int) -> Vector:
+    """Return a piece's little-endian 64-bit floats.
+
+    Raises:
+        CorruptSnapshot: there are fewer or more than said.
+    """
+    values = np.frombuffer(data, "<f8") if len(data) % 8 == 0 else np.empty(0)
+    if not least <= len(values) <= most:
+        raise CorruptSnapshot(f"an array has {len(data)} bytes, not {least * 8} to {most * 8}")
+    return values
+
+
+def packed(*parts: Vector | list[float]) -> bytes:
+    """Return arrays and lists one after the other, as little-endian 64-bit floats."""
+    # Joined as bytes: for a few short parts arrays of them would take twice as long.
+    return b"".join(
+        [
+            struct.pack(f"<{len(part)}d", *part)
+            if isinstance(part, list)
+            else (part if NATIVE else part.astype("<f8")).tobytes()
+            for part in parts
+        ]
+    )
 
 
 class reading:  # noqa: N801  # it reads as what it does

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.config import BELIEVED, Matrix
+from router_state.config import BELIEVED, WINDOW, Matrix
 from router_state.costs.ratio import list_price_of
 from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema import LAMBDA_MAX, EmaPacer
-from router_state.pacing.window import LENGTH
 from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
@@ -103,7 +102,7 @@ def _pacer(state: RouterState) -> Iterator[str]:
             yield "λ_t"
         if not (_finite(*layout.DUAL.of(pacer)) and pacer.debt.settled >= 0.0):
             yield "debt"
-        if not (_count(window.size, window.next) and window.size <= LENGTH > window.next):
+        if not (_count(window.size, window.next) and window.size <= WINDOW > window.next):
             yield "window"
         if not np.isfinite(window.contexts).all():
             yield "contexts of the window"

@@ -40,8 +40,16 @@ from router_state.since import Since
 from router_state.state import layout, upgrade
 from router_state.state.caps import Bucket
 from router_state.state.config_bytes import pack_config, unpack_config
-from router_state.state.floats import floats, packed
-from router_state.state.framing import Json, body_of, frame, loads, reading, version_of
+from router_state.state.framing import (
+    Json,
+    body_of,
+    floats,
+    frame,
+    loads,
+    packed,
+    reading,
+    version_of,
+)
 from router_state.state.router import Chances, RouterState
 
 Pieces = Callable[[str], bytes]

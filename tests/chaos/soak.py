@@ -27,7 +27,7 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from commands.broker.local import LocalKafka
-from router_state.pacing import window
+from router_state.config import WINDOW
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from studies.audit.run import audit
@@ -175,7 +175,7 @@ def warm_up(rate: float) -> float:
     requests are forgotten as fast as they come, and of nearly every router the last contexts are
     known.
     """
-    return max(2.0 * REMEMBERED, 1.25 * window.LENGTH * ROUTERS / rate)
+    return max(2.0 * REMEMBERED, 1.25 * WINDOW * ROUTERS / rate)
 
 
 def _resident_mb(pid: int) -> float:

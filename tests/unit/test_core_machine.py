@@ -428,7 +428,7 @@ class Books(RuleBasedStateMachine):
         assert same(state.committed_usd, math.fsum(r["expected"] for r in awaited))
         assert state.expired == sum(r["expired"] for r in self.requests.values())
         assert state.rewards_applied == sum(r["label"] is not None for r in self.requests.values())
-        assert {arm.name for arm in state.arms.taking} == self.active.keys()
+        assert {arm.name for arm in state.arms if arm.retired_at is None} == self.active.keys()
 
 
 class Crowd(Books):

@@ -51,7 +51,7 @@ def test_what_is_far_more_than_chance_is_paid_back_within_the_horizon(
     assume(usd > 10.0 * math.sqrt(HORIZON) * scatter)
     paid = 1.0 - debt(usd, scatter, 1.0).target(1.0, 0.0)
     # What it takes of a request leaves some of what the cheapest models save, here one budget.
-    assert paid == pytest.approx(usd / (HORIZON + usd), rel=0.01)
+    assert paid == pytest.approx(usd / math.hypot(HORIZON, usd), rel=0.01)
 
 
 @given(owed, owed, scatters)

@@ -160,7 +160,7 @@ def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) ->
 
 def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
     assert played(compiled, d=26, K=3, n=60) == [
-        "9e530585ff466087",
+        "b464f707257862f8",
         "32f795bfb9d9ea29",
         "c1ffdb780b95b27a",
         "d506324e009471be",

@@ -25,9 +25,9 @@ from router_state.config import (
 from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
-from router_state.kernel import LIMIT, TAILS, WIDE, CostModel, estimate, expected_costs
+from router_state.kernel import LIMIT, TAILS, WIDE, CostModel, estimate
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.policies.scoring import project
+from router_state.policies.policy import POLICIES
 from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world
 
@@ -125,7 +125,7 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         assert isinstance(pacer, DollarDual)
         pacer.window.push(x)
         _, costs = pacer.window.candidates(state.arms).arrays()
-        scored = expected_costs(state.arms.costs, project(state.arms, x).exponents, 0.0)
+        scored = POLICIES["live"].costs(state, state.arms.look(x), None)
         last = costs[pacer.window.next - 1] / pacer.window.price
         assert last == pytest.approx(scored, rel=1e-5)
 

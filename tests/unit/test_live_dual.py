@@ -4,6 +4,8 @@ at once.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -190,7 +192,7 @@ def test_the_target_is_that_of_the_debt_at_the_window_s_cheapest_models(
     # A debt of 10 budgets is what chance makes of 100 bills, each a budget off.
     paid = owed**3 / (owed**2 + 100.0) / 100.0
     saved = 1.0 - lowest
-    paid *= saved / (paid + saved) if owed > 0.0 else 1.0
+    paid *= saved / math.hypot(paid, saved) if owed > 0.0 else 1.0
     assert pacer.target_usd == pytest.approx((1.0 - paid) * pacer.budget_usd)
 
 

@@ -333,9 +333,12 @@ def test_a_floor_is_held_on_average_and_costs_little() -> None:
 
 
 def test_a_budget_wins_over_a_floor_and_says_what_it_would_take() -> None:
-    engine = router(Spending((PeriodBudget(0.05, "day"),), min_reward=0.72))
-    serve(engine, evenly(MONDAY, MONDAY + DAY, 1500), seed=20)
-    served = serve(engine, evenly(MONDAY + DAY, MONDAY + 2 * DAY, 1500), seed=21)
+    engine = router(Spending((PeriodBudget(5.0, "day"),), min_reward=0.72))
+    serve(engine, evenly(MONDAY, MONDAY + DAY, 1500))
+    # All models are known by now.
+    short = Spending((PeriodBudget(0.05, "day"),), min_reward=0.72)
+    engine.configure(config(short), now=MONDAY + DAY)
+    served = serve(engine, evenly(MONDAY + DAY, MONDAY + 2 * DAY, 1500), seed=1)
     assert sum(bill for _, bill in served) <= 0.0505
     found = [alert for alert in engine.take_alerts() if alert.kind == "goals_contradict"]
     assert found
