@@ -24,6 +24,7 @@ FOLDER = ROOT / "router_state" / "kernel"
 PARTS = (
     "elementary",
     "linear",
+    "gaussian",
     "regression",
     "shared_prior",
     "estimating",
@@ -34,7 +35,10 @@ PARTS = (
     "propensity",
     "detector",
     "predictive",
+    "cost_means",
     "cost_model",
+    "costs",
+    "window_scores",
     "waiting",
     "choosing",
     "learning",
@@ -50,7 +54,7 @@ TYPES = {
     "Floats": "cython.p_double",
     "Singles": "cython.p_float",
 }
-"""What an annotation is in C."""
+"""C types of the kernel's annotations, by their names."""
 FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
     "Word": "unsigned long long",
     "Floats": "double*",

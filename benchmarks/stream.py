@@ -8,8 +8,9 @@ It takes one minute with `--quick`, else some five, on an idle machine, and says
 All sides drain a backlog from the same broker, one after the other, in turns. A rate counts from
 the first answer to the last, as the broker has stamped them; a worker's bills and rewards count
 until `pb.lambda` has them all. Contexts are given, 26 numbers; three models, a budget. CPU is the
-process's own from when every router has made its first decision. A latency is from the request's
-record, as its sender has stamped it, to when the broker has the decision.
+process's own from when every router has made its first decision; `steady`: each router's bill and
+reward come before its next request, elsewhere all requests come first. A latency is from the
+request's record, as its sender has stamped it, to when the broker has the decision.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import command, print_figures, print_table, require_compiled
 from benchmarks.stream_answers import beside_a_backlog, calls, latencies
 from benchmarks.stream_sides import (
     ECHO,
@@ -35,6 +36,7 @@ from benchmarks.stream_sides import (
     cpu_seconds,
     drain_copy,
 )
+from benchmarks.stream_steady import steady
 from benchmarks.streaming import ROUTERS, Events, bills_and_rewards, requests
 from commands.broker.choose import choose_broker
 
@@ -47,6 +49,9 @@ FLOORS = {
     "CPU µs an event, 64 routers": (-90.0, -55.0),
     "CPU µs an event, 1000 routers": (-110.0, -65.0),
     "CPU µs an event, 10000 routers": (-130.0, -80.0),
+    "CPU µs an event, steady, 64 routers": (-110.0, -70.0),
+    "CPU µs an event, steady, 1000 routers": (-150.0, -90.0),
+    "CPU µs an event, steady, 10000 routers": (-190.0, -110.0),
     "p50 ms at 200 + 200 + 200 a second": (-12.0, -8.0),
     "p50 ÷ aiokafka's, in and out": (-4.0, -3.0),
     "p99 ms at 200 + 200 + 200 a second": (-45.0, -25.0),
@@ -184,6 +189,10 @@ async def compare(bootstrap: str, size: Size) -> dict[str, float]:
     # CPU is no rate: once is enough.
     for routers in (1, 64, 1_000, 10_000):
         rounds[0] |= await cost(bootstrap, routers, size.events)
+        if routers > 1:
+            say(f"{routers} routers, steady traffic")
+            taken = await steady(bootstrap, routers, size.events)
+            rounds[0][f"CPU µs an event, steady, {routers} routers"] = taken
     return {
         name: statistics.median(one[name] for one in rounds if name in one) for name in rounds[0]
     }
@@ -205,6 +214,7 @@ def run(quick: bool) -> None:
     """Measure a worker (contexts given, state durable) beside a bare Faust echo agent and raw
     aiokafka on the same broker.
     """
+    require_compiled()
     size = QUICK if quick else FULL
     with choose_broker() as broker:
         found = asyncio.run(compare(broker.bootstrap, size))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Journal
 from router_state.config import Price
-from router_state.kernel import CostModel, Detector, Regression, SharedPrior
+from router_state.kernel import CostModel, Detector, Regression, SharedPrior, log_of
 
-LOG_PRICE_FLOOR, LOG_PRICE_CEILING = math.log(1e-4), math.log(0.1)
+LOG_PRICE_FLOOR, LOG_PRICE_CEILING = log_of(1e-4), log_of(0.1)
 """Ends of the paper's scale of list prices, in $ per 1k tokens (ParetoBandit Eq. 6)."""
 
 
@@ -17,7 +15,7 @@ def log_price(per_1k: float) -> float:
     """Place a list price ($ per 1k tokens) on the paper's logarithmic scale: 0 at 1e-4, 1 at 0.1,
     clipped (Eq. 6)."""
     scale = LOG_PRICE_CEILING - LOG_PRICE_FLOOR
-    return min(1.0, max(0.0, (math.log(max(per_1k, 1e-4)) - LOG_PRICE_FLOOR) / scale))
+    return min(1.0, max(0.0, (log_of(max(per_1k, 1e-4)) - LOG_PRICE_FLOOR) / scale))
 
 
 class Arm:

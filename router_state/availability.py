@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from router_state.changes import Alert, Journal
+from router_state.kernel import exp_of
 from router_state.state.framing import Json
 
 PIECE = "\x1favailability"
@@ -143,7 +144,7 @@ class Health:
     def follow(self, now: float, calls: float) -> None:
         """Take answered calls into the pace."""
         gone = max(now - self.paced_at, 0.0)
-        self.pace = self.pace * math.exp(-gone / OF_LATE) + calls / OF_LATE
+        self.pace = self.pace * exp_of(-gone / OF_LATE) + calls / OF_LATE
         self.paced_at = max(now, self.paced_at)
 
     def grow(self, now: float) -> None:
@@ -151,7 +152,7 @@ class Health:
         if self.rate > 0.0 and now > self.at:
             self.left = self.allowed(now)
             lifted = self.limited_at is not None and now - self.limited_at > LIFTED
-            self.rate *= math.exp(min((now - self.at) / (RUSH if lifted else GROWTH), 1.0))
+            self.rate *= exp_of(min((now - self.at) / (RUSH if lifted else GROWTH), 1.0))
             self.at = now
 
 

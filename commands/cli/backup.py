@@ -49,8 +49,8 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
     """Write every router's state into a new folder inside FOLDER, named by the time; the service
     may run or not.
 
-    A backup that was broken off leaves no such folder. For a schedule: cron, or the CronJob of the
-    Helm chart.
+    An interrupted backup leaves no such folder. To schedule it, use cron or the CronJob of the Helm
+    chart.
 
     \b
       pbstream snapshot backup /backups --keep 14
@@ -87,8 +87,8 @@ def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> No
     """Declare every pool and router of a backup: FOLDER is one backup, or the folder of backups, of
     which the newest is taken.
 
-    Routers that are declared already are left alone, so a restore that was broken off can be run
-    again. Each router goes on as after `pbstream snapshot import`.
+    Routers that are declared already are left alone, so an interrupted restore can be run again.
+    Each router goes on as after `pbstream snapshot import`.
 
     \b
       PB_BOOTSTRAP=other:9092 pbstream topics create

@@ -62,10 +62,20 @@ def budget() -> None:
 # So that a negative number is read as a value and refused as one, not as an unknown option.
 @budget.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("usd_limit", type=Budget(), metavar="USD")
-@click.option("--per", type=click.Choice(PERIODS), help="Dollars of this period; else per request.")
-@click.option("--timezone", metavar="ZONE", help="By whose clock it begins, as Europe/Berlin.")
 @click.option(
-    "--carry", metavar="USD", help="What unspent money the next period gets: none, all or dollars."
+    "--per",
+    type=click.Choice(PERIODS),
+    help="Period that the dollars are for; default: each request.",
+)
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Time zone in which the period begins, such as Europe/Berlin.",
+)
+@click.option(
+    "--carry",
+    metavar="USD",
+    help="Unspent money that the next period gets: none, all or an amount in dollars.",
 )
 @answered
 def set_budget(
@@ -78,7 +88,7 @@ def set_budget(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Set the mean dollars per request, or those of a period; `none` takes that budget away.
+    """Set the mean dollars per request, or the dollars of a period; `none` removes that budget.
 
     \b
       pbstream budget set 0.001

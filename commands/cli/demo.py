@@ -38,7 +38,7 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
     default="static",
     show_default=True,
     metavar="KIND[:NAME]",
-    help="Encoder of the prompts, as of `pbstream fit`.",
+    help="Encoder of the prompts, named as for `pbstream fit`.",
 )
 @click.option(
     "--keep", is_flag=True, help="Leave broker and worker running afterwards, until Ctrl-C."

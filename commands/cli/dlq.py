@@ -60,7 +60,7 @@ def list_letters(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List dead letters, the newest first, without what they hold.
+    """List dead letters, the newest first, without their content.
 
     \b
       pbstream dlq list --reason orphan_cost --limit 10
@@ -96,7 +96,7 @@ def list_letters(
 @json_option
 @pass_session
 def show(session: Session, letter: str, raw: bool, as_json: bool) -> None:
-    """Show one dead letter with what it holds, a prompt perhaps.
+    """Show one dead letter with its content, which may be a prompt.
 
     \b
       pbstream dlq show 3:1042
@@ -148,7 +148,7 @@ def retry(
 ) -> None:
     """Send refused events to their topics again, byte for byte: those named, or all of a kind.
 
-    What would be refused again whatever has changed (a malformed event) is left out unless it is
+    Events that would be refused again in any case (malformed ones) are left out unless they are
     named. A bill whose dollars are booked already, and a declaration, are never sent again.
 
     \b

@@ -16,10 +16,11 @@ STYLES = {"fine": "green", "look": "yellow", "wrong": "bold red"}
 @json_option
 @pass_session
 def doctor(session: Session, as_json: bool) -> None:
-    """Look at broker, topics, rights, codecs, encoder, Redis, group, workers, clocks and routers;
+    """Check broker, topics, rights, codecs, encoder, Redis, group, workers, clocks and routers;
     exit code 1 if anything is wrong.
 
-    Run it with the settings of the workers, where a worker runs or is to run. Nothing is changed.
+    Run it with the settings of the workers, on a machine where one runs or is to run. It changes
+    nothing.
 
     \b
       pbstream doctor

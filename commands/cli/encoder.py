@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @click.group()
 def encoder() -> None:
-    """Make what a worker's encoder runs on: the network, exported, a table of token vectors, or a
-    general projection.
+    """Make the files that a worker's encoder needs: an exported network, a table of token vectors,
+    or a general projection.
 
     \b
       pbstream encoder export /var/lib/paretobandit/encoder

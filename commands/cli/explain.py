@@ -32,7 +32,7 @@ from schemas import (
 @json_option
 @pass_session
 def explain(session: Session, request_id: str, router_id: str, as_json: bool) -> None:
-    """Say why a request went to its model, every term of it, and what it cost and earned.
+    """Explain why a request went to its model, with every term, and what it cost and earned.
 
     Decisions are found for as long as the topic keeps them (7 days by default).
 

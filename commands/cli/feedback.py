@@ -47,12 +47,12 @@ revision_option = click.option(
 @click.option(
     "--input-tokens",
     type=click.IntRange(min=0),
-    help="Instead of dollars, priced as at the decision.",
+    help="Input tokens instead of dollars, priced as at the decision.",
 )
 @click.option(
     "--output-tokens",
     type=click.IntRange(min=0),
-    help="Instead of dollars, priced as at the decision.",
+    help="Output tokens instead of dollars, priced as at the decision.",
 )
 @revision_option
 @answered

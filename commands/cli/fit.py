@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "--components",
     click.IntRange(1),
     25,
-    "Most directions of a context, which has one number more.",
+    "Most components of the projection; a context has one number more.",
 )
 @option("--ridge", click.FloatRange(min=0, min_open=True), 1.0, "Ridge λ_0 of the priors.")
 @click.option(

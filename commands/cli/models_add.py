@@ -31,8 +31,8 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 @click.option(
     "--projection",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Projection of a router that this creates: a folder of `pbstream fit`; default: the "
-    "prior's, where prompts become other contexts here.",
+    help="Projection of a new router: a folder of `pbstream fit`; default: the "
+    "prior's, unless it is that of the settings.",
 )
 @click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
 @click.option(
@@ -53,12 +53,12 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 @click.option(
     "--dimensions",
     type=click.IntRange(2),
-    help="Dimensions of a router that this creates; default: those of prompts here.",
+    help="Dimensions of a new router's contexts; default: those that the settings give prompts.",
 )
 @click.option(
     "--profile",
     type=click.Choice(["live", "paper"]),
-    help="Profile of a router that this creates; default: live.",
+    help="Profile of a new router; default: live.",
 )
 @changes
 @pass_session

@@ -41,7 +41,8 @@ BILLS = 5000
 @click.option(
     "--only",
     metavar="PATTERN",
-    help="These models of the list, such as 'gpt-4o*', new ones too; default: the portfolio's.",
+    help="Only these models of the list, such as 'gpt-4o*', new ones included; "
+    "default: the portfolio's.",
 )
 @click.option(
     "--accept",
@@ -64,10 +65,9 @@ def import_models(
     """Import list prices, windows and capabilities from LiteLLM, where they can be trusted.
 
     The command asks before it takes a price that jumps by more than a factor of ten, a price of 0,
-    or a deprecated or unlisted model. Where nobody can be asked, these stay as they are. Prices
-    that were set by hand stay, too, and so does what was declared by hand that a model offers. New
-    models get an expected cost from the tokens that bills have
-    reported so far.
+    or a deprecated or unlisted model. Where nobody can be asked, these stay as they are. Prices and
+    capabilities that were declared by hand stay as well. New models get an expected cost from the
+    tokens that bills have reported so far.
 
     \b
       pbstream models import --litellm --dry-run

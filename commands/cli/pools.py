@@ -58,9 +58,15 @@ def _share(text: str) -> tuple[str, Document]:
 @POOL
 @click.argument("usd_limit", type=Budget(), metavar="[USD]", required=False)
 @click.option("--per", type=click.Choice(PERIODS), help="Dollars of this period.")
-@click.option("--timezone", metavar="ZONE", help="By whose clock it begins, as Europe/Berlin.")
 @click.option(
-    "--carry", metavar="USD", help="What unspent money the next period gets: none, all or dollars."
+    "--timezone",
+    metavar="ZONE",
+    help="Time zone in which the period begins, such as Europe/Berlin.",
+)
+@click.option(
+    "--carry",
+    metavar="USD",
+    help="Unspent money that the next period gets: none, all or an amount in dollars.",
 )
 @click.option("--parent", metavar="POOL", help="The pool whose money it has part in, or none.")
 @click.option(
@@ -68,7 +74,7 @@ def _share(text: str) -> tuple[str, Document]:
     "members",
     multiple=True,
     metavar="ID=MIN-MAX",
-    help="Shares of the pool that a router, or a pool, has at least and at most.",
+    help="Least and most share of the pool that a router, or another pool, may have.",
 )
 @click.option("--lease", type=click.FloatRange(5, 86_400), help="Seconds that a lease lasts.")
 @json_option
@@ -85,7 +91,7 @@ def set_pool(
     lease: float | None,
     as_json: bool,
 ) -> None:
-    """Declare a pool, or change what is named of it; `none` takes a budget away.
+    """Declare a pool, or change the fields that are named; `none` removes a budget.
 
     \b
       pbstream pools set shop 20000 --per month --timezone Europe/Berlin

@@ -73,13 +73,13 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--verify", "verifying", is_flag=True, help="Decide everything again and compare with history."
 )
-@click.option("--scenario", type=EXISTING_FILE, help="Scenario in YAML: what shall be different.")
+@click.option("--scenario", type=EXISTING_FILE, help="YAML file that says what shall be different.")
 @click.option(
     "--policy",
     "policies",
     multiple=True,
     metavar="NAME",
-    help="paper, live, declared, recorded, random, or a model.",
+    help="Policy to play: paper, live, declared, recorded, random, or a model.",
 )
 @click.option(
     "--report",

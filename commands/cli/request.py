@@ -54,7 +54,7 @@ CAN = ("vision", "tools", "json_output")
     "--input-tokens",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Tokens that the call will send: then only the answer's cost is guessed.",
+    help="Tokens that the call will send; only the answer's length is then uncertain.",
 )
 @click.option(
     "--needs",

@@ -42,7 +42,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @json_option
 @pass_session
 def show(session: Session, router_id: str, as_json: bool) -> None:
-    """Write what is in force of a router as a file that `apply` takes.
+    """Print the declaration in force as a file that `pbstream routers apply` takes.
 
     \b
       pbstream routers show acme.chat > chat.yaml
@@ -94,10 +94,11 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
 def apply(
     session: Session, file: Path, dry_run: bool, based_on: int | None, timeout: float, as_json: bool
 ) -> None:
-    """Put a file in force; what is in force already changes nothing.
+    """Put a file in force; to apply it again changes nothing.
 
-    The whole router is what the file says: a model that it does not name retires. The write is
-    conditional: if somebody else changes the router in between, nothing is written over.
+    The file describes the whole router: a model that it does not name retires. The write is
+    conditional: if somebody else changes the router meanwhile, the command fails and nothing is
+    overwritten.
 
     \b
       pbstream routers apply chat.yaml --dry-run

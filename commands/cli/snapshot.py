@@ -65,8 +65,8 @@ def export_command(
 ) -> None:
     """Write a router's state to FILE; the service may run or not.
 
-    Reads the changelog of the router's partition: it needs the settings of the workers (PB_APP_ID,
-    PB_PARTITIONS), and no worker.
+    It reads the changelog of the router's partition, so it needs the settings of the workers
+    (PB_APP_ID, PB_PARTITIONS), but no worker.
 
     \b
       pbstream snapshot export chat.pbs --router acme.chat

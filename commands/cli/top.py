@@ -108,7 +108,7 @@ class Top:
 def top(session: Session, sort: str, rows: int, once: bool, as_json: bool) -> None:
     """Watch all routers: requests/s, spend against budget, λ_t, in flight. Ctrl-C ends it.
 
-    Of a router with budgets of a period, spend ÷ budget is the forecast of the period's end.
+    For a router with a budget for a period, spend ÷ budget is forecast for the period's end.
 
     \b
       pbstream top

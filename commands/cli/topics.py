@@ -47,7 +47,7 @@ def create(session: Session, as_json: bool) -> None:
 @json_option
 @pass_session
 def check(session: Session, as_json: bool) -> None:
-    """Check that a worker can run on the topics; exit code 1 if not, with what to run."""
+    """Check that workers can run on the topics; if not, say what to run, with exit code 1."""
     from streams.log.topics import TopicsNotReady, check_topics
 
     problems = run(check_topics(session.settings))
@@ -88,7 +88,7 @@ def acls(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Print the rights that a user needs in Kafka, exactly, as commands that grant them.
+    """Print exactly the rights that a user needs in Kafka, as commands that grant them.
 
     \b
       worker     pbstream worker

@@ -39,11 +39,16 @@ LEAST_REWARDS = 50
     default="declared",
     show_default=True,
 )
-@option("--t-adapt", click.FloatRange(min=1), 500.0, "Number of requests that outweigh a prior.")
+@option(
+    "--t-adapt",
+    click.FloatRange(min=1),
+    500.0,
+    "Number of requests after which a prior is outweighed.",
+)
 @click.option(
     "--priors",
     is_flag=True,
-    help="Choose t_adapt instead: reward with the priors against mismatched ones.",
+    help="Choose t_adapt instead, by the rewards with the priors and with mismatched ones.",
 )
 @option("--gamma", click.FloatRange(min=0.9, max=1), 0.997, "With --priors: forgetting factor.")
 @router_option

@@ -46,30 +46,26 @@ if TYPE_CHECKING or _compiled is None:
         choose,
         doubts,
         optimistic,
-        within,
     )
-    from router_state.kernel.cost_model import (
-        LEAST_PART,
-        MOST_TAUGHT,
-        CostModel,
-        cost_piece,
-        expected_costs,
-        risks,
-    )
+    from router_state.kernel.cost_means import LEAST_PART, cost_piece
+    from router_state.kernel.cost_model import MOST_TAUGHT, CostModel
+    from router_state.kernel.costs import expected_costs, within_risk
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
-    from router_state.kernel.dual import Options, options
+    from router_state.kernel.dual import Options
     from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
+    from router_state.kernel.gaussian import TAILS, WIDE
     from router_state.kernel.learning import learn_reward
     from router_state.kernel.linear import EPSILON
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
-    from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, TAILS, WIDE, Regression
+    from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
+    from router_state.kernel.window_scores import options
 else:
     globals().update(_compiled.public())
 
@@ -115,10 +111,9 @@ __all__ = [
     "optimistic",
     "options",
     "project",
-    "risks",
     "sources",
     "tabulated",
     "waits",
     "wins",
-    "within",
+    "within_risk",
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from router_state.kernel.cost_model import CostModel, require_each
+from router_state.kernel.cost_model import CostModel
+from router_state.kernel.costs import require_each
 from router_state.kernel.elementary import power
+from router_state.kernel.gaussian import taken
 from router_state.kernel.linear import EPSILON, dot, room
 from router_state.kernel.projection import best
 from router_state.kernel.propensity import largest
-from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, taken
+from router_state.kernel.regression import MAX_DECAY_STEPS, Regression
 from router_state.kernel.shared_prior import SharedPrior
 from router_state.kernel.words import Floats, Index, Real, known
 
@@ -138,20 +140,3 @@ def doubts(
         found.append(noise_of_bills * (1.0 + level))
         found.append(model.paid)
     return found
-
-
-def within(models: Sequence[CostModel], costs: Sequence[float], credit: Real, most: Real) -> bool:
-    """Tell whether a call of any model costs at most `credit` dollars, and calls in flight with one
-    more at most so many beyond their expectations, in nine of ten cases."""
-    total: Real = 0.0
-    next_one: Real = 0.0
-    one: CostModel
-    for k in range(require_each(models, costs)):
-        one = models[k]
-        cost: Real = costs[k]
-        if cost > credit:
-            return False
-        beyond: Real = one.more(cost)
-        total += one.awaited * one.awaited * beyond * beyond
-        next_one = max(next_one, (2 * one.awaited + 1) * beyond * beyond)
-    return total + next_one <= most * most

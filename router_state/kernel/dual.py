@@ -7,30 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.errors import NonFiniteInput
-from router_state.kernel.elementary import exp
-from router_state.kernel.linear import dot, finite, room, total_of
-from router_state.kernel.regression import Regression
+from router_state.kernel.linear import total_of
 from router_state.kernel.words import (
     Array,
     Floats,
     Index,
     Real,
-    Singles,
     behind,
     cclass,
     cfunc,
-    known,
     pure,
-    singles,
     view,
     whole,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from router_state.config import Matrix, Vector
+    from router_state.config import Matrix
 
 FIRST_STEP = 1.1
 """First factor by which the price is moved in search of one on the other side; each is the fourth
@@ -198,86 +190,3 @@ def compare(
         winner: Real = won[row]
         best[row] = value if value > before else before
         won[row] = k if value > before else winner
-
-
-def options(
-    contexts: Array,
-    n: Index,
-    d: Index,
-    *,
-    rewards: Sequence[Regression],
-    deviations: Sequence[float],
-    lots: Vector,
-    shifts: Sequence[float] | None,
-    bills: Sequence[Regression],
-    levels: Sequence[float],
-    factors: Sequence[float],
-    per_token: Sequence[float],
-    most: Real,
-    tokens: Vector,
-    prices: Array,
-) -> Options:
-    """Return scores and expected costs of every arm for n contexts, as it is known now.
-
-    Args:
-        contexts: n rows of d, or more.
-        deviations: of the draw of each arm's score.
-        lots: standard normal numbers, n rows of K: what a draw would be.
-        shifts: what is added to every score of an arm.
-        bills: regressions of ln(bill ÷ list price).
-        levels: what is added to a predicted logarithm, within `most` either way; factors: what its
-            exponential is multiplied by; per_token: dollars of an input token.
-        tokens: by context, input tokens that are counted apart.
-        prices: by context, its own price of a dollar as a share of everybody's.
-
-    Raises:
-        NonFiniteInput: a score or a cost is not finite.
-    """
-    K: Index = len(rewards)
-    held: Singles = singles(contexts, n * d)
-    if len(lots) < n * K or len(prices) < n or len(tokens) < n:
-        raise ValueError("arrays do not fit")
-    lot: Floats = known(lots, len(lots))
-    own: Floats = known(prices, len(prices))
-    said: Floats = known(tokens, len(tokens))
-    if not len(bills) == len(levels) == len(factors) == len(per_token) == len(deviations) == K or (
-        shifts is not None and len(shifts) != K
-    ):
-        raise ValueError(f"an entry for each of {K} arms is wanted")
-    found = Options(n, K)
-    scores: Floats = found.values
-    costs: Floats = behind(scores, K * n)
-    one: Regression
-    # Of each arm the coefficients of scores and of costs, then five numbers; behind them a
-    # context.
-    width: Index = 2 * d + 5
-    space: Floats = room(K * width + d)
-    for k in range(K):
-        arm: Floats = behind(space, k * width)
-        for part in range(2):
-            one = rewards[k] if part == 0 else bills[k]
-            if one.d != d:
-                raise ValueError(f"a regression of {one.d} dimensions is not of {d}")
-            for i in range(d):
-                arm[part * d + i] = one.values[one.at + i]
-        arm[2 * d] = 0.0 if shifts is None else shifts[k]
-        arm[2 * d + 1] = levels[k]
-        arm[2 * d + 2] = factors[k]
-        arm[2 * d + 3] = per_token[k]
-        arm[2 * d + 4] = deviations[k]
-    x: Floats = behind(space, K * width)
-    for row in range(n):
-        for i in range(d):
-            x[i] = held[row * d + i]
-        for k in range(K):
-            arm = behind(space, k * width)
-            score: Real = dot(arm, 0, x, 0, d) + arm[2 * d]
-            scores[k * n + row] = score + arm[2 * d + 4] * lot[row * K + k]
-            exponent: Real = dot(arm, d, x, 0, d) + arm[2 * d + 1]
-            # In an order in which NaN stays.
-            exponent = min(max(exponent, -most), most)
-            dollars: Real = exp(exponent) * arm[2 * d + 2] + said[row] * arm[2 * d + 3]
-            costs[k * n + row] = dollars * own[row]
-    if not finite(scores, 0, 2 * n * K):
-        raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
-    return found

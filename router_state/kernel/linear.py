@@ -49,6 +49,12 @@ def dot(a: Floats, i: Index, b: Floats, j: Index, n: Index) -> Real:
         s6 += a[i + k + 6] * b[j + k + 6]
         s7 += a[i + k + 7] * b[j + k + 7]
         k += 8
+    if k + 4 <= n:
+        s0 += a[i + k] * b[j + k]
+        s1 += a[i + k + 1] * b[j + k + 1]
+        s2 += a[i + k + 2] * b[j + k + 2]
+        s3 += a[i + k + 3] * b[j + k + 3]
+        k += 4
     while k < n:
         s0 += a[i + k] * b[j + k]
         k += 1

@@ -3,6 +3,8 @@ keep the target, given the price of a dollar."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from router_state.arms import Arms
@@ -101,7 +103,7 @@ def _of_seconds(
     if not too_low(low):
         return 0.0
     for _ in range(HALVINGS):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         low, high = (middle, high) if too_low(middle) else (low, middle)
     return high
 
@@ -149,7 +151,7 @@ def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) ->
         return float(waits.min(1).mean())
     low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * MOST_WAIT
     for _ in range(STEPS):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         if float(_waits(timing, window, scores, middle).min(1).mean()) > TAIL:
             low = middle
         else:

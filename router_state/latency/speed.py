@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from router_state.changes import Alert, Journal
 from router_state.config import GUESSED, MEMORY, Price, Vector
-from router_state.kernel import LIMIT, TAILS, CostModel, SharedPrior
+from router_state.kernel import LIMIT, TAILS, CostModel, SharedPrior, log_of
 from router_state.state import layout
 from router_state.state.framing import floats, packed
 
@@ -90,7 +88,7 @@ class Speed:
         """Take into the variance how far a time is from its expectation."""
         regression = self.costs.regression
         exponent, doubt = regression.look(x)
-        residual = math.log(seconds) - exponent
+        residual = log_of(seconds) - exponent
         self.count = min(self.count + 1.0, MEMORY)
         square = residual * residual / (1.0 + doubt / regression.decay)
         self.variance = max(self.variance + (square - self.variance) / self.count, LEAST_VARIANCE)

@@ -12,7 +12,6 @@ import orjson
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import WINDOW, Matrix, Vector
-from router_state.costs.ratio import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import EVERY, Chance, Options, options
 
@@ -147,7 +146,6 @@ class Window:
         """Return scores and expected costs as if every arm was open; without what the draw adds
         unless it is `drawn`."""
         costs = arms.costs
-        paid = [1.0 if model.free else model.paid for model in costs]
         return options(
             self.contexts,
             self.size,
@@ -156,16 +154,7 @@ class Window:
             deviations=arms.sample.deviations() if drawn else [0.0] * len(costs),
             lots=lots(len(costs)),
             shifts=[arm.offset for arm in arms] if arms.suspect else None,
-            bills=arms.billed,
-            levels=[0.5 * model.level for model in costs],
-            factors=[
-                model.factor * model.list_price * share
-                for model, share in zip(costs, paid, strict=True)
-            ],
-            per_token=[
-                model.per_input_token * share for model, share in zip(costs, paid, strict=True)
-            ],
-            most=MOST_EXPONENT,
+            models=costs,
             tokens=arms.tokens.slots if arms.tokens.in_use else NO_TOKENS,
             prices=PRICES,
         )

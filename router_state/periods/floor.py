@@ -4,6 +4,7 @@ prompts' winners are still expected to earn enough says what it takes to earn it
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: M
         return Met(floor, *found)
     found = at(0.0)
     for _ in range(STEPS):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         earned = at(middle)
         if earned[0] >= target:
             low, found = middle, earned

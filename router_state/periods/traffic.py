@@ -12,6 +12,7 @@ import numpy as np
 
 from router_state.changes import Journal
 from router_state.config import Vector
+from router_state.kernel import exp_of, log_of
 from router_state.periods.calendar import HOUR, bounded, utc_offset
 from router_state.periods.declared import HOURS, ExpectedTraffic
 
@@ -35,7 +36,7 @@ KEPT = 0.75
 SHRUNK = 0.5
 """Weeks that the shape of a usual day counts for in every hour of the week, and that a flat one
 counts for in that."""
-WEEK_KEPT = math.exp(-1.0 / HOURS)
+WEEK_KEPT = exp_of(-1.0 / HOURS)
 """Share of the mean count of an hour that one hour leaves."""
 FIRST_DRIFT = 0.01
 """Variance of the logarithm of the level from one day to the next before any was seen."""
@@ -210,9 +211,9 @@ class Traffic:
             self.last, self.hour, self.count, self.day = at, int(here), 0, here
         if self.last >= 0.0:
             since = self._since(here)
-            kept = math.exp(-since / DAY_HOURS)
+            kept = exp_of(-since / DAY_HOURS)
             self.hours, self.requests = self.hours * kept + since, self.requests * kept
-            kept = math.exp(-since / WEEK_HOURS)
+            kept = exp_of(-since / WEEK_HOURS)
             self.week_hours = self.week_hours * kept + since
             self.week_requests *= kept
         else:
@@ -246,7 +247,7 @@ class Traffic:
         level = self.requests / self.hours if self.hours > 0.0 else 0.0
         if level > 0.0 and self.day_level > 0.0:
             days = max((here - self.day) / 24.0, 1.0)
-            step = min(math.log(level / self.day_level) ** 2 / days, MOST_DRIFT)
+            step = min(log_of(level / self.day_level) ** 2 / days, MOST_DRIFT)
             self.drift = DAYS_KEPT * self.drift + (1.0 - DAYS_KEPT) * step
         self.day, self.day_level = here, level
 
@@ -257,7 +258,7 @@ class Traffic:
         present level is, however long it is asked for. Over less than `WALK` it is still near.
         """
         variance = self.drift * min(seconds / WALK, 1.0) + 1.0 / max(left, 1.0)
-        return math.exp(min(Z90 * math.sqrt(variance), 10.0))
+        return exp_of(min(Z90 * math.sqrt(variance), 10.0))
 
     def numbers(self) -> list[float]:
         """Return what a request changes."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
+from router_state import kernel
 from router_state.arms import Arms
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
-from router_state.kernel import risks
 from router_state.pacing.debt import HORIZON
 
 CREDIT = HORIZON / 2.0
@@ -54,41 +53,17 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
     """Rule out arms that may cost too much: a call more than `CREDIT` budgets, or calls in flight
     more than `HORIZON` budgets beyond their expectations, in nine of ten cases.
 
-    The risks of models are independent, so their squares add up. An arm that risks too much is
-    called all the same where all others surely cost more than it may: a request must be answered.
-
     Args:
         costs: expected dollars of the request at each arm.
     """
-    credit = CREDIT * budget_usd
-    beyond, in_flight, total = risks(arms.costs, costs)
-    found, limit = list(excluded), budget_usd * max(HORIZON, TOLERATED * in_flight)
-    for k, (model, cost) in enumerate(zip(arms.costs, costs, strict=True)):
-        # Of each arm its next call is at risk, too.
-        more = (2 * model.awaited + 1) * beyond[k] ** 2
-        if excluded[k] is None and (cost > credit or total + more > limit * limit):
-            found[k] = "out_of_reach" if cost > credit else "cost_unknown"
-    return found if found == excluded else _answered(excluded, found, costs, beyond)
-
-
-def _answered(
-    excluded: Excluded, found: Excluded, costs: list[float], beyond: list[float]
-) -> Excluded:
-    """Let arms back in that may be cheaper than all that are left.
-
-    Args:
-        excluded: before risks were looked at; found: with them.
-        beyond: dollars by which each arm may cost more than is expected.
-    """
-    waiting = [k for k, why in enumerate(found) if why is not None and excluded[k] is None]
-    surely = min(
-        [cost for cost, why in zip(costs, found, strict=True) if why is None] or [math.inf]
+    return kernel.within_risk(
+        arms.costs,
+        excluded,
+        costs,
+        CREDIT * budget_usd,
+        HORIZON * budget_usd,
+        TOLERATED * budget_usd,
     )
-    likely = min([costs[k] + beyond[k] for k in waiting])
-    for k in waiting:
-        if costs[k] <= likely and costs[k] + beyond[k] <= surely:
-            found[k] = None
-    return found
 
 
 def under_ceiling(

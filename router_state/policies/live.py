@@ -23,10 +23,8 @@ from router_state.kernel import (
     estimate,
     expected_costs,
     learn_reward,
-    within,
 )
 from router_state.latency.unbudgeted import Unbudgeted
-from router_state.pacing.debt import HORIZON
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
@@ -139,9 +137,7 @@ class Live:
     ) -> tuple[Excluded, str | None]:
         """See Policy."""
         arms, budget = state.arms, state.pacer.budget_usd
-        if budget is None or within(
-            arms.costs, costs, eligibility.CREDIT * budget, HORIZON * budget
-        ):
+        if budget is None:
             return excluded, None
         return eligibility.within_risk(arms, excluded, costs, budget), None
 

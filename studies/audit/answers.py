@@ -30,7 +30,7 @@ NO_RECORD = (
     "and the record of pb.routers which says that the router was gone is no longer there, as the "
     "topic is compacted"
 )
-"""Why it is not proved that a router began anew."""
+"""Reason why an audit cannot prove that a router began anew."""
 
 
 class AnswerCheck:

@@ -262,7 +262,8 @@ def fields(kind: type) -> list[str]:
     for module in (cost_model, detector, regression, sample, shared_prior):
         # The kernel's classes say it where they are Python.
         if kind.__name__ in vars(module):
-            return [*vars(module)[kind.__name__].__annotations__]
+            kinds = vars(module)[kind.__name__].__mro__
+            return [name for one in kinds for name in vars(one).get("__annotations__", {})]
     return [*kind.__slots__]  # type: ignore[attr-defined]
 
 
