@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.window import CLOSED_COST
+from router_state.pacing.window import CLOSED
 from router_state.periods.accounts import Account
 from router_state.periods.leases import UNKNOWN, LeasedAccounts
 from router_state.periods.ledger import Ledger
@@ -137,7 +137,7 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
         return [], []
     scores, costs = pacer.window.candidates(arms).arrays()
     # Arms that a request could not be given to stand at a price that nobody pays.
-    open_to = np.where(costs < 0.5 * CLOSED_COST, costs, 0.0)
+    open_to = np.where(costs < 0.5 * CLOSED, costs, 0.0)
     dearest_usd = float(open_to.max(1).mean()) or 1.0
     cheapest_usd = float(costs.min(1).mean()) or dearest_usd
     low, high = NOTHING / dearest_usd, EVERYTHING / cheapest_usd
