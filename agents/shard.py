@@ -287,6 +287,9 @@ class Shard:
         """Unpack a router without holding the event loop for long: one that remembers 100,000
         requests takes a second."""
         if self.is_warm(router_id):
+            if router_id not in self._engines:
+                self.engine(router_id)
+                await asyncio.sleep(0)  # after a start many are unpacked in a row
             return
         found: list[record_bytes.Outline] = []
         try:
