@@ -90,7 +90,8 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         arms.tokens.restore(loads(tokens))
     if caching := piece(CACHING):
         arms.caching.restore(loads(caching))
-    for number in range(sessions.DRAWERS) if state.config.caches else ():
+    talks = head.get("sessions") or state.config.caches
+    for number in range(sessions.DRAWERS) if talks else ():
         if drawer := piece(sessions.piece_of(number)):
             state.sessions.restore(number, loads(drawer))
     if health := piece(AVAILABILITY):

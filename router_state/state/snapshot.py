@@ -59,6 +59,7 @@ def _head(state: RouterState) -> bytes:
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
+            **({"sessions": len(state.sessions)} if state.sessions.pieces else {}),
         }
     )
 
