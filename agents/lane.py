@@ -31,6 +31,12 @@ class Voided(BoundaryError):
     reason = "voided"
 
 
+class Awaited(BoundaryError):
+    """Something was awaited while a group was being applied: others may have seen half of it."""
+
+    reason = "awaited"
+
+
 class Lane:
     """The only writer of one partition. A group, once taken (`agents.serving`), passes seven steps:
 
@@ -140,11 +146,15 @@ class Lane:
         # Kafka has what was said of them; forgotten with this group. A crash before it says them
         # again, and loses none.
         delivered, self.delivered = self.delivered, []
+        others: list[bool] = []
+        look = asyncio.get_running_loop().call_soon(others.append, True)
         try:
             with self.shard.table.writing():
                 for parked in delivered:
                     self.shard.unpark(parked)
                 yield
+                if others:
+                    raise Awaited("the event loop went on while a group was being applied")
                 self.pack(group)
         except InternalError:
             self.delivered = delivered
@@ -153,6 +163,8 @@ class Lane:
         except BaseException as error:  # let pass: it is half applied
             self._break(error)
             raise
+        finally:
+            look.cancel()
 
     def contain(self, messages: Sequence[Record]) -> None:
         """Note that the state contains these events of one topic, and all before them."""

@@ -20,26 +20,37 @@ FEW: Final = 64
 """Events in a group at the start."""
 MEASURED: Final = 16
 """Events from which on a group is timed; groups are not made smaller."""
-GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.01, 0.025
+GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.004, 0.01
 """CPU seconds of a group below which full ones grow, and above which they shrink: so long a request
 of another partition may have to wait (`benchmarks.stream`, its row with a backlog of bills)."""
 SHARE: Final = 4
 """Bills and rewards may each be the fourth part of a group at least, however many requests wait."""
 IN_A_ROW: Final = 4
 """Urgent ones that go first before one that waits longer has its turn."""
+LOOKS: Final = 8
+"""Looks at the network between two groups without requests, while requests are under way: what a
+request waits for comes in as many steps (`benchmarks.stream`, the same row)."""
 
 
 class Turns:
     """Let one group at a time be applied between two looks at the network, groups with requests
     first: a request never waits for more than the group that is being applied, and those of its
-    kind.
+    kind. While one is under way to its answer, groups without requests wait for some looks.
     """
 
     def __init__(self) -> None:
         self._taken = False
         self._urgent: deque[asyncio.Future[None]] = deque()
         self._others: deque[asyncio.Future[None]] = deque()
-        self._in_a_row = 0
+        self._in_a_row = self._under_way = self._looks = 0
+
+    def watch(self, answer: asyncio.Task[None]) -> None:
+        """Note that a group with requests is under way until its task is done."""
+        self._under_way += 1
+        answer.add_done_callback(self._arrived)
+
+    def _arrived(self, answer: asyncio.Task[None]) -> None:
+        self._under_way -= 1
 
     async def take(self, *, urgent: bool) -> None:
         """Return when it is the caller's turn, which lasts until it awaits something."""
@@ -52,6 +63,11 @@ class Turns:
         loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
+        if self._under_way and not self._urgent and self._looks < LOOKS:
+            self._looks += 1
+            asyncio.get_running_loop().call_soon(self._pass_on)
+            return
+        self._looks = 0
         while self._urgent or self._others:
             first = self._urgent and (self._in_a_row < IN_A_ROW or not self._others)
             self._in_a_row = self._in_a_row + 1 if first else 0
@@ -191,7 +207,9 @@ class Serving:
             for batch in batches:
                 batch.apply(group.answers)
                 self._lane.contain(batch.messages)
-        self._lane.send(group)
+        answer = self._lane.send(group)
+        if any(batch.name == "requests" for batch in batches):
+            self._turns.watch(answer)
 
     async def _alone(self, name: str, message: Record, error: InternalError) -> None:
         """Give an event as many lives as it has, then refuse it."""

@@ -153,7 +153,12 @@ async def drain(bootstrap: str, size: Size) -> dict[str, float]:
     beside = await beside_a_backlog(bench, first, size.bills)
     say("route()")
     routed = await calls(bootstrap, 200.0, size.seconds)
+    copied = await copy_waits(bootstrap, rate=alone / 2, seconds=size.seconds)
     found = {"requests a second": alone, "requests, bills, rewards a second": all_three}
+    for part in (50, 99):
+        found[f"p{part} ms of aiokafka alone at half of that rate"] = float(
+            np.percentile(copied, part)
+        )
     for name, waits in (("200 + 200 + 200 a second", low), ("half of the largest rate", half)):
         for part in (50, 99):
             found[f"p{part} ms at {name}"] = float(np.percentile(waits, part))

@@ -75,6 +75,7 @@ def _head(state: RouterState) -> bytes:
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
+            **({"sessions": len(state.sessions)} if state.sessions.pieces else {}),
         }
     )
 
@@ -181,7 +182,8 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         arms.tokens.restore(loads(tokens))
     if caching := piece(CACHING):
         arms.caching.restore(loads(caching))
-    for number in range(sessions.DRAWERS) if state.config.caches else ():
+    talks = head.get("sessions") or state.config.caches
+    for number in range(sessions.DRAWERS) if talks else ():
         if drawer := piece(sessions.piece_of(number)):
             state.sessions.restore(number, loads(drawer))
     if health := piece(AVAILABILITY):

@@ -64,6 +64,7 @@ class Outgoing:
         self._producer = producer
         self._may_write = may_write
         self._codec = CODECS[codec]
+        self._counts: dict[str, int] = {}
         self._batch_bytes = batch_bytes
         self._filling: dict[tuple[str, int], Batch] = {}
         self._in_order: dict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -77,12 +78,11 @@ class Outgoing:
         headers: Sequence[tuple[str, bytes]] | None = None,
     ) -> Awaitable[object]:
         """Add one record to its partition's batch; what is returned holds the batch's delivery."""
-        await self._may_write()
-        producer = self._producer()
+        if (count := self._counts.get(topic)) is None:
+            count = self._counts[topic] = len(await self._producer().partitions_for(topic))
         if partition is None:
-            count = len(await producer.partitions_for(topic))
             partition = (
-                producer._partition(topic, None, None, None, key, None)
+                self._producer()._partition(topic, None, None, None, key, None)
                 if key is None
                 else partition_of_key(key, count)
             )
@@ -106,7 +106,7 @@ class Outgoing:
             if (filling := self._filling.get(tp)) is not None and filling.builder is builder:
                 del self._filling[tp]
             builder.close()
-            # Once more: while it was filling, the group may have gone on without this worker.
+            # Now: while it was filling, the group may have gone on without this worker.
             await self._may_write()
             delivery = await self._producer().send_batch(builder, tp[0], partition=tp[1])
         return await delivery

@@ -15,6 +15,7 @@ from faust.types import TP
 from ground.boundary import fatal
 from ground.messages import Record
 from streams.faust.fetching import (
+    FETCH_BYTES,
     FETCH_HELD_FOR,
     FETCH_HELD_IN_RECOVERY,
     FETCH_WITHIN,
@@ -106,7 +107,6 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             # paused.
             if records and self.flow_active and (tp in active or tp in self._buffered_partitions):
                 await self._deliver(TP(*tp), records)  # aiokafka has a type of its own
-            await asyncio.sleep(0)
         # not before all of it is delivered: `end_of` would be behind what was fetched
         self._caught_up = caught_up
 
@@ -114,6 +114,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         recovery = self.app.tables.recovery
         if recovery._is_changelog_tp(tp):
             recovery.restore(tp, records)
+            await asyncio.sleep(0)
             return
         # Before a lane sees them: a hole that is found after a commit would be acknowledged.
         with fatal():
@@ -122,6 +123,12 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             self._delivered_to[tp] = records[-1].offset + 1
             self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
             self.app.sources.deliver(tp, records)
+
+    async def perform_seek(self) -> None:
+        """Seek the sources to where they were committed; from there they are fetched in small
+        pieces."""
+        self._thread.limit_fetches(FETCH_BYTES)
+        await super().perform_seek()
 
     def fetch_calmly(self) -> None:
         """Let brokers hold fetches that find nothing: the recovery is over."""
@@ -138,6 +145,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         partitions.
         """
         self._thread.hold_fetches(FETCH_HELD_IN_RECOVERY)
+        self._thread.limit_fetches(self.app.conf.consumer_max_fetch_size)
         # What the agents finish now is committed by its owner; after this it would be done twice,
         # to the same effect.
         if self.assignment() and not self.should_stop:

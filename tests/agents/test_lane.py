@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from agents.lane import UNDER_WAY
-from agents.serving import IN_A_ROW, Turns
+from agents.group import Group
+from agents.lane import UNDER_WAY, Awaited, Voided
+from agents.serving import IN_A_ROW, LOOKS, Turns
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
@@ -221,6 +223,43 @@ async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None
     # The first turn was given before any request came.
     assert order[0] == "bill"
     assert order[1:] == ["request"] * IN_A_ROW + ["bill"] + ["request"] * IN_A_ROW
+
+
+async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> None:
+    turns, steps, groups = Turns(), 0, list[int]()
+
+    async def answer() -> None:
+        nonlocal steps
+        while len(groups) < 4:
+            steps += 1
+            await asyncio.sleep(0)
+
+    async def bills() -> None:
+        for _ in range(4):
+            await turns.take(urgent=False)
+            groups.append(steps)
+
+    answering = asyncio.create_task(answer())
+    turns.watch(answering)
+    async with asyncio.timeout(5):
+        await asyncio.gather(bills(), answering)
+    assert all(after - before >= LOOKS for before, after in pairwise(groups))
+    # Nobody waits for an answer any more: a backlog goes on at once.
+    groups.clear()
+    steps = 0
+    counting = asyncio.create_task(answer())
+    async with asyncio.timeout(5):
+        await asyncio.gather(bills(), counting)
+    assert groups[-1] < LOOKS
+
+
+async def test_who_awaits_while_a_group_is_applied_ends_the_process() -> None:
+    worker, _ = await started()
+    lane = worker.service.lanes[0]
+    with pytest.raises(Awaited), lane.applying(Group()):
+        await asyncio.sleep(0)
+    with pytest.raises(Voided):
+        await lane.room()
 
 
 async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:

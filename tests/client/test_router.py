@@ -255,9 +255,11 @@ def heard(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
+@pytest.mark.parametrize("level", [logging.NOTSET, logging.CRITICAL])
 async def test_an_outage_of_the_broker_is_said_when_it_begins_and_when_it_ends(
-    own_broker: LocalKafka, heard: pytest.LogCaptureFixture
+    own_broker: LocalKafka, heard: pytest.LogCaptureFixture, level: int
 ) -> None:
+    logging.getLogger("aiokafka").setLevel(level)  # an application may have them switched off
     settings = Settings(bootstrap=own_broker.bootstrap, prefix="gone.", app_id="gone")
     await create_topics(settings)
     (node,) = own_broker.nodes
@@ -269,6 +271,9 @@ async def test_an_outage_of_the_broker_is_said_when_it_begins_and_when_it_ends(
         own_broker.kill(node)
         fallen = [await asking.route(context=CONTEXT, timeout=0.1) for _ in range(30)]
         bills = asyncio.gather(*(decision.cost(cost_usd=0.01) for decision in fallen))
+        async with asyncio.timeout(PATIENCE):
+            while not heard.messages:  # noqa: ASYNC110 - what is waited for
+                await asyncio.sleep(0.05)
         await asyncio.to_thread(own_broker.start_node, node)
         await asyncio.to_thread(own_broker.wait_ready, [node])
         await bills

@@ -243,13 +243,14 @@ KEPT_APART = {
     EmaPacer: {"budget_usd", "per_log_price"},
     Window: {"contexts", "limited"},
     Bucket: {"cap"},
-    Ledger: {"spending", "budgets", "traffic"},
+    Ledger: {"spending", "budgets", "leases", "traffic"},
     Traffic: {"declared", "zone", "sums", "weights"},
 }
 DERIVED = {
+    Ledger: {"accounts"},
     RouterState: {"newcomers"},
     Arm: {"per_1k", "log_price"},
-    Regression: {"d", "at", "seen", "mean_seen"},
+    Regression: {"d", "at", "seen", "mean_seen", "shared"},
     CostModel: {"list_price", "free", "input_usd"},
     InputTokens: {"in_use", "latest"},
     Traffic: {"_offset", "_offset_hour", "_shape"},

@@ -47,6 +47,9 @@ sent."""
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, ONE_LOOK, CLOSING = 0.05, 2.0, 30.0, 5.0, 10.0
 """Seconds: first and longest pause between tries, limit of one try (a slow one that is repeated
 counts once), limit for metadata, limit for closing a client."""
+LOOK_AFTER = 5.0
+"""Seconds without an answer after which the brokers are looked at, as their clients' warnings may
+be switched off."""
 NEVER = (MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
 """Errors that another try would meet again."""
 
@@ -273,14 +276,19 @@ class KafkaLink:
 
     async def _read(self) -> None:
         assert self._consumer is not None
+        heard = time.monotonic()
         while True:
-            for place, records in (await self._consumer.getmany(timeout_ms=1000)).items():
+            found = await self._consumer.getmany(timeout_ms=1000)
+            for place, records in found.items():
                 for record in records:
                     if self._keys is None or record.key in self._keys:
                         self._take(place.topic, record)
                 self._next[place] = records[-1].offset + 1
-            if self._outage.suspected:
+            if self._outage.suspected or (not found and time.monotonic() > heard + LOOK_AFTER):
                 await self._look()
+                heard = time.monotonic()
+            elif found:
+                heard = time.monotonic()
 
     async def _look(self) -> None:
         """Ask whether any broker answers: the clients mend their connections by themselves."""
