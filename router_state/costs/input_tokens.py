@@ -18,6 +18,10 @@ from router_state.state.framing import Json
 PIECE = "\x1finput"
 """The piece that holds it; there is none before a request has said its tokens."""
 
+NONE = np.zeros(WINDOW)
+"""Tokens of the window's requests before any are counted apart, for all routers."""
+NONE.flags.writeable = False
+
 
 class InputTokens:
     """Input tokens as requests have said them.
@@ -36,7 +40,7 @@ class InputTokens:
         self._journal = journal
         self.mean = self.latest = 0.0
         self.count, self.in_use = 0, False
-        self.slots: Vector = np.zeros(WINDOW)
+        self.slots: Vector = NONE
 
     @property
     def usual(self) -> float:
@@ -55,7 +59,7 @@ class InputTokens:
         self._journal.pieces.add(PIECE)
         begins = tokens is not None and self.count == BELIEVED
         if begins:
-            self.slots[:] = self.mean
+            self.slots = np.full(WINDOW, self.mean)
         self.latest = self.of(tokens)
         return begins
 

@@ -137,6 +137,7 @@ class Evidence:
         column: Index = 2 * T
         for a in range(self.N):
             one = self.regressions[a]
+            one.own()
             one.flush()
             share: Real = left[a]
             for n in range(T):

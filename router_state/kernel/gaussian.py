@@ -8,13 +8,14 @@ What is left of the prior is prior·decay.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from router_state.errors import CorruptSnapshot
 from router_state.kernel.linear import add, dot, factor, finite, invert, product, room, times
-from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc, known, view
+from router_state.kernel.words import Array, Flag, Floats, Index, Real, cclass, cfunc, known, view
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -25,6 +26,10 @@ WIDE = 64
 TAILS = 16
 """Corrections that are collected: one pass takes all of them off at hardly more than the price of
 one, but each decision reads those that wait."""
+
+
+ALIKE = 256
+"""Arrays that are kept for those who may share them: 3 kB each with 26 dimensions."""
 
 
 @cclass
@@ -43,6 +48,7 @@ class Gaussian:
             and Vx of the last `look`. `values` is what the kernel reads of it.
         at: where θ begins; seen: where Vx of the last `look` does.
         mean_seen: θᵀx of the last `look`.
+        shared: whether others have the same array, so that it must not be written.
     """
 
     piece: str
@@ -54,6 +60,7 @@ class Gaussian:
     pending: Index
     at: Index
     seen: Index
+    shared: Flag
     mean_seen: Real
     array: Array
     values: Floats
@@ -66,7 +73,7 @@ class Gaussian:
         self.at, self.mean_seen = d * (d + 1) // 2, 0.0
         self.seen = self.at + d + (TAILS if d >= WIDE else 0) * d
         self.array = np.zeros(self.seen + d)
-        self.values = view(self.array)
+        self.values, self.shared = view(self.array), False
 
     @property
     def theta(self) -> Vector:
@@ -85,6 +92,7 @@ class Gaussian:
 
     def start(self, A: Matrix, b: Vector) -> None:
         """Start from statistics A (d, d), a prior in it, and b (d,)."""
+        self.own()
         d: Index = self.d
         A, b = np.asarray(A, np.float64), np.asarray(b, np.float64)
         if A.shape != (d, d) or b.shape != (d,):
@@ -98,10 +106,12 @@ class Gaussian:
         invert(self.values, 0, d, space)
         times(self.values, 0, space, d, self.values, self.at, d)
         self.decay, self.pending = 1.0, 0
+        self.share()
         self.changed()
 
     def know_only(self, ridge: Real, bias_ridge: Real, mean: Vector) -> None:
         """Take over the shared prior: V is the inverse of its ridges, and θ its mean (d,)."""
+        self.own()
         V, d, place = self.values, self.d, 0
         shared: Floats = known(mean, d)
         for i in range(d):
@@ -111,7 +121,22 @@ class Gaussian:
             V[self.at + i] = shared[i]
             place += i + 1
         self.decay, self.pending = 1.0, 0
+        self.share()
         self.changed()
+
+    def own(self) -> None:
+        """Have an array of its own, to be written."""
+        if self.shared:
+            self.array = self.array.copy()
+            self.values, self.shared = view(self.array), False
+
+    @cfunc
+    def share(self) -> None:
+        """Have one array with all regressions that hold the same numbers: of a thousand routers
+        most know nothing yet of most models."""
+        if self.d < WIDE:
+            self.array = alike(self.kept.tobytes(), self.seen + self.d)
+            self.values, self.shared = view(self.array), True
 
     def changed(self) -> None:
         """Report that its piece is to be written."""
@@ -170,12 +195,22 @@ class Gaussian:
         rows, rest = divmod(len(kept) - size, d)
         if rest or not 0 <= rows <= (TAILS - 1 if d >= WIDE else 0):
             raise CorruptSnapshot(f"{len(kept)} numbers are no regression of {d} dimensions")
+        self.own()
         self.array[: len(kept)] = kept
         self.pending = rows
+        self.share()
 
     def is_finite(self) -> bool:
         """Tell whether everything in it is finite."""
         return finite(self.values, 0, self.at + (1 + self.pending) * self.d)
+
+
+@lru_cache(maxsize=ALIKE)
+def alike(kept: bytes, size: int) -> Array:
+    """Return an array that begins with these numbers: the same one for the same numbers."""
+    found = np.zeros(size)
+    found[: len(kept) // 8] = np.frombuffer(kept)
+    return found
 
 
 @cfunc

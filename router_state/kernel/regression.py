@@ -66,12 +66,14 @@ class Regression(Gaussian):
 
     def shift(self, offset: Real) -> None:
         """Expect this much more for every context."""
+        self.own()
         self.values[self.at + self.d - 1] += offset
         self.changed()
 
     def _restore_ridge(self, decay: Real, ridge: Real) -> None:
         """Fold a decay into the statistics and top the ridge up to its full size, as if it had said
         0 all along."""
+        self.own()
         self.flush()
         V, d, added = self.values, self.d, (1.0 - decay) * ridge
         space: Floats = room(2 * d)
@@ -100,6 +102,7 @@ class Regression(Gaussian):
     @cfunc
     def see(self, x: Vector) -> Real:
         """Look as `look` does, with θᵀx in `mean_seen`; return xᵀVx."""
+        self.own()
         d: Index = self.d
         space: Floats = taken(x, d)
         u: Index = self.seen
@@ -136,6 +139,7 @@ class Regression(Gaussian):
             residual: what was observed less what was predicted.
             spread: xᵀVx as `look` returned it.
         """
+        self.own()
         V: Floats = self.values
         d: Index = self.d
         s: Real = self.decay + spread
@@ -155,6 +159,7 @@ class Regression(Gaussian):
 
     def move_along(self, step: Real) -> None:
         """Move θ by so many times Vx of the last `look`: predictions of contexts like x move."""
+        self.own()
         add(step, self.values, self.seen, self.values, self.at, self.d)
         self.changed()
 

@@ -249,7 +249,7 @@ KEPT_APART = {
 DERIVED = {
     RouterState: {"newcomers"},
     Arm: {"per_1k", "log_price"},
-    Regression: {"d", "at", "seen", "mean_seen"},
+    Regression: {"d", "at", "seen", "mean_seen", "shared"},
     CostModel: {"list_price", "free", "input_usd"},
     InputTokens: {"in_use", "latest"},
     Traffic: {"_offset", "_offset_hour", "_shape"},
