@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from agents.context_store import Ref
@@ -22,6 +23,8 @@ from router_state.events import Charged, Event, Judged, Orphaned
 from schemas.quick import Bill, Reward, read
 from schemas.rewards import MAX_AHEAD
 
+NOTHING: Mapping[Ref, Vector | None] = MappingProxyType({})
+"""Contexts from the store outside of the table, where none were read."""
 E = TypeVar("E", Bill, Reward)
 
 ORPHANS: dict[type[Bill | Reward], type[Refusal]] = {
@@ -60,7 +63,8 @@ class Feedback(Batch, Generic[E]):
         missing = {
             ref: taken.message.partition
             for taken in self._intake.taken
-            if (ref := (taken.event.router_id, taken.event.request_id)) not in self._contexts
+            for ref in _refs(self._service, taken.message.partition, taken.event)
+            if ref not in self._contexts
             and _is_decided(self._service, taken.message.partition, ref)
         }
         return self._read(missing) if missing else None
@@ -86,8 +90,16 @@ class Feedback(Batch, Generic[E]):
             service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
         for taken in intake.taken:
             with on_behalf_of(taken.message):
-                x = self._contexts.get((taken.event.router_id, taken.event.request_id))
-                book(taken, service, answers, x=x)
+                book(taken, service, answers, contexts=self._contexts)
+
+
+def _refs(service: Service, partition: int, event: Bill | Reward) -> list[Ref]:
+    """Return the requests that an event is about."""
+    if event.request_id:
+        return [(event.router_id, event.request_id)]
+    shard = service.shards.get(partition)
+    found = [] if shard is None else shard.requests_of(event.router_id, event.subject)
+    return [(event.router_id, request_id) for request_id in found]
 
 
 def _is_decided(service: Service, partition: int, ref: Ref) -> bool:
@@ -103,7 +115,11 @@ def _decided_at(service: Service, partition: int, ref: Ref) -> float | None:
 
 
 def book(
-    taken: Taken[Record, E], service: Service, answers: Answers, *, x: Vector | None = None
+    taken: Taken[Record, E],
+    service: Service,
+    answers: Answers,
+    *,
+    contexts: Mapping[Ref, Vector | None] = NOTHING,
 ) -> None:
     """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes
     nothing."""
@@ -121,8 +137,8 @@ def book(
         service.refuse_later(Parked.of(message, late, router_id=event.router_id), late, answers)
     elif (error := _unreadable(shard, event.router_id)) is not None:
         service.refuse_later(Parked.of(message, error, router_id=event.router_id), error, answers)
-    elif shard.knows(event.router_id, event.request_id):
-        _apply(shard, event, message, service, answers, x=x)
+    elif shard.knows(event.router_id, event.subject):
+        _apply(shard, event, message, service, answers, contexts=contexts)
     else:
         _wait(shard, parked_from(message, event, service), event, service, answers)
 
@@ -144,16 +160,14 @@ def apply_waiting(
         is_bill = parked.topic == service.ports.topic["costs"]
         event = _waiting(Bill, parked) if is_bill else _waiting(Reward, parked)
         # The decision was made in this batch: its record still has the context.
-        _apply(shard, event, parked, service, answers, x=None)
+        _apply(shard, event, parked, service, answers, contexts=NOTHING)
 
 
 def parked_from(message: Message, event: Bill | Reward, service: Service) -> Parked:
     """Return a source event as it would wait for its request."""
     error = ORPHANS[type(event)]("no decision of this request appeared in time")
     due = service.ports.clock() + service.ports.limits.orphan_wait
-    return Parked.of(
-        message, error, router_id=event.router_id, request_id=event.request_id, due=due
-    )
+    return Parked.of(message, error, router_id=event.router_id, request_id=event.subject, due=due)
 
 
 def _apply(
@@ -163,11 +177,11 @@ def _apply(
     service: Service,
     answers: Answers,
     *,
-    x: Vector | None,
+    contexts: Mapping[Ref, Vector | None],
 ) -> None:
     """Apply one event of a request that is decided; `source` is its message, or the event as it
     waited."""
-    moved = _moved(event, service, x, source)
+    moved = _moved(event, service, contexts, source)
     changes = shard.apply(event.router_id, moved, now=service.ports.clock())
     if changes.refusal is not None:
         parked = source if isinstance(source, Parked) else parked_from(source, event, service)
@@ -180,12 +194,16 @@ def _apply(
         service.note_unbooked(source, event.router_id, "duplicate")
 
 
-def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Message) -> Event:
+def _moved(
+    event: Bill | Reward, service: Service, contexts: Mapping[Ref, Vector | None], source: Message
+) -> Event:
     """Return a bill or a reward as the core speaks of it."""
+    x = contexts.get((event.router_id, event.request_id))
     if isinstance(event, Reward):
         rank = service.ports.rank_of(event.source)
+        of_session = {} if event.request_id else _of_router(contexts, event.router_id)
         return Judged(
-            event.request_id,
+            event.subject,
             event.reward,
             event.source,
             rank,
@@ -194,6 +212,7 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Mes
             x=x,
             offset=source.offset,
             waited=isinstance(source, Parked),
+            contexts=of_session or None,
         )
     return Charged(
         event.request_id,
@@ -210,6 +229,10 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Mes
         latency=seconds(event.latency_ms),
         first_token=seconds(event.first_token_ms),
     )
+
+
+def _of_router(contexts: Mapping[Ref, Vector | None], router_id: str) -> dict[str, Vector]:
+    return {ref[1]: x for ref, x in contexts.items() if ref[0] == router_id and x is not None}
 
 
 def seconds(milliseconds: float | None) -> float | None:

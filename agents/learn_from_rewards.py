@@ -11,7 +11,8 @@ class LearnFromRewards(Feedback[Reward]):
 
     Reads `pb.rewards` (key router_id). Writes the router's state and the request's record to
     `router_states`. The same reward again, or one of lower rank, changes nothing; a higher rank or
-    revision moves the response by the difference. Dead letters: everything of `RewardObserved`,
+    revision moves the response by the difference. One of a session goes to its requests. Dead
+    letters: everything of `RewardObserved`,
     `from_the_future`, `context_lost`, and `orphan_reward` after a wait.
     """
 

@@ -30,6 +30,7 @@ from schemas.event import MalformedEvent, decode_keyed
 from schemas.prompt_length import input_tokens
 from schemas.quick import Request
 from schemas.requests import RequestNamed
+from schemas.rewards import subject_of
 
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two looks at whether declarations are in force; together five seconds, then a
@@ -163,6 +164,9 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     answers.routes.append((event.router_id, value, trace_of_message(message)))
     _answered(request, service, answers)
     apply_waiting(shard, event.router_id, event.request_id, service, answers)
+    if event.session_id is not None:
+        session = subject_of(None, event.session_id)
+        apply_waiting(shard, event.router_id, session, service, answers)
 
 
 def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:

@@ -21,8 +21,10 @@ from agents.watermarks import Watermarks
 from ground.messages import Message
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
+from router_state.conversing import requests_of
 from router_state.engine import Engine
 from router_state.events import Event
+from router_state.sessions import WHOLE
 from router_state.state import invariants, record_bytes, snapshot
 
 VALIDATED = 200
@@ -107,9 +109,17 @@ class Shard:
             if parked.value is None and value is not None:
                 self.parking.add(replace(parked, value=value))
 
-    def knows(self, router_id: str, request_id: str) -> bool:
-        """Tell whether a request has its decision."""
-        return request_id in self._request_ids.get(router_id, ())
+    def knows(self, router_id: str, subject: str) -> bool:
+        """Tell whether a request has its decision, or any request of a session."""
+        if subject.startswith(WHOLE):
+            return bool(self.requests_of(router_id, subject))
+        return subject in self._request_ids.get(router_id, ())
+
+    def requests_of(self, router_id: str, subject: str) -> list[str]:
+        """Return the requests of a session that are remembered."""
+        engine = self.engine(router_id)
+        name = subject.removeprefix(WHOLE)
+        return [] if engine is None else requests_of(engine.state, engine.records, name)
 
     def remembers(self, router_id: str) -> int:
         """Return how many requests of a router are remembered."""

@@ -51,7 +51,7 @@ class Service:
         if isinstance(event, CostReported):
             engine.settle(event.request_id, cost_usd=event.cost_usd)
         elif isinstance(event, RewardObserved):
-            engine.learn(event.request_id, reward=event.reward)
+            engine.learn(event.subject, reward=event.reward)
         else:
             return self._decide(event, engine)
         return None

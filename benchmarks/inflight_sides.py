@@ -65,7 +65,7 @@ class Simulation:
         for bill, label in feedback:
             assert self.engine is not None
             self.engine.settle(bill.request_id, cost_usd=bill.cost_usd)
-            self.engine.learn(label.request_id, reward=label.reward, source=label.source)
+            self.engine.learn(label.subject, reward=label.reward, source=label.source)
 
     async def decide(self, requests: Sequence[RequestSubmitted]) -> list[RouteDecided]:
         return [self._decide(request) for request in requests]

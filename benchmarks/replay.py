@@ -88,7 +88,7 @@ def bare(history: History) -> Callable[[], Any]:
                 engine.settle(event.bill.request_id, cost_usd=event.bill.cost_usd)
             elif isinstance(event, Rewarded):
                 engine.learn(
-                    event.reward.request_id, reward=event.reward.reward, source=event.reward.source
+                    event.reward.subject, reward=event.reward.reward, source=event.reward.source
                 )
 
     return run

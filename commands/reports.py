@@ -78,7 +78,7 @@ async def report(
                     return (
                         None
                         if refused is None
-                        else Report(event.request_id, placed, "refused", failure=refused)
+                        else Report(about(event), placed, "refused", failure=refused)
                     )
                 if record.key != event.router_id.encode() or record.value is None:
                     return None
@@ -89,7 +89,7 @@ async def report(
                     # The refusal is told by its dead letter, which says why; `pb.lambda` only says
                     # that there is one.
                     if outcome in (None, "refused")
-                    else Report(event.request_id, placed, outcome, state)
+                    else Report(about(event), placed, outcome, state)
                 )
 
             try:
@@ -99,7 +99,14 @@ async def report(
                     " It stays queued, and is taken in when one runs: there is no need to send "
                     "it again."
                 )
-                return Report(event.request_id, placed, "no_answer", failure=error)
+                return Report(about(event), placed, "no_answer", failure=error)
+
+
+def about(event: CostReported | RewardObserved) -> str:
+    """Return the request, or the session, that an event is about."""
+    if isinstance(event, RewardObserved) and event.request_id is None:
+        return f"session {event.session_id}"
+    return event.request_id or ""
 
 
 def outcome_of(state: LambdaUpdated, name: Booked, offset: int) -> Outcome | None:

@@ -26,6 +26,8 @@ def standing_lines(state: LambdaUpdated) -> list[str]:
 
 def _budget(one: PeriodStanding) -> str:
     name = "between dates" if one.period == "dates" else f"per {one.period}"
+    if one.line is not None:
+        name = f"lent of {one.line} by pool {one.pool}"
     expected = (
         f"some {one.requests_left:,.0f} requests ({one.requests_low:,.0f} to "
         f"{one.requests_high:,.0f})"

@@ -10,9 +10,11 @@ from router_state.arms import Arms
 from router_state.attempts import PLAIN
 from router_state.availability import UNANSWERED
 from router_state.events import Asked, Charged
-from router_state.record import RequestRecord
+from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
 
+CREDITED = 100
+"""Requests of a session that its reward is credited to at most, the latest."""
 Saved = Mapping[str, float]
 """Tokens at list price that a call saves, by model; below 0: writing the cache costs extra."""
 
@@ -75,10 +77,28 @@ def note(
     if name is None:
         return
     at = record.decided_at
-    state.sessions.turn(name, now=at)
+    session = state.sessions.turn(name, now=at)
+    before, session.last = session.last, request.request_id
     if request.input_tokens is not None and record.model in state.config.caches:
         state.sessions.seen(name, record.model, request.input_tokens, at=at)
     record.call = structs.replace(record.call or PLAIN, session_id=name, warm=dict(warm or {}))
+    if before is not None:
+        record.call = structs.replace(record.call, before=before)
+
+
+def requests_of(state: RouterState, records: Records, name: str) -> list[str]:
+    """Return a session's remembered requests, the first one first: of the last `CREDITED` those
+    since one that was forgotten."""
+    session, found = state.sessions.find(name), list[str]()
+    request_id = None if session is None else session.last
+    while request_id is not None and len(found) < CREDITED:
+        record = records.get(request_id)
+        # One that was asked again after it was forgotten may be of another session.
+        if record is None or record.call is None or record.call.session_id != name:
+            break
+        found.append(request_id)
+        request_id = record.call.before
+    return found[::-1]
 
 
 def billed(state: RouterState, record: RequestRecord, event: Charged, *, called: str) -> None:

@@ -53,7 +53,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     record = _written(state, request, candidates, choice, reason, lambda_t=weights[0], now=now)
     policy.decided(state)
     _commit(state, request.request_id, record, choice.k)
-    if state.config.caches:
+    if request.session_id is not None:
         conversing.note(state, request, record, warm)
     if timing is not None:
         observing.commit(timing, record, choice.k)

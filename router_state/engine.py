@@ -26,6 +26,7 @@ from router_state.events import (
 from router_state.periods.leases import Granted
 from router_state.policies.policy import POLICIES, Policy
 from router_state.record import Records, RequestRecord
+from router_state.sessions import WHOLE
 from router_state.state import portable, portfolio, sweeping
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
@@ -160,19 +161,20 @@ class Engine:
 
     def learn(self, request_id: str, *, reward: float, **judged: Any) -> Outcome:
         """Learn a reward; one of higher rank, or of higher revision from the same source, revises
-        an earlier one.
+        an earlier one. That of a session, named as `Judged` says, goes to its requests.
 
         Args:
             judged: see `Judged`.
 
         Raises:
-            UnknownRequest: no decision carries this request_id.
+            UnknownRequest: no decision carries this request_id, or belongs to the session.
             ContextLost: neither the record nor the caller has the context.
             NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
         """
-        return feedback.learn(
-            self.state, self.policy, self.records, Judged(request_id, reward, **judged)
-        )
+        event = Judged(request_id, reward, **judged)
+        if request_id.startswith(WHOLE):
+            return feedback.learn_session(self.state, self.policy, self.records, event)[0]
+        return feedback.learn(self.state, self.policy, self.records, event)
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
@@ -227,10 +229,15 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
-    changes.outcome = feedback.learn(engine.state, engine.policy, engine.records, event)
+    state, records = engine.state, engine.records
+    changed = [event.request_id]
+    if event.request_id.startswith(WHOLE):
+        changes.outcome, changed = feedback.learn_session(state, engine.policy, records, event)
+    else:
+        changes.outcome = feedback.learn(state, engine.policy, records, event)
     if changes.outcome is not Outcome.DUPLICATE:
-        engine.state.since.rewarded(event.offset, waited=event.waited)
-        changes.records[event.request_id] = engine.records[event.request_id]
+        state.since.rewarded(event.offset, waited=event.waited)
+        changes.records |= {request_id: records[request_id] for request_id in changed}
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -68,7 +68,11 @@ class Charged(Struct, frozen=True, gc=False):
 
 class Judged(Struct, frozen=True, gc=False):
     """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
-    and `waited` as of a bill."""
+    and `waited` as of a bill.
+
+    A `request_id` that begins with `sessions.WHOLE` is a session: `contexts` are those of its
+    requests that their records do not hold.
+    """
 
     request_id: str
     reward: float
@@ -79,6 +83,7 @@ class Judged(Struct, frozen=True, gc=False):
     x: Vector | None = None
     offset: int = -1
     waited: bool = False
+    contexts: Mapping[str, Vector] | None = None
 
 
 class Orphaned(Struct, frozen=True, gc=False):

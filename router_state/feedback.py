@@ -23,8 +23,13 @@ from router_state.kernel import check, exp_of
 from router_state.latency import observing
 from router_state.policies.policy import Policy
 from router_state.record import Label, Records, RequestRecord, Settlement
+from router_state.sessions import WHOLE
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
+
+BELOW_OWN = 1_000_000
+"""Rank by which a session's reward is below a request's own from that source: any rank of a source
+is smaller."""
 
 
 def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:
@@ -197,6 +202,42 @@ def _is_news(label: Label, event: Judged) -> bool:
     return event.rank > label.rank or (
         event.source == label.source and event.revision > label.revision
     )
+
+
+def learn_session(
+    state: RouterState, policy: Policy, records: Records, event: Judged
+) -> tuple[Outcome, list[str]]:
+    """Credit the reward of a session to its requests; return what came of it, and which changed.
+
+    Each of them earned what the session did, as far as is known: so the mean over requests stays
+    that of what they lead to. A reward of its own wins over it, whichever comes first.
+
+    Raises:
+        UnknownRequest: none of its requests is remembered.
+        ContextLost: the context of none of them is in a store.
+    """
+    name, reward = event.request_id.removeprefix(WHOLE), _checked(event.reward)
+    requests = conversing.requests_of(state, records, name)
+    if not requests:
+        raise UnknownRequest(f"no request of session {name!r} is remembered")
+    contexts, outcomes = event.contexts or {}, dict[str, Outcome]()
+    for request_id in requests:
+        x = contexts.get(request_id)
+        if x is not None or records[request_id].x is not None:
+            one = Judged(
+                request_id,
+                reward,
+                WHOLE + event.source,
+                event.rank - BELOW_OWN,
+                revision=event.revision,
+                x=x,
+            )
+            outcomes[request_id] = learn(state, policy, records, one)
+    if not outcomes:
+        raise ContextLost(f"the contexts of session {name!r} are in no store")
+    changed = [name for name, outcome in outcomes.items() if outcome is not Outcome.DUPLICATE]
+    ordered = (Outcome.APPLIED, Outcome.REVISED, Outcome.DUPLICATE)
+    return min(outcomes.values(), key=ordered.index), changed
 
 
 def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -> Outcome:

@@ -90,8 +90,9 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
 
     `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
     the calls of a model that is watched, see `availability`. `session_id` is its conversation,
-    `warm` the tokens of it that each model had in its cache. `wait` is what its time counts for so
-    far, in the unit of the target; `lost_seconds` is how long attempts that failed took.
+    `before` its request before, and `warm` the tokens of it that each model had in its cache.
+    `wait` is what its time counts for so far, in the unit of the target. `lost_seconds` is how long
+    attempts that failed took.
     """
 
     unanswered: bool = False
@@ -99,6 +100,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     nth: int = 0
     session_id: str | None = None
     warm: dict[str, int] = {}
+    before: str | None = None
     wait: float | None = None
     lost_seconds: float = 0.0
 

@@ -20,6 +20,9 @@ IDLE_SECONDS = 86_400.0
 """Seconds after which an idle session is forgotten: no cache lasts longer."""
 MOST_MODELS = 8
 """Models of a session whose prefixes are remembered, the latest."""
+WHOLE = "\x1f"
+"""Begins the name of a whole session where one of a request is wanted: no request has such a name.
+"""
 _PIECE = "\x1fsession"
 """Prefix of a drawer's piece."""
 
@@ -31,16 +34,17 @@ class Warm(Struct):
     at: float
 
 
-class Session(Struct):
+class Session(Struct, omit_defaults=True):
     """One conversation.
 
-    `turns` are its requests so far, `at` is the time of the last one, `warm` the prefix that each
-    model saw last.
+    `turns` are its requests so far, `last` is the last one, of time `at`, and `warm` the prefix
+    that each model saw last.
     """
 
     turns: int
     at: float
     warm: dict[str, Warm]
+    last: str | None = None
 
 
 class Sessions:
@@ -127,6 +131,7 @@ class Sessions:
                 one["turns"],
                 one["at"],
                 {model: Warm(**warm) for model, warm in one["warm"].items()},
+                one.get("last"),
             )
             for name, one in packed
         }

@@ -26,7 +26,7 @@ from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.fields import LARGEST_INT, MAX_METADATA_BYTES, MAX_TOKENS, utc_of
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, MAX_PROMPT_BYTES, RequestSubmitted
-from schemas.rewards import RewardObserved
+from schemas.rewards import RewardObserved, subject_of
 
 Q = TypeVar("Q", bound="Quick")
 
@@ -50,6 +50,11 @@ class Quick(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
 
     router_id: RouterId
     request_id: Label
+
+    @property
+    def subject(self) -> str:
+        """Return what the event is about."""
+        return self.request_id
 
     def check(self, raw: bytes) -> None:
         """Raise ValueError for what the types alone don't say."""
@@ -145,6 +150,9 @@ class Reward(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
 
     schema = RewardObserved
 
+    # Not checked where it is absent: of a whole session.
+    request_id: Label = ""
+    session_id: Label | None = None
     reward: Annotated[float, Meta(ge=0.0, le=1.0)]
     source: Label
     model: ModelName | None = None
@@ -153,9 +161,16 @@ class Reward(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
 
     def check(self, raw: bytes) -> None:
         """Raise ValueError for what the types alone don't say."""
-        _printable(self.request_id, self.source, self.model)
+        if not self.request_id and self.session_id is None:
+            raise ValueError("neither request nor session")
+        _printable(self.request_id, self.session_id, self.source, self.model)
         if self.observed_at is not None:
             utc_of(self.observed_at)
+
+    @property
+    def subject(self) -> str:
+        """Return what was judged, see `RewardObserved.subject`."""
+        return subject_of(self.request_id, self.session_id)
 
     @property
     def at(self) -> datetime | None:
@@ -204,6 +219,8 @@ def _struct_of(kind: type[Q], event: Event) -> Q:
     fields = {name: getattr(event, name) for name in kind.__struct_fields__}
     if isinstance(event, RequestSubmitted) and event.needs is not None:
         fields["needs"] = Needs(**event.needs.model_dump())
-    if isinstance(event, RewardObserved) and event.observed_at is not None:
-        fields["observed_at"] = event.observed_at.isoformat()
+    if isinstance(event, RewardObserved):
+        fields["request_id"] = event.request_id or ""
+        if event.observed_at is not None:
+            fields["observed_at"] = event.observed_at.isoformat()
     return kind(**fields)

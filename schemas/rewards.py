@@ -5,10 +5,12 @@ Not compatible: a new required field, another scale of `reward`.
 """
 
 from datetime import timedelta
-from typing import Final
+from typing import Final, Self
+
+from pydantic import model_validator
 
 from schemas.event import Event, documented, optional
-from schemas.fields import Label, ModelName, RequestId, Revision, UnitInterval, UtcTime
+from schemas.fields import Label, ModelName, RequestId, Revision, UnitInterval, UtcTime, refuse
 from schemas.reasons import Reason
 
 TOPIC: Final = "rewards"
@@ -18,8 +20,17 @@ MAX_AHEAD: Final = timedelta(minutes=5)
 """Longest time that `observed_at` may be ahead of the worker's clock."""
 
 
+WHOLE: Final = "\x1f"
+"""Begins the name of a whole session where one of a request is wanted, as in the core."""
+
+
+def subject_of(request_id: str | None, session_id: str | None) -> str:
+    """Return the name of what was judged, see `WHOLE`."""
+    return request_id or f"{WHOLE}{session_id}"
+
+
 class RewardObserved(Event):
-    """Report the quality of one answer, from one source."""
+    """Report the quality of one answer, or of a whole session, from one source."""
 
     model_config = documented(
         TOPIC,
@@ -38,9 +49,10 @@ class RewardObserved(Event):
                 "source": "human",
                 "revision": 1,
             },
+            {"router_id": "acme.chat", "session_id": "s-17", "reward": 1, "source": "user"},
         ],
         invalid={
-            Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "reward": 0.5},
+            Reason.MISSING_FIELD: {"router_id": "acme.chat", "reward": 0.5, "source": "judge"},
             Reason.REWARD_OUT_OF_RANGE: {
                 "router_id": "acme.chat",
                 "request_id": "r-1",
@@ -57,7 +69,11 @@ class RewardObserved(Event):
         },
     )
 
-    request_id: RequestId
+    request_id: RequestId | None = optional("The judged answer; absent: a whole session")
+    session_id: Label | None = optional(
+        "The conversation that was judged, where no request_id says which answer: each of its "
+        "requests so far gets the reward, except for those that have one of their own"
+    )
     reward: UnitInterval
     source: Label
     model: ModelName | None = optional(
@@ -67,3 +83,14 @@ class RewardObserved(Event):
     observed_at: UtcTime | None = optional(
         "When the answer was judged; absent: the time of the record"
     )
+
+    @model_validator(mode="after")
+    def _something_was_judged(self) -> Self:
+        if self.request_id is None and self.session_id is None:
+            raise refuse(Reason.MISSING_FIELD, "the reward has neither request_id nor session_id")
+        return self
+
+    @property
+    def subject(self) -> str:
+        """Return what was judged: a request, or a session behind a character that no id has."""
+        return subject_of(self.request_id, self.session_id)

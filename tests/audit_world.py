@@ -194,3 +194,55 @@ async def busy_world(settings: Settings, *, requests: int = 300, seed: int = 1) 
     await world.pass_time(61.0)
     await world.pass_time(1.0)
     return world
+
+
+async def talking_world(settings: Settings, *, requests: int = 120, seed: int = 1) -> World:
+    """Return a service after conversations with caches, calls that failed, times of calls, budgets
+    of a period, and rewards of whole sessions.
+    """
+    world, rng = World(settings), np.random.default_rng(seed)
+    await world.start()
+    cached = {name: {**MODELS[name], "cached_input_price_per_m": 0.01} for name in MODELS}
+    homes: dict[str, dict[str, Any]] = {
+        "talk-0": {"models": cached, "latency_target": {"p95_ms": 2000}},
+        "talk-1": {"usd_per_second": 0.001, "budget": {"usd": 0.02, "per": "hour"}},
+        "talk-2": {"latency_target": {"mean_ms": 700, "of": "first_token"}},
+    }
+    for home, declared in homes.items():
+        await world.send("routers", router(home, **declared))
+    for number in range(requests):
+        home, request_id = f"talk-{number % 3}", f"r-{number}"
+        session = f"s-{number % 9}"
+        event = {"router_id": home, "request_id": request_id, "session_id": session}
+        context = [*rng.normal(size=DIMENSIONS - 1).round(3).tolist(), 1.0]
+        tokens = {"input_tokens": 2000 + 50 * number} if number % 5 else {}
+        bill = {
+            "router_id": home,
+            "request_id": request_id,
+            "cost_usd": float(rng.lognormal(-8, 1)),
+            "latency_ms": round(float(rng.lognormal(7, 0.7)), 3),
+            "first_token_ms": round(float(rng.lognormal(6, 0.7)), 3),
+        }
+        whole = {"router_id": home, "session_id": session, "reward": 0.5, "source": "user"}
+        if number == 4:
+            await world.send("rewards", whole)
+        await world.send("requests", {**event, "context": context, **tokens})
+        if number % 4 == 1:
+            failed = {**bill, "cost_usd": 0.0, "status": "timeout" if number % 8 == 1 else "error"}
+            await world.send("costs", failed)
+            await world.send("costs", {**bill, "revision": 1, "model": "llama"})
+        else:
+            read = {"input_tokens": 2000, "output_tokens": 9, "cached_input_tokens": 1000}
+            await world.send("costs", {**bill, **(read if number % 6 == 2 else {})})
+        if number % 11 == 3:
+            revision = number // 11
+            await world.send("rewards", {**whole, "reward": 0.25, "revision": revision})
+        if number % 3 == 0:
+            label = {"request_id": request_id, "reward": 0.75, "source": "judge"}
+            await world.send("rewards", {"router_id": home, **label})
+        if number % 30 == 0:
+            await world.send("rewards", {**whole, "session_id": f"nobody-{number}"})
+            await world.pass_time(0.5)
+    await world.pass_time(61.0)
+    await world.pass_time(1.0)
+    return world

@@ -106,7 +106,7 @@ class Board:
             self._tally.bill(request, event.cost_usd)
 
     def _label(self, event: RewardObserved) -> None:
-        request = self._joined.get(event.router_id, event.request_id)
+        request = self._joined.get(event.router_id, event.subject)
         known = (0, event.revision)
         if (
             request is not None

@@ -81,7 +81,7 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
         ]
     for one in (state and state.budgets) or ():
         if one.binds:
-            parts.append(f"left of the {one.period} {usd(one.left_usd)}")
+            parts.append(f"left of the {one.line or one.period} {usd(one.left_usd)}")
     if ratio is not None:
         parts.insert(3, f"cost ÷ budget {ratio:.2f}")
     if reward is not None:

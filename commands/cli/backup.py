@@ -19,6 +19,7 @@ from doors.console.declarations import TOPICS, refusal_of
 from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import print_json
 from doors.console.session import Session, json_option, option, pass_session, run
+from doors.pools.declaring import read_pools, write_pool
 from ground.boundary import undoing
 from ground.json_values import Document
 from ground.messages import Placed, Record
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".pbs"
 """File name's end of a portable snapshot."""
+POOLS = "pools.json"
+"""File of the declarations of pools."""
 #: Declarations that are on their way at once; some hundred KB each.
 ROUTERS_AT_ONCE = 32
 
@@ -81,8 +84,8 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
 @json_option
 @pass_session
 def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> None:
-    """Declare every router of a backup: FOLDER is one backup, or the folder of backups, of which
-    the newest is taken.
+    """Declare every pool and router of a backup: FOLDER is one backup, or the folder of backups, of
+    which the newest is taken.
 
     Routers that are declared already are left alone, so an interrupted restore can be run again.
     Each router goes on as after `pbstream snapshot import`.
@@ -98,6 +101,8 @@ def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> No
     files = sorted(newest.glob(f"*{SUFFIX}")) if newest is not None else []
     if not files:
         raise Failure(f"{folder} holds no backup: no *{SUFFIX}, and no folder of them.")
+    if (pools := files[0].parent / POOLS).exists():
+        run(_declare_pools(session, orjson.loads(pools.read_bytes())))
     restored, there = run(_declare_all(session, files, timeout))
     seconds = round(time.monotonic() - began, 1)
     if as_json:
@@ -125,7 +130,19 @@ async def _write_all(session: Session, folder: Path) -> tuple[int, int]:
         data = pack(state, router_id, session.settings)
         (folder / f"{router_id}{SUFFIX}").write_bytes(data)
         routers, size = routers + 1, size + len(data)
+    async with open_bus(session.settings, "pools") as bus:
+        if pools := await read_pools(bus):
+            (folder / POOLS).write_bytes(orjson.dumps(pools))
     return routers, size
+
+
+async def _declare_pools(session: Session, pools: Document) -> None:
+    """Declare the pools of a backup that are not there; what they had lent is lent anew."""
+    async with open_bus(session.settings, "pools") as bus:
+        there = await read_pools(bus)
+        for pool_id, document in pools.items():
+            if pool_id not in there:
+                await write_pool(bus, pool_id, document)
 
 
 async def _declare_all(session: Session, files: list[Path], patience: float) -> tuple[int, int]:

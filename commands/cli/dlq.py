@@ -13,7 +13,7 @@ from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, option, pass_session, run, valid_router
 
-SOURCES = ("requests", "costs", "rewards", "routers")
+SOURCES = ("requests", "costs", "rewards", "routers", "pools")
 """Topics that a dead letter may come from, and may be sent to again."""
 router = click.option(
     "--router",

@@ -96,6 +96,12 @@ def cost(
     show_default=True,
     help="Source of the label: human, judge, user, metric, or any name.",
 )
+@click.option(
+    "--session",
+    "of_session",
+    is_flag=True,
+    help="REQUEST_ID names a session: each of its requests gets the reward that has none.",
+)
 @revision_option
 @answered
 def reward(
@@ -104,6 +110,7 @@ def reward(
     reward: float,
     source: str,
     revision: int,
+    of_session: bool,
     router_id: str,
     timeout: float,
     as_json: bool,
@@ -113,10 +120,12 @@ def reward(
 
     \b
       pbstream reward 4f1c22a90b13 0.85 --source judge
+      pbstream reward talk-17 1 --session --source user
     """
     event = RewardObserved(
         router_id=router_id,
-        request_id=request_id,
+        request_id=None if of_session else request_id,
+        session_id=request_id if of_session else None,
         reward=reward,
         source=source,
         revision=revision,

@@ -71,7 +71,8 @@ def _cost(event: CostReported) -> Cost:
 def _reward(event: RewardObserved) -> Reward:
     return Reward(
         router_id=event.router_id,
-        request_id=event.request_id,
+        request_id=event.request_id or "",
+        session_id=event.session_id if event.request_id is None else None,
         reward=event.reward,
         source=event.source,
         model=event.model,

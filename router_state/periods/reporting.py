@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.window import CLOSED
 from router_state.periods.accounts import Account
 from router_state.periods.leases import UNKNOWN, LeasedAccounts
 from router_state.periods.ledger import Ledger
@@ -18,9 +19,11 @@ from router_state.periods.period_dual import PeriodDual
 from router_state.periods.traffic import FIRST
 from router_state.state.router import RouterState
 
-WIDE = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""Prices of a dollar that a report answers, in reward per mean cost of the cheapest calls: from
-where costs hardly count to where nothing else does."""
+NOTHING, EVERYTHING = 0.003, 10.0
+"""Rewards that the mean dearest call must earn at the lowest price of a report, where costs hardly
+count, and the mean cheapest one at the highest, where nothing else does."""
+WIDE = 12
+"""Prices of a report between these two, at equal ratios."""
 NEAR = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
 """Prices that it answers beside them, as multiples of the router's own."""
 
@@ -133,10 +136,14 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     if not isinstance(pacer, DollarDual) or not pacer.window.size or not len(arms):
         return [], []
     scores, costs = pacer.window.candidates(arms).arrays()
-    mean_usd = float(costs.min(1).mean()) or float(costs.mean()) or 1.0
+    # Arms that a request could not be given to stand at a price that nobody pays.
+    open_to = np.where(costs < 0.5 * CLOSED, costs, 0.0)
+    dearest_usd = float(open_to.max(1).mean()) or 1.0
+    cheapest_usd = float(costs.min(1).mean()) or dearest_usd
+    low, high = NOTHING / dearest_usd, EVERYTHING / cheapest_usd
+    wide = [low * (high / low) ** (k / (WIDE - 1)) for k in range(WIDE)]
     own = pacer.lambda_t / pacer.budget_usd
-    wide = [step / mean_usd for step in WIDE]
-    near = [step * own for step in NEAR if wide[0] <= step * own <= wide[-1]]
+    near = [step * own for step in NEAR if low < step * own < high]
     rows = np.arange(len(scores))
     prices = [0.0, *sorted({*wide, *near})]
     means = [float(costs[rows, (scores - price * costs).argmax(1)].mean()) for price in prices]

@@ -44,6 +44,9 @@ DAYS_KEPT = 0.9
 """Share of that variance that a day leaves."""
 MOST_DRIFT = 4.0
 """Largest square of one day's step: a launch is no measure of what days are like."""
+WALK = 72.0 * HOUR
+"""Seconds over which the level wanders as far as a day's step; the interval then holds nine of ten
+counts of drawn months (tests/unit/test_period_forecast.py)."""
 Z90 = 1.645
 """Deviations of a normal distribution that nine of ten cases are within, on either side."""
 
@@ -251,9 +254,10 @@ class Traffic:
     def spread(self, left: float, seconds: float) -> float:
         """Return the factor within which the requests of so many seconds are in nine of ten cases.
 
-        The level is a random walk by day; its mean over T days has a third of T steps' variance.
+        Days scatter more than they drift: a step from one day to the next says how far off the
+        present level is, however long it is asked for. Over less than `WALK` it is still near.
         """
-        variance = self.drift * seconds / (72.0 * HOUR) + 1.0 / max(left, 1.0)
+        variance = self.drift * min(seconds / WALK, 1.0) + 1.0 / max(left, 1.0)
         return exp_of(min(Z90 * math.sqrt(variance), 10.0))
 
     def numbers(self) -> list[float]:

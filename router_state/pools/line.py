@@ -58,9 +58,16 @@ class Part:
         """Return what it has been charged, as far as is known."""
         return self.before + self.spent
 
-    def say(self, held: Held, *, confirmed: bool) -> None:
-        """Take what the member says; `confirmed`: it has taken the last grant."""
-        self.holds, self.spent, self.curve = held.holds_usd, held.spent_usd, held.curve
+    def say(self, held: Held, *, confirmed: bool, moved: bool) -> None:
+        """Take what the member says.
+
+        Args:
+            confirmed: whether it has taken the last grant.
+            moved: whether anything has moved since it spoke last. Else it can only hold less, as
+                its lease has ended: the two reports may have come in any order.
+        """
+        self.holds = held.holds_usd if moved else min(self.holds, held.holds_usd)
+        self.spent, self.curve = held.spent_usd, held.curve
         if confirmed:
             # A lease whose time was up before it was renewed was given back.
             self.most, self.usd = 0.0, min(self.usd, held.holds_usd)

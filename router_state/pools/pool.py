@@ -91,14 +91,15 @@ class Pool:
             member = self.members[report.member] = Member(report.born, n=n, taken=n)
         elif report.born < member.born or report.moves < member.moves:
             return False
+        moved = report.moves > member.moves
         member.moves, member.left = report.moves, report.left
         member.said_at = max(now, member.said_at)
         member.taken = max(member.taken, min(report.n, member.n))
-        self._say(report, confirmed=report.left or member.taken == member.n)
+        self._say(report, confirmed=report.left or member.taken == member.n, moved=moved)
         self.moves += 1
         return True
 
-    def _say(self, report: Reported, *, confirmed: bool) -> None:
+    def _say(self, report: Reported, *, confirmed: bool, moved: bool) -> None:
         said = {(held.line, held.begin): held for held in report.lines}
         for (name, _, begin), line in self.lines.items():
             held = said.get((name, begin))
@@ -108,7 +109,7 @@ class Pool:
                 held = Held(name, begin, spent, spent)
             if held is not None:
                 part = line.parts.setdefault(report.member, Part())
-                part.say(held, confirmed=confirmed)
+                part.say(held, confirmed=confirmed, moved=moved or report.left)
 
     def take(self, grant: Granted) -> bool:
         """Put in force what the pool's own pool lends to it; tell whether that is anything new."""

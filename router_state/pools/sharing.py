@@ -16,7 +16,7 @@ CHEAPEST, DEAREST = 1e-12, 1e12
 """Prices, in reward per dollar, between which one is looked for."""
 STEPS = 64
 """Halvings of the price's logarithm: it is known to one part in 10¹⁷ of the 24 decades then."""
-POINTS = 16
+POINTS = 48
 """Prices of the curve that a pool passes on to its own pool."""
 
 
@@ -102,11 +102,9 @@ def _spread(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[f
 
 
 def together(curves: Sequence[Curve]) -> Curve:
-    """Return what several curves say together, at prices that reach over all of theirs."""
-    prices = sorted({price for curve in curves for price, _ in curve if price > 0.0})
-    if not prices:
-        return ()
-    low, high = math.log(prices[0]), math.log(prices[-1])
-    steps = [math.exp(low + (high - low) * k / (POINTS - 1)) for k in range(POINTS)]
-    grid = [0.0, *sorted(set(steps))]
-    return tuple((price, math.fsum(spent_at(curve, price) for curve in curves)) for price in grid)
+    """Return what several curves say together, at some of their prices."""
+    prices = sorted({price for curve in curves for price, _ in curve})
+    # Evenly many between two of them: where members stand there are the most.
+    step = max((len(prices) - 1) / (POINTS - 1), 1.0)
+    some = [prices[round(k * step)] for k in range(min(POINTS, len(prices)))]
+    return tuple((price, math.fsum(spent_at(curve, price) for curve in curves)) for price in some)

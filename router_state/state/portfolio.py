@@ -45,7 +45,6 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
     state.availability.keep(config.models)
     if not config.caches:
-        state.sessions.clear()
         arms.caching.clear()
     arms.declare_latency(config.latency)
     state.declare_spending(config)

@@ -54,7 +54,7 @@ PERIODS = {
     "forecast_usd": ("pb_router_period_forecast_usd", "What will be charged at its end"),
     "binds": ("pb_router_period_binds", "1 for the tightest budget of a router"),
 }
-"""The same by field of a budget in `budgets` of `pb.lambda`; label `period`."""
+"""The same by field of a budget in `budgets`; label `period`, of a lease its line."""
 
 
 @dataclass(slots=True)
@@ -186,5 +186,6 @@ def _periods(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
         family = GaugeMetricFamily(metric, meaning, labels=["router_id", "period"])
         for router_id, router in shown:
             for standing in router.shown.get("budgets", ()):
-                family.add_metric([router_id, standing["period"]], float(standing[name]))
+                period = standing.get("line") or standing["period"]
+                family.add_metric([router_id, period], float(standing[name]))
         yield family

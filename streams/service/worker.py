@@ -27,6 +27,7 @@ from streams.log.reach import Reach
 from streams.priors.references import prior_reader, projection_checker
 from streams.service.app import App, build_app
 from streams.service.memory import usual_memory
+from streams.service.pool_metrics import PoolMetrics
 from streams.service.prompts import PromptEncoder
 from streams.settings import BadSettings, Settings
 
@@ -81,7 +82,9 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     """
     app = build_app(settings)
     app.spans = spans_of(settings) if spans is None else spans
-    _register(app, build_service(app))
+    service = build_service(app)
+    app.metrics.registry.register(PoolMetrics(service))
+    _register(app, service)
     return app
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from router_state.engine import Engine
-from router_state.feedback import tokens_usd
+from router_state.feedback import BELOW_OWN, tokens_usd
 from router_state.record import RequestRecord
+from router_state.sessions import WHOLE
 from router_state.state.router import RouterState
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode_keyed
@@ -72,12 +73,18 @@ class Booked:
     """The bills and rewards that the state must hold, by the topics.
 
     Attributes:
+        sessions: rewards of whole sessions, by router, as their requests have them.
         unmatched: Σ of orphaned bills, by router.
     """
 
     bills: dict[Ref, BillInForce] = field(default_factory=dict)
+    sessions: defaultdict[str, set[LabelInForce]] = field(default_factory=lambda: defaultdict(set))
     labels: dict[Ref, LabelInForce] = field(default_factory=dict)
     unmatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+def _subject(event: CostReported | RewardObserved) -> str:
+    return event.subject if isinstance(event, RewardObserved) else event.request_id
 
 
 class FeedbackCheck:
@@ -155,7 +162,7 @@ class FeedbackCheck:
                     f"a malformed event ({error.reason.value}) without one",
                 )
             return None
-        place = (topic, event.router_id, event.request_id)
+        place = (topic, event.router_id, _subject(event))
         if self._partition_of(event.router_id) != self._evidence.number:
             if not refused:
                 self._answers.strays[place] += 1
@@ -189,7 +196,13 @@ class FeedbackCheck:
             )
 
     def _fold_reward(self, event: RewardObserved) -> None:
-        ref, rank = (event.router_id, event.request_id), self._rank_of(event.source)
+        rank = self._rank_of(event.source)
+        if event.request_id is None:
+            self._booked.sessions[event.router_id].add(
+                LabelInForce(event.reward, WHOLE + event.source, rank - BELOW_OWN, event.revision)
+            )
+            return
+        ref = (event.router_id, event.request_id)
         found = self._booked.labels.get(ref)
         if (
             found is None
@@ -272,7 +285,9 @@ class FeedbackCheck:
                 if known is None
                 else LabelInForce(known.reward, known.source, known.rank, known.revision)
             )
-            if learned != label:
+            # Which sessions a request belonged to is for the recomputation to tell.
+            credited = label is None and learned in self._booked.sessions[router_id]
+            if learned != label and not credited:
                 self._findings.violation(
                     Kind.REWARD, name_of(ref), f"{learned} in the state, {label} in rewards"
                 )
@@ -321,6 +336,14 @@ class FeedbackCheck:
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)
         labels = sum(ref in self._booked.labels for ref in decided)
+        if self._booked.sessions[router_id]:
+            labels += sum(
+                r.label is not None and r.label.source.startswith(WHOLE)
+                for r in engine.records.values()
+            )
+            # What is forgotten may have had a session's reward, or not.
+            if state.forgotten.requests:
+                labels = max(state.rewards_applied, labels)
         for name, found, expected in (
             ("settled", state.settled, len(usd)),
             ("rewards_applied", state.rewards_applied, labels),

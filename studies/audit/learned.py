@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from agents import keys
+from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import HEAD
 from router_state.config import Vector
 from router_state.costs.caching import PIECE as CACHING
@@ -17,7 +18,9 @@ from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.kernel import SAMPLE_PIECE
+from router_state.latency.timing import PIECE as LATENCY
 from router_state.pacing.window import PIECES as BLOCKS
+from router_state.periods.traffic import SHAPE
 from router_state.state import snapshot
 from router_state.state.framing import Json, body_of, loads
 from router_state.state.router import RouterState
@@ -194,6 +197,8 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         arms.bills.name,
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
+        *(arms.timing.pieces[1:] if arms.timing is not None else ()),
+        *((SHAPE,) if state.ledger is not None else ()),
     )
     found: dict[str, list[Json]] = {
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
@@ -205,9 +210,12 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         for name in state.pacer.pieces
         if name in BLOCKS
     }
-    for name in (TOKENS, CACHING):
+    optional = (TOKENS, CACHING, AVAILABILITY, LATENCY, *state.sessions.pieces)
+    for name in optional:
         piece = snapshot.pack_piece(state, name)
-        found[name] = [] if piece is None else list(_flat(loads(piece)))
+        value = {} if piece is None else loads(piece)
+        # A request that was refused may have found that no model answers: history has it not.
+        found[name] = list(_flat(value["models"] if name == AVAILABILITY and value else value))
     head = loads(snapshot.pack_piece(state, HEAD) or b"")
     return found | {f"{HEAD}:{part}": list(_flat(head[part])) for part in LEARNED_OF_HEAD}
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from router_state.periods.leases import Granted
 from router_state.since import Step, steps_of
+from schemas.rewards import subject_of
 from studies.history.account import Account
 from studies.history.happened import (
     Billed,
@@ -164,13 +165,15 @@ class Merge:
                 f"routes-{self._decoder.partition} offset {record.offset}",
             )
             return
-        queue.seen.pop(request_id, None)
-        queue.seen[request_id] = decision.seq
-        if len(queue.seen) > MAX_WAITING:
+        subjects = [request_id]
+        if request.session_id is not None:
+            subjects.append(subject_of(None, request.session_id))
+        queue.decide(subjects, decision.seq)
+        while len(queue.seen) > MAX_WAITING:
             queue.seen.popitem(last=False)
         self._out.append(Decided(decision.router_id, record.offset, request, decision, at))
         if queue.orphans:
-            queue.hold(request_id)
+            queue.hold(subjects)
 
     def _lead_to(self, queue: Queue, decision: Decision) -> None:
         """Take what was applied between the decision before and this one."""
@@ -317,7 +320,7 @@ class Merge:
 
     def _known(self, queue: Queue, event: Feedback) -> None:
         """Take feedback of a decided request; of another one it waits for the decision."""
-        request_id = (event.bill if type(event) is Billed else event.reward).request_id
+        request_id = event.bill.request_id if type(event) is Billed else event.reward.subject
         if request_id in queue.seen:
             self._out.append(event)
             return

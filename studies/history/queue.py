@@ -21,7 +21,7 @@ class Queue:
         early: decisions whose turn has not come, by seq.
         orphans: feedback that waits for its decision, by request_id.
         held: what had waited for the last decision; the next one says what of it was applied.
-        seen: {request_id: seq} of the latest decisions, in their order.
+        seen: {request_id: seq} of the latest decisions, in their order, and {session: seq}.
     """
 
     declarations: deque[Declared] = field(default_factory=deque)
@@ -39,9 +39,15 @@ class Queue:
         """Let feedback wait for its decision."""
         self.orphans.setdefault(request_id, []).append(event)
 
-    def hold(self, request_id: str) -> None:
+    def decide(self, subjects: Iterable[str], seq: int) -> None:
+        """Note the decision of a request, and of the session that it belongs to."""
+        for subject in subjects:
+            self.seen.pop(subject, None)
+            self.seen[subject] = seq
+
+    def hold(self, subjects: Iterable[str]) -> None:
         """Take up what had waited for a decision that was just made."""
-        self.held = self.orphans.pop(request_id, [])
+        self.held = [event for subject in subjects for event in self.orphans.pop(subject, [])]
 
     def take_held(self) -> list[Feedback]:
         """Return what had waited for the last decision, as a worker applies it: of several bills

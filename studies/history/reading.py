@@ -22,7 +22,7 @@ from schemas.prompt_length import input_tokens
 from schemas.quick import Usage
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
-from schemas.rewards import RewardObserved
+from schemas.rewards import RewardObserved, subject_of
 from schemas.routes import RouteDecided
 from studies.history.records import NO_JSON, Record
 
@@ -127,11 +127,21 @@ class Reward(Struct, frozen=True, gc=False):
     """A reward."""
 
     router_id: str
-    request_id: str
     reward: Annotated[float, Meta(ge=0.0, le=1.0)]
     source: str
     revision: int = 0
     model: str | None = None
+    request_id: str | None = None
+    session_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.request_id is None and self.session_id is None:
+            raise ValueError("neither request nor session")
+
+    @property
+    def subject(self) -> str:
+        """Return what was judged, see `RewardObserved.subject`."""
+        return subject_of(self.request_id, self.session_id)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

@@ -167,7 +167,7 @@ class Rerun:
             return
         reward = event.reward
         engine.learn(
-            reward.request_id,
+            reward.subject,
             reward=reward.reward,
             source=reward.source,
             rank=self._rank_of(reward.source),

@@ -39,7 +39,7 @@ class Case(Struct, gc=False):
             earned, else empty.
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
-        input_tokens, needs: what the request said of them; in_session: whether it named a session.
+        input_tokens, needs: what the request said of them; session_id: the session that it named.
         eligible: models that history could have called; None: it does not say.
     """
 
@@ -59,7 +59,7 @@ class Case(Struct, gc=False):
     eligible: tuple[str, ...] | None = None
     input_tokens: int | None = None
     needs: Needs | None = None
-    in_session: bool = False
+    session_id: str | None = None
 
 
 class Cases:
@@ -160,15 +160,28 @@ class Cases:
             eligible=_eligible(decision),
             input_tokens=request.tokens,
             needs=request.needs,
-            in_session=request.session_id is not None,
+            session_id=request.session_id,
         )
         self.decided += 1
         self._open.append(case)
         self._by_id[case.request_id] = case
 
+    def _credit(self, event: Rewarded) -> None:
+        """Give a session's reward to its open cases that have none."""
+        for case in self._open:
+            if (
+                type(case) is Case
+                and case.session_id == event.reward.session_id
+                and case.reward is None
+            ):
+                case.reward, case.reward_lag = event.reward.reward, self.decided - 1 - case.index
+
     def _feed(self, event: Any) -> None:
         is_bill = type(event) is Billed
         feedback = event.bill if is_bill else event.reward
+        if feedback.request_id is None:
+            self._credit(event)
+            return
         case = self._by_id.get(feedback.request_id)
         if is_bill and event.bill.status in UNANSWERED:
             return
@@ -190,7 +203,7 @@ class Cases:
                     output_tokens=out,
                     cached=event.bill.cached_input_tokens,
                     cache=cache,
-                    writes=case.in_session,
+                    writes=case.session_id is not None,
                 )
         else:
             if case.reward is None:

@@ -121,5 +121,5 @@ class Rows:
             bill = RecordedBill(router_id, request_id, row.costs[model])
             yield Billed(router_id, at, seconds, bill)
         if model in row.rewards:
-            reward = Reward(router_id, request_id, row.rewards[model], SOURCE)
+            reward = Reward(router_id, row.rewards[model], SOURCE, request_id=request_id)
             yield Rewarded(router_id, at, seconds, reward)

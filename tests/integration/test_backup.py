@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.integration.service import RunningService, cost, request, reward, rou
 
 ROUTERS = 40  # more than are declared at once
 TAUGHT = 5
+POOL = {"pool_id": "shop", "budget": {"usd": 5, "per": "day"}}
 SAME = ("model", "reason", "expected_reward", "expected_cost_usd", "lambda_t", "candidates")
 
 
@@ -41,6 +43,7 @@ def names() -> list[str]:
 
 
 async def teach(service: RunningService) -> None:
+    await service.post("pools", POOL)
     for name in names():
         await service.post("routers", router(name))
     for name in names():
@@ -52,6 +55,12 @@ async def teach(service: RunningService) -> None:
         lambda: all(service.lambda_of(name).get("rewards_applied") == TAUGHT for name in names()),
         "all rewards",
     )
+
+
+async def pools(service: RunningService) -> list[Any]:
+    """Return the declarations of pools."""
+    log = await service.log_of(service.settings.topic("pools"))
+    return [record for records in log.values() for record in records]
 
 
 async def asked(service: RunningService) -> dict[str, dict[str, Any]]:
@@ -82,13 +91,15 @@ async def test_service_on_other_topics_goes_on_from_a_backup(kafka: str, tmp_pat
         said = await in_thread(here, "backup", str(backups), "--keep", "1")
         assert f"{ROUTERS} routers" in said.output
         (made,) = (path for path in backups.iterdir() if not path.name.startswith("."))
-        assert {path.stem for path in made.iterdir()} == set(names())
+        assert {path.stem for path in made.iterdir()} == {*names(), "pools"}
 
         await there.ready(there.worker())
         said = await in_thread(there, "restore", str(backups))
         assert f"{ROUTERS} routers restored" in said.output
+        assert [json.loads(record.value) for record in await pools(there)] == [POOL]
         said = await in_thread(there, "restore", str(made))
         assert f"0 routers restored from {made}, {ROUTERS} were there already" in said.output
+        assert len(await pools(there)) == 1
         assert await asked(there) == await asked(here)
         assert there.reasons() == {}  # what was there already was not declared again
 

@@ -109,7 +109,9 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
     async with running_service(kafka, tmp_path, partitions=2, **own) as service:
         await service.ready(service.worker())
         at_first = await scrape(port)
-        await service.send("routers", router("home", budget={"usd": 10.0, "per": "month"}))
+        await service.send("pools", {"pool_id": "shop", "budget": {"usd": 10.0, "per": "day"}})
+        budget = {"usd": 10.0, "per": "month"}
+        await service.send("routers", router("home", budget=budget, pool="shop"))
         await service.send("requests", request("home", "r-1"))
         await service.send("requests", request("nowhere", "r-2"))
         await service.send("costs", cost("home", "r-1", 0.001))
@@ -118,6 +120,9 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
             lambda: service.lambda_of("home").get("rewards_applied") == 1, "the reward"
         )
         await service.until(service.reasons, "the dead letter")
+        await service.until(
+            lambda: len(service.lambda_of("home").get("budgets", ())) == 2, "a lease of the pool"
+        )
         text = await scrape(port)
 
     live = labels_by_name(text)
@@ -143,7 +148,7 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
             text, "pb_committed_offset", "pb_dead_letters_total", "pb_events_total"
         )
     }
-    assert topics == {"routers", "requests", "costs", "rewards"}
+    assert topics == {"routers", "requests", "costs", "rewards", "pools", "leases"}
     assert (
         len(series(at_first, "pb_committed_offset"))
         == len(series(at_first, "pb_end_offset"))

@@ -11,7 +11,7 @@ from router_state.pools.pool import Pool
 from streams.settings import Settings
 from studies.audit.run import audit
 from studies.history.records import Record
-from tests.audit_world import DIMENSIONS, MODELS, World, busy_world, router
+from tests.audit_world import DIMENSIONS, MODELS, World, busy_world, router, talking_world
 from tests.memory_topics import MemoryTopics
 
 SETTINGS = Settings(prefix="pb.", app_id="audited", partitions=3)
@@ -24,6 +24,16 @@ async def test_busy_service_is_clean() -> None:
     assert findings.as_json()["unprovable"] == {}, findings.examples
     assert findings.checked["decisions"] == 300
     assert findings.checked["routers_recomputed"] == 4
+
+
+async def test_conversations_outages_times_and_rewards_of_sessions_are_clean() -> None:
+    world = await talking_world(SETTINGS)
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.as_json()["violations"] == {}, findings.examples
+    assert findings.as_json()["unprovable"] == {}, findings.examples
+    assert findings.checked["decisions"] == 120
+    assert findings.checked["routers_recomputed"] == 3
+    assert findings.checked["rewards_refused"] == 4
 
 
 async def test_what_a_period_was_charged_is_proved_when_its_requests_are_forgotten() -> None:

@@ -9,12 +9,12 @@ import pytest
 from agents import keys
 from router_state.changes import CONFIG, HEAD
 from router_state.errors import CorruptSnapshot
-from router_state.state import layout, snapshot
+from router_state.state import layout, restoring
 from router_state.state.framing import body_of, frame
 from router_state.state.router import RouterState
 from streams.settings import Settings
 from studies.audit.learned import differing
-from tests.audit_world import World, busy_world
+from tests.audit_world import World, busy_world, talking_world
 
 SETTINGS = Settings(prefix="pb.", app_id="audited", partitions=3)
 Pieces = dict[str, bytes]
@@ -39,7 +39,7 @@ def pieces_of(world: World, router_id: str) -> Pieces:
 
 
 def state_of(pieces: Pieces) -> RouterState:
-    return snapshot.unpack(lambda name: pieces.get(name, b""), {})
+    return restoring.unpack(lambda name: pieces.get(name, b""), {})
 
 
 def noticed(pieces: Pieces, name: str, at: int, value: float) -> bool:
@@ -93,3 +93,33 @@ def test_what_decisions_change_of_an_arm_is_compared(world: World, at: int) -> N
     numbers[at] = (numbers[at] or 0) + 1
     layout.HEAD.put(other.arms["llama"], numbers)
     assert list(differing(other, true)) == ["head:arms"]
+
+
+TALKS = {
+    "talk-0": ["\x1flatency:llama", "\x1flatency:"],
+    "talk-1": ["\x1fhours", "\x1flatency:gemini"],
+}
+
+
+@pytest.fixture(scope="module")
+def talking() -> World:
+    return asyncio.run(talking_world(SETTINGS, requests=90))
+
+
+@pytest.mark.parametrize(
+    ("router_id", "name"), [(home, name) for home, names in TALKS.items() for name in names]
+)
+def test_each_number_of_times_and_traffic_is_compared(
+    talking: World, router_id: str, name: str
+) -> None:
+    assert list(missed(pieces_of(talking, router_id), name)) == []
+
+
+@pytest.mark.parametrize("kind", ["\x1flatency", "\x1favailability", "\x1fsession"])
+def test_words_of_conversations_and_outages_are_compared(talking: World, kind: str) -> None:
+    pieces = pieces_of(talking, "talk-0")
+    name = next(name for name in pieces if name.startswith(kind) and ":" not in name)
+    damaged = body_of(pieces[name]).replace(b"1", b"2")
+    assert damaged != body_of(pieces[name])
+    state = state_of({**pieces, name: frame(damaged)})
+    assert list(differing(state, state_of(pieces)))

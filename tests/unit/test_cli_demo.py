@@ -133,7 +133,7 @@ def test_bills_come_some_30_decisions_later_and_rewards_some_100() -> None:
         at - decided[event.request_id] for at, event in log if isinstance(event, CostReported)
     ][:200]
     rewards = [
-        at - decided[event.request_id] for at, event in log if isinstance(event, RewardObserved)
+        at - decided[event.subject] for at, event in log if isinstance(event, RewardObserved)
     ][:150]
     assert 21 <= min(bills) <= max(bills) <= 41
     assert 70 <= min(rewards) <= max(rewards) <= 132

@@ -243,10 +243,11 @@ KEPT_APART = {
     EmaPacer: {"budget_usd", "per_log_price"},
     Window: {"contexts", "limited"},
     Bucket: {"cap"},
-    Ledger: {"spending", "budgets", "traffic"},
+    Ledger: {"spending", "budgets", "leases", "traffic"},
     Traffic: {"declared", "zone", "sums", "weights"},
 }
 DERIVED = {
+    Ledger: {"accounts"},
     RouterState: {"newcomers"},
     Arm: {"per_1k", "log_price"},
     Regression: {"d", "at", "seen", "mean_seen", "shared"},

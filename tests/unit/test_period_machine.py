@@ -9,13 +9,17 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from router_state.changes import Outcome
 from router_state.config import Price
 from router_state.errors import BudgetSpent, NoAffordableModel
+from router_state.periods.calendar import bounded
 from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
+from router_state.periods.leases import Granted, Lent
+from router_state.periods.reporting import reported
 from tests.unit.core_reference import same
 from tests.unit.test_core_machine import TTL, Books
 
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86_400.0
 LISTS = (
     (PeriodBudget(0.01, "hour"),),
     (PeriodBudget(0.02, "hour"), PeriodBudget(0.1, "day", zone="Europe/Berlin", carry=math.inf)),
@@ -30,6 +34,9 @@ SPENDINGS = (
     Spending(LISTS[0], min_reward=0.6),
     Spending(min_of_best=0.9),
     Spending(max_cost_per_request_usd=1e-9),
+    Spending(pool="shop"),
+    Spending(LISTS[0], "refuse", pool="shop"),
+    Spending(pool="other", min_reward=0.6),
 )
 spendings = st.none() | st.sampled_from(SPENDINGS)
 
@@ -69,21 +76,57 @@ class Periods(Books):
     def the_clock_jumps(self, hours: float) -> None:
         self.now += hours * HOUR
 
+    @rule(
+        usd=st.sampled_from([0.0, 0.01, 1.0]),
+        hours=st.sampled_from([-1.0, 0.5, 40.0]),
+        lines=st.sampled_from([("shop/day",), ("shop/day", "org/day"), ()]),
+        older=st.integers(0, 1),
+        ahead=st.booleans(),
+    )
+    def lend(
+        self, usd: float, hours: float, lines: tuple[str, ...], older: int, ahead: bool
+    ) -> None:
+        ledger = self.engine.state.ledger
+        if ledger is None or ledger.leases is None:
+            return
+        leases, until = ledger.leases, bounded(self.now + hours * HOUR)
+        begin = bounded(self.now) // DAY * DAY
+        begins = [begin, begin + DAY] if ahead else [begin]
+        lent = [
+            Lent(line, "day", "UTC", None, None, at, at + DAY, usd, until)
+            for line in lines
+            for at in begins
+        ]
+        grant = Granted(leases.pool_id, leases.born, leases.n + 1 - older, tuple(lent))
+        assert self.apply(grant).outcome is (Outcome.DUPLICATE if older else Outcome.APPLIED)
+
+    @invariant()
+    def what_is_reported_is_sound(self) -> None:
+        if not hasattr(self, "engine"):
+            return
+        report = reported(self.engine.state, "home", now=self.now)
+        ledger = self.engine.state.ledger
+        assert (report is not None) == (ledger is not None and ledger.leases is not None)
+        for held in () if report is None else report.lines:
+            assert 0.0 <= held.spent_usd <= held.holds_usd < math.inf
+            assert all(math.isfinite(n) and n >= 0.0 for point in held.curve for n in point)
+
     @invariant()
     def accounts_agree(self) -> None:
         if not hasattr(self, "engine") or self.engine.state.ledger is None:
             return
         ledger, records = self.engine.state.ledger, self.engine.records
         assert ledger.spending == self.spending
-        for accounts in ledger.budgets:
+        for accounts in ledger.accounts:
             assert len({account.begin for account in accounts.kept}) == len(accounts.kept)
             for account in accounts.kept:
                 charged = [r for r in records.values() if account.contains(r.decided_at, r.seq)]
-                assert account.count == len(charged)
+                assert account.count == len(charged) + account.gone
                 assert account.waiting == sum(r.bill is None and not r.expired for r in charged)
                 assert same(
                     account.charged_usd,
-                    math.fsum(
+                    account.gone_usd
+                    + math.fsum(
                         r.expected_cost_usd if r.bill is None else r.bill.cost_usd for r in charged
                     ),
                     tolerance=1e-6,

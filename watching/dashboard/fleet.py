@@ -187,6 +187,8 @@ class Fleet:
             take(router, early, then, now)
 
     def _label(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
+        if event.request_id is None:  # of a session: decisions do not say which they belong to
+            return
         request = self._joined.get(router.router_id, event.request_id)
         if request is None:
             self._joined.wait(router.router_id, event.request_id, (self._label, event, at))

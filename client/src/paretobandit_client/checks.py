@@ -86,7 +86,10 @@ def checked(event: E) -> E:
         ValueError: a value is out of range; JSON has no NaN and no infinity.
         Refused: the prompt is larger than any service takes.
     """
-    _printable(event.request_id, "request_id", longest=128)
+    if isinstance(event, Reward) and event.session_id is not None:
+        _printable(event.session_id, "session_id", longest=128)
+    else:
+        _printable(event.request_id, "request_id", longest=128)
     match event:
         case Ask():
             _check_ask(event)

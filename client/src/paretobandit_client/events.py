@@ -108,12 +108,15 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The quality of an answer, in [0, 1], and its source."""
+    """The quality of an answer, or of the session `session_id` where it names none, in [0, 1], and
+    its source.
+    """
 
     router_id: str
-    request_id: str
     reward: float
     source: str
+    request_id: str = ""
+    session_id: str | None = None
     model: str | None = None
     revision: int = 0
     observed_at: datetime | None = None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -102,12 +103,16 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             if isinstance(metadata := data.get(name), dict) and needs:
                 metadata[NEEDS] = {**needs, **(metadata.get(NEEDS) or {})}
 
-    async def reward(self, request_id: str, value: float, *, source: str, **more: Any) -> None:
+    async def reward(
+        self, request_id: str | None = None, value: float = math.nan, *, source: str, **more: Any
+    ) -> None:
         """Report how good an answer was; `request_id` is the call's `metadata["pb_request_id"]`.
+        With `session_id` alone it is of a whole session, `metadata["session_id"]`.
 
         The model that answered is named as far as this process knows it, see `model_of`.
         """
-        more.setdefault("model", self.model_of(request_id))
+        if request_id is not None:
+            more.setdefault("model", self.model_of(request_id))
         await (await self._router()).reward(request_id, value, source=source, **more)
 
     def model_of(self, request_id: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -258,18 +259,21 @@ class Router:
 
     async def reward(
         self,
-        request_id: str,
-        value: float,
+        request_id: str | None = None,
+        value: float = math.nan,
         *,
         source: str,
+        session_id: str | None = None,
         model: str | None = None,
         revision: int = 0,
         observed_at: datetime | None = None,
     ) -> None:
-        """Report how good a request's answer was, in [0, 1], from any process, days later; returns
-        when Kafka has it.
+        """Report how good a request's answer was, or a whole session, in [0, 1], from any process,
+        days later; returns when Kafka has it.
 
         Args:
+            request_id: the judged answer's; None: `session_id` was judged, and each of its requests
+                gets the reward that has none of its own.
             source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
                 revise lower ones.
             model: the model that was called; to be named where it is not the decided one and the
@@ -278,13 +282,14 @@ class Router:
             observed_at: when it was judged, with a time zone.
 
         Raises:
-            ValueError: out of range.
+            ValueError: out of range, or neither a request nor a session.
             Undelivered: Kafka did not take it in time; report it again.
         """
         await self._send(
             Reward(
                 router_id=self.router_id,
-                request_id=request_id,
+                request_id=request_id or "",
+                session_id=session_id if request_id is None else None,
                 reward=value,
                 source=source,
                 model=model,

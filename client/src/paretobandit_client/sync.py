@@ -5,6 +5,7 @@ own.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -133,14 +134,14 @@ class SyncRouter:
 
     def reward(
         self,
-        request_id: str,
-        value: float,
+        request_id: str | None = None,
+        value: float = math.nan,
         *,
         source: str,
         observed_at: datetime | None = None,
         **more: Any,
     ) -> None:
-        """Report how good a request's answer was, see `Router.reward`."""
+        """Report how good a request's answer or a session was, see `Router.reward`."""
         self.run(
             self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
         )

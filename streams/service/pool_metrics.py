@@ -1,0 +1,48 @@
+"""Show what the pools of this worker have lent, for Prometheus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from agents.service import Service
+
+FAMILIES = {
+    "usd": ("pb_pool_budget_usd", "Dollars of the period that goes on"),
+    "exposed_usd": ("pb_pool_lent_usd", "What members may be charged by what is lent to them"),
+    "charged_usd": ("pb_pool_charged_usd", "What members were charged, as they said last"),
+}
+"""Metric and help by attribute of a line; labels `pool` and `line`."""
+
+
+class PoolMetrics(Collector):
+    """Read the pools of a worker at each scrape."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics, at each scrape."""
+        now, lendings = time.time(), [one.lending for one in self._service.shards.values()]
+        pools = [
+            pool
+            for lending in lendings
+            for pool_id in lending.pools
+            if (pool := lending.pool(pool_id)) is not None
+        ]
+        for name, (metric, meaning) in FAMILIES.items():
+            family = GaugeMetricFamily(metric, meaning, labels=["pool", "line"])
+            for pool in pools:
+                for line in pool.lines.values():
+                    if line.begin <= now < line.end:
+                        family.add_metric([pool.pool_id, line.name], float(getattr(line, name)))
+            yield family
+        members = GaugeMetricFamily("pb_pool_members", "Routers and pools in it", labels=["pool"])
+        for pool in pools:
+            members.add_metric([pool.pool_id], sum(not one.left for one in pool.members.values()))
+        yield members

@@ -1,0 +1,171 @@
+"""What a router holds of a pool paces it as a budget of its own would, to the bit; what a pool
+says twice, late, or to somebody else changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from router_state.changes import CONFIG, HEAD, Outcome
+from router_state.engine import Engine
+from router_state.errors import BudgetSpent
+from router_state.periods.declared import PeriodBudget, Spending
+from router_state.periods.leases import Granted, Lent
+from router_state.periods.ledger import PIECE, Ledger
+from router_state.periods.reporting import Reported, reported
+from router_state.state.framing import body_of
+from router_state.state.snapshot import pack_piece, pack_pieces, unpack
+from tests.unit.core_reference import context
+from tests.unit.test_period_money import DAY, MONDAY, config, router, serve
+
+FAR = MONDAY + 30.0 * DAY
+
+
+def lent(usd: float, *, until: float = FAR, line: str = "shop/day", begin: float = MONDAY) -> Lent:
+    return Lent(line, "day", "UTC", None, None, begin, begin + DAY, usd, until)
+
+
+def grant(n: int, *lines: Lent, born: int = 0, pool: str = "shop") -> Granted:
+    return Granted(pool, born, n, lines)
+
+
+def member(*lines: Lent, **more: Any) -> Engine:
+    """Return a router of a pool that has these leases."""
+    engine = router(Spending(pool="shop", **more))
+    if lines:
+        engine.apply(grant(1, *lines, born=ledger_of(engine).leases.born), MONDAY)  # type: ignore[union-attr]
+    return engine
+
+
+def ledger_of(engine: Engine) -> Ledger:
+    ledger = engine.state.ledger
+    assert ledger is not None
+    return ledger
+
+
+def born(engine: Engine) -> int:
+    leases = ledger_of(engine).leases
+    assert leases is not None
+    return leases.born
+
+
+def report(engine: Engine, now: float, **more: Any) -> Reported:
+    found = reported(engine.state, "r", now=now, **more)
+    assert found is not None
+    return found
+
+
+TIMES = [MONDAY + 60.0 * k for k in range(300)]
+
+
+def test_a_lease_paces_as_a_budget_does_to_the_bit() -> None:
+    own, leased = router(Spending((PeriodBudget(0.2, "day"),))), member(lent(0.2))
+    assert serve(own, TIMES) == serve(leased, TIMES)
+    for one, other in zip(own.records.values(), leased.records.values(), strict=True):
+        assert replace_config(one) == replace_config(other)
+    ours, theirs = pack_pieces(own.state), pack_pieces(leased.state)
+    assert ours.keys() == theirs.keys()
+    differing = {name for name in ours if ours[name] != theirs[name]}
+    assert differing <= {PIECE, CONFIG, HEAD}
+
+
+def replace_config(record: Any) -> Any:
+    return (record.seq, record.model, record.lambda_t, record.propensity, record.expected_cost_usd)
+
+
+def test_without_a_pool_the_state_is_written_as_before() -> None:
+    engine = router(Spending((PeriodBudget(0.2, "day"),)))
+    serve(engine, TIMES[:50])
+    packed = orjson.loads(body_of(pack_piece(engine.state, PIECE) or b""))
+    assert packed.keys() == {"budgets", "traffic", "numbers"}
+    assert [len(account) for _, kept in packed["budgets"] for account in kept] == [7]
+    assert "pool" not in engine.state.config.spending.pack()  # type: ignore[union-attr]
+
+
+def test_only_the_newest_grant_of_this_membership_counts() -> None:
+    engine = member(lent(1.0))
+    for late in (
+        grant(1, lent(9.0), born=born(engine)),
+        grant(5, lent(9.0), born=born(engine) + 1),
+        grant(5, lent(9.0), born=born(engine), pool="other"),
+    ):
+        assert engine.apply(late, MONDAY).outcome is Outcome.DUPLICATE
+    assert [one.usd for one in ledger_of(engine).standings(MONDAY, seq=1)] == [1.0]
+    engine.apply(grant(3, lent(2.0), born=born(engine)), MONDAY)
+    assert [one.usd for one in ledger_of(engine).standings(MONDAY, seq=1)] == [2.0]
+
+
+def test_before_a_lease_and_after_its_time_nothing_may_be_spent() -> None:
+    waiting = member(when_spent="refuse")
+    with pytest.raises(BudgetSpent, match="of the budget"):
+        waiting.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
+    assert waiting.take_alerts() == []
+    engine = member(lent(1.0, until=MONDAY + 100.0), when_spent="refuse")
+    engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY + 99.0)
+    with pytest.raises(BudgetSpent):
+        engine.decide("b", context(0.1, 0.2, 0.3), now=MONDAY + 100.0)
+    engine.apply(grant(2, lent(1.0), born=born(engine)), MONDAY + 101.0)
+    engine.decide("b", context(0.1, 0.2, 0.3), now=MONDAY + 102.0)
+
+
+def test_what_was_spent_before_the_first_lease_is_charged_to_it() -> None:
+    engine = member()
+    serve(engine, TIMES[:5], late=0)
+    spent = engine.state.spend_usd
+    assert spent > 0.0
+    engine.apply(grant(1, lent(1.0), born=born(engine)), TIMES[5])
+    (standing,) = ledger_of(engine).standings(TIMES[5], seq=6)
+    assert standing.account.charged_usd == pytest.approx(spent)
+    assert standing.account.count == 5
+    # Of another day's spend the lease knows nothing.
+    late = member()
+    serve(late, TIMES[:5], late=0)
+    late.apply(grant(1, lent(1.0, begin=MONDAY + DAY), born=born(late)), MONDAY + DAY)
+    (standing,) = ledger_of(late).standings(MONDAY + DAY, seq=6)
+    assert standing.account.charged_usd == 0.0
+
+
+def test_a_budget_that_the_pool_has_no_more_limits_nobody() -> None:
+    engine = member(lent(0.0), lent(1.0, line="org/day"), when_spent="refuse")
+    with pytest.raises(BudgetSpent):
+        engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
+    engine.apply(grant(2, lent(1.0, line="org/day"), born=born(engine)), MONDAY)
+    engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
+    assert [one.accounts.name for one in ledger_of(engine).standings(MONDAY, seq=2)] == ["org/day"]
+
+
+def test_a_report_says_what_is_held_and_spent_and_wanted() -> None:
+    engine = member(lent(0.2, until=MONDAY + 20_000.0))
+    serve(engine, TIMES)
+    found = report(engine, TIMES[-1])
+    (held,) = found.lines
+    assert held.holds_usd == 0.2
+    assert 0.0 < held.spent_usd <= 0.2
+    usd = [dollars for _, dollars in held.curve]
+    assert usd == sorted(usd, reverse=True)
+    assert usd[0] > usd[-1] > 0.0
+    # When its time is up it holds what it has spent, and so it does when it leaves.
+    for ended in (report(engine, MONDAY + 20_000.0), report(engine, TIMES[-1], left=True)):
+        assert ended.lines[0].holds_usd == ended.lines[0].spent_usd == held.spent_usd
+    assert reported(router(Spending()).state, "r", now=MONDAY) is None
+
+
+def test_leases_survive_what_state_survives() -> None:
+    engine = member(lent(0.2), lent(0.3, begin=MONDAY + DAY))
+    serve(engine, TIMES[:40])
+    pieces = pack_pieces(engine.state)
+    state = unpack(lambda name: pieces.get(name, b""), engine.state.open_commitments)
+    again = Engine(state, dict(engine.records))
+    assert pack_piece(again.state, PIECE) == pack_piece(engine.state, PIECE)
+    assert report(again, TIMES[40]) == report(engine, TIMES[40])
+    assert again.state.since.text() == engine.state.since.text()
+
+
+def test_a_router_that_leaves_its_pool_is_not_limited_by_it() -> None:
+    engine = member(lent(0.0), when_spent="refuse")
+    engine.configure(config(Spending(when_spent="refuse")), now=MONDAY)
+    engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
+    assert reported(engine.state, "r", now=MONDAY) is None
