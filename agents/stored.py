@@ -14,7 +14,7 @@ from agents.parked import Parked
 from agents.requests import Requests, Table
 from router_state.changes import CONFIG, HEAD, Changes
 from router_state.engine import Engine
-from router_state.state import config_bytes, record_bytes, snapshot
+from router_state.state import config_bytes, record_bytes, restoring
 
 _KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
 """Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
@@ -90,7 +90,7 @@ def engine(
     if outlines is None:
         outlines = [outline(table, router_id, request_id) for request_id in request_ids]
     ordered = sorted(outlines, key=lambda one: one.seq)
-    state = snapshot.unpack(
+    state = restoring.unpack(
         lambda name: table.get(key_of(router_id, name)) or b"",
         {one.request_id: one.decided_at for one in ordered if one.is_awaited},
     )

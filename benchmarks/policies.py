@@ -15,7 +15,7 @@ from benchmarks.rivals import Apart
 from router_state.changes import Alert
 from router_state.config import Knobs, RouterConfig, knobs_for
 from router_state.engine import Engine
-from router_state.state import snapshot
+from router_state.state import restoring, snapshot
 
 EXPIRE_EVERY = 64
 
@@ -59,7 +59,7 @@ class Core:
         assert self.engine is not None
         state, pieces = self.engine.state, snapshot.pack_pieces(self.engine.state)
         other = type(self)(self.profile, self.knobs)
-        restored = snapshot.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
+        restored = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
         other.engine = Engine(
             restored, {i: copy(record) for i, record in self.engine.records.items()}
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 from router_state.changes import Alert, Journal
-from router_state.kernel import exp_of
+from router_state.health import FIRST_WAIT, IN_A_ROW, Health
 from router_state.state.framing import Json
 
 PIECE = "\x1favailability"
@@ -21,139 +21,11 @@ FAILED = frozenset({"error", "timeout"})
 """Statuses of a model that did not answer."""
 UNANSWERED = FAILED | {"rate_limited", "cancelled"}
 """Statuses of calls whose bill says nothing of what an answer costs."""
-IN_A_ROW = 5
-"""Failures in a row, by their coming or by their calls, after which a model is down: of one that
-fails one call in five, one run of calls in 3,000."""
-FIRST_WAIT, WAIT_GROWS, MOST_WAIT = 2.0, 3.0, 15.0
-"""Seconds to the first trial, factor from one to the next, and the most seconds between two: half
-of the 30 s within which a model shall have its share again (benchmarks.outages)."""
-TRIAL_SHARE = 150
-"""Decisions between two trials, so that less than one request in a hundred is lost to them."""
-SLOW_WAIT = 60.0
-"""Seconds after which a trial is due however few decisions there were."""
 LONGEST_REST = 300.0
 """Most seconds that a model is left alone at its own word (`retry_after_seconds`)."""
-MEASURED = 5
-"""Refusals after which the rate that a model answers is known well enough to be kept to."""
-CUT, GROWTH = 0.93, 300.0
-"""Factor of the rate at a refusal, and the seconds in which it grows by e where there is none:
-about three refusals a minute (benchmarks.outages)."""
-LIFTED, RUSH = 30.0, 5.0
-"""Seconds without a refusal after which the limit is gone, it seems; then those in which the rate
-grows by e."""
-OF_LATE = 10.0
-"""Seconds over which the pace is taken."""
-LEAST_RATE, BURST = 1.0 / 60.0, 1.0
-"""Least calls a second, and seconds of calls that may come at once."""
 FORGOTTEN = 1800.0
 """Seconds without a refusal after which a limit is forgotten."""
 Excluded = list[str | None]
-
-
-@dataclass(slots=True)
-class Health:
-    """One model that has failed, or limits its calls.
-
-    Attributes:
-        streak: failures since the last answer.
-        calls: calls since it is watched, each with its number; failed: numbers of the latest ones
-            that failed; heard: whether one of them was answered.
-        after: outcomes of decisions up to this one say nothing any more.
-        down_since: seconds since the epoch, or None: it answers.
-        wait: seconds from the last trial to the next; trial_at: when that one is due; trial_seq:
-            the decision at the last one.
-        rate: calls a second that it answers; 0: it has not limited them, or too little is known.
-        left: calls that it may get at once, at time `at`.
-        answered, refused: calls since `since`, while the rate is measured.
-        pace: calls a second that it has answered of late, at time `paced_at`.
-        limited_at: when it last refused a call.
-    """
-
-    streak: int = 0
-    after: int = 0
-    down_since: float | None = None
-    wait: float = FIRST_WAIT
-    trial_at: float = 0.0
-    trial_seq: int = 0
-    rate: float = 0.0
-    left: float = 1.0
-    at: float = 0.0
-    answered: int = 0
-    refused: int = 0
-    since: float = 0.0
-    pace: float = 0.0
-    paced_at: float = 0.0
-    limited_at: float | None = None
-    calls: int = 0
-    failed: list[int] = field(default_factory=list)
-    heard: bool = False
-
-    @property
-    def sound(self) -> bool:
-        """Tell whether there is nothing to be remembered of it."""
-        fails = self.down_since is not None or self.streak or self.failed
-        return self.heard and not fails and self.limited_at is None
-
-    @property
-    def all_failed(self) -> bool:
-        """Tell whether as many calls as take a model down have failed, one after the other: answers
-        that come in between are of calls from before.
-        """
-        failed = self.failed
-        return any(
-            last - first == IN_A_ROW - 1
-            for first, last in zip(failed, failed[IN_A_ROW - 1 :], strict=False)
-        )
-
-    def rests(self, now: float, seq: int) -> bool:
-        """Tell whether a model that is down is not to be tried at the decision after `seq`."""
-        if now < self.trial_at:
-            return True
-        last = self.trial_at - self.wait
-        return seq - self.trial_seq < TRIAL_SHARE and now < last + SLOW_WAIT
-
-    def tried(self, now: float, seq: int) -> None:
-        """Note that a call goes to it while it is down."""
-        self.wait = min(self.wait * WAIT_GROWS, MOST_WAIT)
-        self.trial_at, self.trial_seq = max(self.trial_at, now + self.wait), seq
-
-    def allowed(self, now: float) -> float:
-        """Return how many calls a model that limits them may get at once."""
-        gone = max(now - self.at, 0.0)
-        return min(self.left + gone * self.rate, max(1.0, self.rate * BURST))
-
-    def limit(self, now: float, seq: int) -> None:
-        """Note a refused call; keep to the rate that was answered once that is known."""
-        if self.limited_at is None:
-            self.since, self.answered, self.refused = now, 0, 0
-        self.limited_at = now
-        self.refused += 1
-        if self.rate > 0.0:
-            self.follow(now, 0.0)
-            # It may have grown far beyond what was asked for.
-            self.rate = max(min(self.rate * CUT, self.pace), LEAST_RATE)
-        elif self.refused >= MEASURED:
-            seconds = max(now - self.since, BURST)
-            self.rate = max(self.answered / seconds, LEAST_RATE)
-            self.pace, self.paced_at = self.rate, now
-        else:
-            return
-        # Calls under way were decided at the rate before.
-        self.after, self.left, self.at = seq, 0.0, now
-
-    def follow(self, now: float, calls: float) -> None:
-        """Take answered calls into the pace."""
-        gone = max(now - self.paced_at, 0.0)
-        self.pace = self.pace * exp_of(-gone / OF_LATE) + calls / OF_LATE
-        self.paced_at = max(now, self.paced_at)
-
-    def grow(self, now: float) -> None:
-        """Let the rate grow by the time since it was last used."""
-        if self.rate > 0.0 and now > self.at:
-            self.left = self.allowed(now)
-            lifted = self.limited_at is not None and now - self.limited_at > LIFTED
-            self.rate *= exp_of(min((now - self.at) / (RUSH if lifted else GROWTH), 1.0))
-            self.at = now
 
 
 class Availability:
@@ -180,7 +52,7 @@ class Availability:
         why = {
             name: reason
             for name in names
-            if name in models and (reason := _reason(models[name], now=now, seq=seq)) is not None
+            if name in models and (reason := models[name].reason(now, seq)) is not None
         }
         if not why:
             return excluded
@@ -325,15 +197,3 @@ class Availability:
                 or min(health.wait, health.rate, health.left) < 0
             ):
                 yield f"availability of {name}"
-
-
-def _reason(health: Health, *, now: float, seq: int) -> str | None:
-    """Return why a model is not to be called now, or None."""
-    if health.down_since is not None:
-        return "down" if health.rests(now, seq) else None
-    # A model that asked to be left alone for a while.
-    if now < health.trial_at:
-        return "down" if health.limited_at is None else "rate_limited"
-    if health.rate > 0.0 and health.allowed(now) < 1.0:
-        return "rate_limited"
-    return None

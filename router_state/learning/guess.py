@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +32,5 @@ COSTS = Guess(mean=-0.65, deviation=1.5, noise=0.3, features=4.0, bias=0.3, abso
 """Logarithms of bills: a factor of 4 is not known beforehand, prompts differ by as much, and models
 by a factor of e: some think before they answer. What two terse models cost says little of a
 third."""
-LATENCIES = Guess(mean=0.7, deviation=1.5, noise=0.3, features=4.0, bias=0.3, absolute=True)
+LATENCIES = replace(COSTS, mean=0.7)
 """Logarithms of calls' seconds: two seconds, and as little known as bills are."""

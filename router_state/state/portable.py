@@ -20,7 +20,7 @@ import orjson
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.since import Since
-from router_state.state import invariants, snapshot
+from router_state.state import invariants, restoring, snapshot
 from router_state.state.framing import reading
 from router_state.state.router import RouterState
 
@@ -103,7 +103,7 @@ def _exported(rest: bytes) -> Exported:
     pieces = {
         name: rest[start:end] for name, (start, end) in zip(names, pairwise(ends), strict=True)
     }
-    state = snapshot.unpack(lambda name: pieces.get(name, b""), {})
+    state = restoring.unpack(lambda name: pieces.get(name, b""), {})
     for fault in invariants.faults(state):
         raise CorruptSnapshot(f"{fault} can't be")
     return Exported(about, state)

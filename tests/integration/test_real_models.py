@@ -1,6 +1,7 @@
 """Models as they are, on a real worker: what they can do, whether they answer, what
 they have in their caches."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -8,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from router_state.state import invariants
+from tests.integration.commands import done_json
 from tests.integration.service import (
     MODELS,
     RunningService,
@@ -105,3 +107,61 @@ async def test_a_later_turn_of_a_session_is_expected_to_cost_less_where_it_was_b
     invariants.check(engine.state, engine.records)
     session = engine.state.sessions.find("talk")
     assert session is not None and session.turns == 2 and "gemini" in session.warm
+
+
+async def test_conversations_outages_and_times_are_replayed_to_the_bit_and_proved(
+    service: RunningService, home: str
+) -> None:
+    cached = {name: {**MODELS[name], "cached_input_price_per_m": 0.01} for name in MODELS}
+    declared = router(
+        home, models=cached, budget_usd_per_request=0.002, latency_target={"p95_ms": 2000}
+    )
+    await service.send("routers", declared)
+    for n in range(60):
+        turn = request(home, f"q{n}", seed=n, input_tokens=1_500 + 40 * n, session_id=f"s{n % 4}")
+        await service.send("requests", turn)
+        await service.until(lambda n=n: service.route(f"q{n}"), "a decision")
+        route = service.route(f"q{n}")
+        assert route
+        times = {"latency_ms": 300 + 97 * (n * n % 41), "first_token_ms": 50 + n}
+        if n % 9 == 4:
+            failed = cost(home, f"q{n}", 0.0, status="timeout", **times)
+            await service.send("costs", failed)
+            other = (route.get("fallbacks") or [route["model"]])[0]
+            await service.send(
+                "costs", cost(home, f"q{n}", 0.002, model=other, revision=1, **times)
+            )
+        else:
+            read = {"input_tokens": 1_500 + 40 * n, "cached_input_tokens": 1_000}
+            await service.send("costs", cost(home, f"q{n}", 0.001, **read, **times))
+        if n % 10 == 7:
+            whole = {"router_id": home, "session_id": f"s{n % 4}", "reward": 0.8, "source": "user"}
+            await service.send("rewards", {**whole, "revision": n})
+    await service.until(lambda: service.lambda_of(home).get("settled") == 60, "the bills")
+    # The sessions s1 and s3 are judged, up to q57 and q47.
+    await service.until(lambda: service.lambda_of(home).get("rewards_applied") == 27, "rewards")
+    standing = service.lambda_of(home)["latency"]
+    assert standing["known"] == 60 and standing["p95_ms"] == 2000
+    candidates = (service.route("q59") or {})["candidates"]
+    assert all(0.0 <= one["slow"] <= 1.0 for one in candidates)
+    engine = await service.engine(home)
+    invariants.check(engine.state, engine.records)
+    verdict = await asyncio.to_thread(
+        done_json, service.settings, "replay", "--verify", router=home
+    )
+    assert verdict["compared"] == verdict["identical"] == 60
+    assert verdict["differences"] == verdict["unprovable"] == {}
+    audited = await asyncio.to_thread(done_json, service.settings, "audit")
+    assert audited["violations"] == {} and "learned" not in audited["unprovable"]
+
+
+async def test_a_reward_of_a_forgotten_session_is_a_dead_letter(
+    service: RunningService, home: str
+) -> None:
+    await service.send("routers", router(home))
+    before = set(service.dead_letters())
+    whole = {"router_id": home, "session_id": "nobody's", "reward": 0.8, "source": "user"}
+    await service.send("rewards", whole)
+    await service.until(lambda: set(service.dead_letters()) - before, "a dead letter")
+    (new,) = set(service.dead_letters()) - before
+    assert service.dead_letters()[new][0].reason == "orphan_reward"

@@ -20,7 +20,7 @@ from router_state.engine import Engine
 from router_state.kernel import Regression, SharedPrior
 from router_state.latency.goal import LatencyGoal
 from router_state.record import RequestRecord
-from router_state.state import record_bytes, snapshot
+from router_state.state import record_bytes, restoring, snapshot
 
 Array = npt.NDArray[np.float64]
 
@@ -141,7 +141,7 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
         for request_id, r in records.items()
         if r.bill is None and not r.expired
     }
-    state = snapshot.unpack(lambda name: pieces.get(named(name), b""), awaited)
+    state = restoring.unpack(lambda name: pieces.get(named(name), b""), awaited)
     return Engine(state, records)
 
 

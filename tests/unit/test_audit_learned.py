@@ -9,7 +9,7 @@ import pytest
 from agents import keys
 from router_state.changes import CONFIG, HEAD
 from router_state.errors import CorruptSnapshot
-from router_state.state import layout, snapshot
+from router_state.state import layout, restoring
 from router_state.state.framing import body_of, frame
 from router_state.state.router import RouterState
 from streams.settings import Settings
@@ -39,7 +39,7 @@ def pieces_of(world: World, router_id: str) -> Pieces:
 
 
 def state_of(pieces: Pieces) -> RouterState:
-    return snapshot.unpack(lambda name: pieces.get(name, b""), {})
+    return restoring.unpack(lambda name: pieces.get(name, b""), {})
 
 
 def noticed(pieces: Pieces, name: str, at: int, value: float) -> bool:

@@ -11,19 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.wire import route_value
-from router_state.availability import (
-    IN_A_ROW,
-    LONGEST_REST,
-    MOST_WAIT,
-    PIECE,
-    SLOW_WAIT,
-    TRIAL_SHARE,
-    Availability,
-)
+from router_state.availability import LONGEST_REST, PIECE, Availability
 from router_state.changes import Journal, Outcome
 from router_state.config import RouterConfig
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Judged
+from router_state.health import IN_A_ROW, MOST_WAIT, SLOW_WAIT, TRIAL_SHARE
 from router_state.record import RequestRecord
 from router_state.state import invariants, record_bytes
 from tests.unit.core_reference import CHEAP, MIDDLE, context, declaration, freeze, thaw

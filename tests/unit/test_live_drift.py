@@ -9,7 +9,7 @@ from router_state.change.rewards import NOT_LEARNED
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Outcome
 from router_state.engine import Engine
-from router_state.state import invariants, snapshot
+from router_state.state import invariants, restoring, snapshot
 from tests.unit.core_reference import observed
 from tests.unit.live_world import World, world
 
@@ -160,7 +160,7 @@ def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> Non
     state = w.engine.state
     assert state.arms.suspect
     pieces = snapshot.pack_pieces(state)
-    again = snapshot.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
+    again = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
     assert snapshot.pack_pieces(again) == pieces
     other = Engine(again, dict(w.engine.records))
     x = np.array([0.3, -0.2, 0.1, 0.0, 1.0])

@@ -24,7 +24,7 @@ from router_state.kernel import Chance, Regression
 from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.record import RequestRecord
-from router_state.state import invariants, layout, portable, record_bytes, snapshot
+from router_state.state import invariants, layout, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of
 from router_state.state.router import Chances
 from tests.unit.core_reference import PORTFOLIO, context, declaration
@@ -58,7 +58,7 @@ def read(pieces: dict[str, bytes], requests: dict[str, Any]) -> Engine:
         for request_id, record in records.items()
         if record.bill is None and not record.expired
     }
-    return Engine(snapshot.unpack(lambda name: pieces.get(name, b""), awaited), records)
+    return Engine(restoring.unpack(lambda name: pieces.get(name, b""), awaited), records)
 
 
 def restored(name: str) -> Engine:

@@ -17,7 +17,8 @@ from router_state.periods.leases import Granted, Lent
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.reporting import Reported, reported
 from router_state.state.framing import body_of
-from router_state.state.snapshot import pack_piece, pack_pieces, unpack
+from router_state.state.restoring import unpack
+from router_state.state.snapshot import pack_piece, pack_pieces
 from tests.unit.core_reference import context
 from tests.unit.test_period_money import DAY, MONDAY, config, router, serve
 

@@ -14,7 +14,7 @@ from benchmarks.policies import Core, Told
 from router_state.config import BELIEVED, CostPrior, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.costs.input_tokens import PIECE
 from router_state.engine import Engine
-from router_state.state import invariants, portable, record_bytes, snapshot
+from router_state.state import invariants, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of
 
 D = 4
@@ -164,7 +164,7 @@ def test_a_router_goes_on_after_a_restart_as_if_there_had_been_none() -> None:
     one = started()
     asked(one, 150, bill=often_free)
     pieces = snapshot.pack_pieces(one.state)
-    back = snapshot.unpack(lambda name: pieces.get(name, b""), one.state.open_commitments)
+    back = restoring.unpack(lambda name: pieces.get(name, b""), one.state.open_commitments)
     other = Engine(back, dict(one.records))
     assert snapshot.pack_pieces(other.state) == pieces
     assert (

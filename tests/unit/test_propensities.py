@@ -13,7 +13,7 @@ from router_state.kernel import LEAST_PROPENSITY, Chance, chance_of, wins
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.pacing.pacer import Weights
 from router_state.policies.policy import POLICIES
-from router_state.state import snapshot
+from router_state.state import restoring, snapshot
 from tests.unit.live_world import PRICES, World, declaration
 
 DRAWS = 20_000
@@ -69,7 +69,7 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
     x = np.array([0.3, -0.2, 0.1, 0.5, 1.0])
     pieces, prices = snapshot.pack_pieces(w.engine.state), set()
     for seed in range(20):
-        state = snapshot.unpack(lambda name: pieces.get(name, b""), {})
+        state = restoring.unpack(lambda name: pieces.get(name, b""), {})
         assert isinstance(state.chance, Chance)
         state.chance = Chance(seed)
         prices.add(Engine(state, {}).decide("one", x, now=1e6).lambda_t)

@@ -1,0 +1,170 @@
+"""A router's state put together from its pieces: the inverse of `snapshot`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from router_state import sessions
+from router_state.arm import Arm
+from router_state.availability import PIECE as AVAILABILITY
+from router_state.change.suspicion import Suspicion
+from router_state.changes import CONFIG, HEAD
+from router_state.config import Price
+from router_state.costs.caching import PIECE as CACHING
+from router_state.costs.input_tokens import PIECE as TOKENS
+from router_state.errors import CorruptSnapshot
+from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.ema import EmaPacer
+from router_state.periods.declared import HOURS
+from router_state.periods.ledger import PIECE as PERIODS
+from router_state.periods.ledger import Ledger
+from router_state.periods.traffic import SHAPE
+from router_state.policies.policy import POLICIES
+from router_state.since import Since
+from router_state.state import layout, upgrade
+from router_state.state.caps import Bucket
+from router_state.state.config_bytes import unpack_config
+from router_state.state.framing import Json, body_of, floats, loads, reading, version_of
+from router_state.state.router import RouterState
+from router_state.state.snapshot import piece_names
+
+Pieces = Callable[[str], bytes]
+"""Returns a piece by its name, b"" where there is none."""
+
+
+def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
+    """Put a router together from its pieces.
+
+    Args:
+        open_commitments: {request_id: decided_at} of requests whose bill is awaited, in order of
+            their seq.
+
+    Raises:
+        CorruptSnapshot: a piece is damaged, missing or of another version.
+    """
+    older = version_of(piece(HEAD)) in upgrade.OLDER
+    with reading("head"):
+        if older:
+            piece = upgrade.upgraded(piece)
+        state = RouterState.start(unpack_config(piece(CONFIG)))
+        _restore(state, loads(piece(HEAD)), piece)
+    state.open_commitments = dict(open_commitments)
+    if older:
+        state.journal.pieces.update(piece_names(state))
+    return state
+
+
+def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
+    arms = state.arms
+    layout.COUNTERS.put(state, head["counters"])
+    state.since = Since.unpack(head["since"])
+    _restore_chance(state, head["chance"] if "chance" in head else head["rng"])
+    if state.config.spending is not None:
+        state.ledger = Ledger(state.config.spending, state.journal)
+        week = floats(body_of(piece(SHAPE)), least=2 * HOURS, most=2 * HOURS)
+        state.ledger.restore(loads(piece(PERIODS)), week)
+    state.buckets = [
+        Bucket(cap, *left) for cap, left in zip(state.config.caps, head["buckets"], strict=True)
+    ]
+    # All names first: each arm's arrays are views into one stack, whose size must be known.
+    arms.restore(
+        [
+            Arm(name, arms.bills, Price(*price), state.journal)
+            for name, price in zip(head["names"], head["prices"], strict=True)
+        ]
+    )
+    for arm, numbers in zip(arms, head["arms"], strict=True):
+        layout.HEAD.put(arm, numbers)
+        _restore_arm(arm, body_of(piece(arm.rewards.piece)))
+        _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
+    arms.derive()
+    _restore_timing(state, piece)
+    _restore_pacer(state, head, piece)
+    for prior in (arms.rewards, arms.bills):
+        _restore_prior(prior, body_of(piece(prior.name)))
+    arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
+    if tokens := piece(TOKENS):
+        arms.tokens.restore(loads(tokens))
+    if caching := piece(CACHING):
+        arms.caching.restore(loads(caching))
+    talks = head.get("sessions") or state.config.caches
+    for number in range(sessions.DRAWERS) if talks else ():
+        if drawer := piece(sessions.piece_of(number)):
+            state.sessions.restore(number, loads(drawer))
+    if health := piece(AVAILABILITY):
+        state.availability.restore(loads(health))
+    state.journal.pieces.clear()
+    state.journal.jumped = bool(head["jumped"])
+
+
+def _restore_timing(state: RouterState, piece: Pieces) -> None:
+    state.arms.declare_latency(state.config.latency)
+    timing = state.arms.timing
+    if timing is not None:
+        timing.restore(lambda name: body_of(piece(name)))
+        _restore_prior(timing.prior, body_of(piece(timing.prior.name)))
+
+
+def _restore_chance(state: RouterState, kept: Json) -> None:
+    chance = state.chance = POLICIES[state.config.profile].chance(state, state.config)
+    if isinstance(chance, Chance):
+        # Before format 6 it was numpy's.
+        chance.state = (int(kept[0], 16) if isinstance(kept, list) else int(kept)) % 2**64
+        return
+    word, inc, has_uint32, uinteger = kept
+    chance.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": int(word, 16), "inc": int(inc, 16)},
+        "has_uint32": has_uint32,
+        "uinteger": uinteger,
+    }
+
+
+def _restore_pacer(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
+    pacer = POLICIES[state.config.profile].pacer(state, state.config)
+    for kind, numbers, packed_numbers in (
+        (EmaPacer, layout.EMA, head["ema"]),
+        (DollarDual, layout.DUAL, head["dual"]),
+    ):
+        if isinstance(pacer, kind) != (packed_numbers is not None):
+            raise CorruptSnapshot("paced otherwise than declared")
+        if packed_numbers is not None:
+            numbers.put(pacer, packed_numbers)
+    if isinstance(pacer, DollarDual):
+        for block, name in enumerate(pacer.window.pieces):
+            pacer.window.unpack(block, body_of(piece(name)))
+    state.pacer = pacer
+
+
+def _restore_arm(arm: Arm, data: bytes) -> None:
+    size = len(layout.REWARDS)
+    values = _values(data, arm.rewards, size + 1, size + 1 + len(layout.SUSPICION))
+    layout.REWARDS.put(arm, values[:size].tolist())
+    behind = size + 1 + int(values[size])
+    if behind > size + 1:
+        arm.suspicion = Suspicion(0.0, 0, 0.0, 0.0, 0)
+        layout.SUSPICION.put(arm.suspicion, values[size + 1 : behind].tolist())
+    arm.rewards.restore(values[behind:])
+
+
+def _restore_costs(arm: Arm, data: bytes) -> None:
+    size = len(layout.COSTS)
+    values = _values(data, arm.costs.regression, size, size)
+    layout.COSTS.put(arm, values[:size].tolist())
+    arm.costs.regression.restore(values[size:])
+
+
+def _values(data: bytes, regression: Regression, least: int, most: int) -> np.ndarray:
+    d = regression.d
+    arrays = d * (d + 1) // 2 + d
+    return floats(data, least=least + arrays, most=most + arrays + TAILS * d)
+
+
+def _restore_prior(prior: SharedPrior, data: bytes) -> None:
+    size, d = len(layout.SHARED), prior.d
+    values = floats(data, least=size + 2 * d, most=size + 2 * d)
+    layout.SHARED.put(prior, values[:size].tolist())
+    prior.mean, prior.center = values[size : size + d].copy(), values[size + d :].copy()
