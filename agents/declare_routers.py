@@ -21,9 +21,9 @@ from agents.refusals import (
     WrongPrior,
     WrongProjection,
 )
-from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.stored import arm_bytes
+from agents.waiting_requests import route_waiting
 from ground.messages import Record, headers_of
 from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError

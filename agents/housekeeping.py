@@ -12,9 +12,9 @@ from agents.in_force import repeat
 from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
-from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.shard import Shard
+from agents.waiting_requests import route_waiting
 from agents.wire import alert_raised, lambda_value, utc
 from router_state.changes import Alert
 from schemas.event import encode

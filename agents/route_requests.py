@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Coroutine
 
-import numpy as np
 from msgspec import structs
 
-from agents.context_store import Prompt
 from agents.feedback import apply_waiting
 from agents.group import Answers, Batch
 from agents.intake import take_in
 from agents.parked import Parked
-from agents.poison import on_behalf_of, try_alone
-from agents.portions import portions
+from agents.poison import on_behalf_of
 from agents.refusals import (
-    EncoderUnavailable,
-    PromptTooLarge,
     Refusal,
-    TooManyInFlight,
     UnknownRouter,
-    WrongDimensions,
 )
+from agents.request_contexts import Prepared, context_of, given, needs_encoding, prepare
 from agents.service import Service
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
 from router_state import events
 from router_state.capabilities import Needs
-from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
@@ -44,17 +35,6 @@ from schemas.rewards import subject_of
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two looks at whether declarations are in force; together five seconds, then a
 request waits for its router as if none was on its way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request with its context: None where it needs none, or why it has none: its body, or the
-    encoder."""
-
-    message: Message
-    event: Request
-    x: Vector | EncoderUnavailable | MalformedEvent | None
-    parked: Parked | None = None
 
 
 class RouteRequests(Batch):
@@ -83,14 +63,14 @@ class RouteRequests(Batch):
         self._service, self._looks = service, 0
         self._strays, self._refused = batch.strays, batch.refused
         self._requests = [
-            Prepared(t.message, t.event, t.error or _given(t.event)) for t in batch.taken
+            Prepared(t.message, t.event, t.error or given(t.event)) for t in batch.taken
         ]
 
     def preparation(self) -> Coroutine[object, object, None] | None:
         """Return what is to be waited for: declarations that are on the log, the encoder."""
         if self._looks < LOOKS and _may_be_declared(self._requests, self._service):
             return self._look_again()
-        if any(_needs_encoding(request, self._service) for request in self._requests):
+        if any(needs_encoding(request, self._service) for request in self._requests):
             return self._encode()
         return None
 
@@ -122,22 +102,6 @@ def _may_be_declared(requests: list[Prepared], service: Service) -> bool:
     )
 
 
-async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
-    """Give every request that is to be decided its context; prompts are encoded together, off the
-    event loop."""
-    prompts = [i for i, request in enumerate(requests) if _needs_encoding(request, service)]
-    encoded: dict[int, Vector | EncoderUnavailable] = {}
-    if prompts and service.ports.encode is not None:
-        contexts = await service.ports.encode([_prompt(requests[i], service) for i in prompts])
-        encoded = dict(zip(prompts, contexts, strict=True))
-    return [
-        Prepared(request.message, request.event, encoded[i], request.parked)
-        if i in encoded
-        else request
-        for i, request in enumerate(requests)
-    ]
-
-
 def _named(message: Message) -> Request | None:
     """Return of a request that can't be decoded whose it is, if that can be read: it may be one
     that has its answer."""
@@ -146,37 +110,6 @@ def _named(message: Message) -> Request | None:
     except MalformedEvent:
         return None
     return Request(router_id=named.router_id, request_id=named.request_id)
-
-
-def _given(event: Request) -> Vector | None:
-    return None if event.context is None else np.array(event.context)
-
-
-def _prompt(request: Prepared, service: Service) -> Prompt:
-    engine = service.shard(request.message.partition).engine(request.event.router_id)
-    assert engine is not None
-    named = engine.state.config.projection
-    return request.event.prompt or "", engine.state.arms.d if named is None else named
-
-
-def _needs_encoding(request: Prepared, service: Service) -> bool:
-    event, shard = request.event, service.shard(request.message.partition)
-    if (
-        service.ports.encode is None
-        or request.x is not None
-        or event.router_id not in shard
-        or _is_too_large(event, service)
-    ):
-        return False
-    engine = shard.engine(event.router_id)
-    return (
-        engine is not None
-        and (
-            engine.state.config.projection is not None
-            or engine.state.arms.d in service.ports.projections
-        )
-        and not shard.knows(event.router_id, event.request_id)
-    )
 
 
 def decide(request: Prepared, service: Service, answers: Answers) -> None:
@@ -209,7 +142,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         assert engine is not None
         asked = events.Asked(
             event.request_id,
-            _context(request, engine, service),
+            context_of(request, engine, service),
             offset=message.offset,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
@@ -250,37 +183,6 @@ def _answered(request: Prepared, service: Service, answers: Answers) -> None:
         answers.answered_later.append(request.parked)
 
 
-def _is_too_large(event: Request, service: Service) -> bool:
-    return (
-        event.prompt is not None and len(event.prompt.encode()) > service.ports.limits.prompt_bytes
-    )
-
-
-def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
-    if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
-        raise TooManyInFlight(
-            f"{engine.state.in_flight} requests of this router await their bill "
-            "(PB_IN_FLIGHT_PER_ROUTER)"
-        )
-    if isinstance(request.x, EncoderUnavailable | MalformedEvent):
-        raise request.x
-    if request.x is not None:
-        return request.x
-    if _is_too_large(request.event, service):
-        raise PromptTooLarge(
-            f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)"
-        )
-    if service.ports.encode is None:
-        raise EncoderUnavailable(
-            "this worker runs without an encoder: send a context, or give it one "
-            "(PB_ENCODER_BACKEND)"
-        )
-    raise WrongDimensions(
-        f"prompts become {' or '.join(map(str, service.ports.projections))} dimensions on this "
-        f"worker; the router has {engine.state.arms.d}"
-    )
-
-
 def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> None:
     error = UnknownRouter("no router of this id was declared")
     parked = _parked(request, service, error)
@@ -297,38 +199,3 @@ def _parked(request: Prepared, service: Service, error: Exception) -> Parked:
     return Parked.of(
         request.message, error, router_id=request.event.router_id, due=due, private=True
     )
-
-
-async def route_waiting(routers: Iterable[tuple[int, str]], service: Service) -> None:
-    """Answer the requests that waited for routers which are declared now."""
-
-    async def step(portion: list[Parked]) -> None:
-        batch = take_in(
-            portion,
-            Request,
-            partition_of=service.ports.partition_of,
-            max_bytes=service.batch_bytes,
-        )
-        prepared = await prepare(
-            [Prepared(t.message, t.event, _given(t.event), t.message) for t in batch.taken], service
-        )
-        lane = service.lanes.get(portion[0].partition)
-        if lane is None:  # it was lost meanwhile
-            return
-        async with lane.batch() as answers:
-            for request in prepared:
-                # Between the look and the turn it may have been answered or refused.
-                if lane.shard.parking.is_waiting(request.message):
-                    with on_behalf_of(request.message):
-                        decide(request, service, answers)
-
-    async with service.encoding_waiting:
-        for number, router_ids in groupby(sorted(set(routers)), lambda at: at[0]):
-            waiting = [
-                parked
-                for _, router_id in router_ids
-                if number in service.shards
-                for parked in service.shard(number).parking.waiting_for(router_id, None)
-            ]
-            for portion in portions(waiting, lambda _: 1, limit=service.ports.limits.batch_size):
-                await try_alone(portion, step, service.give_up)

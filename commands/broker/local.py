@@ -90,7 +90,7 @@ class LocalKafka:
         """
         installed = installation(say=self._say)
         self._folder = (self._kept or Path(tempfile.mkdtemp(prefix="pb-kafka-"))).absolute()
-        ports = free_ports(2 * self._count)
+        ports = free_ports(3 * self._count)
         if self._port is not None:
             ports[0] = self._port
         heap_mb = 512 if self._count == 1 else 384
@@ -103,6 +103,7 @@ class LocalKafka:
                 installed=installed,
                 heap_mb=heap_mb,
                 full_jit=self._full_jit,
+                spare_port=ports[2 * self._count + n - 1],
                 properties=self._properties,
                 scram_users=self._scram_users,
             )

@@ -29,6 +29,9 @@ LAST_LINES = 20
 class Node:
     """A combined broker and controller that can be started, killed, hung and started again on the
     same ports.
+
+    Attributes:
+        spare_port: free for a listener of `properties`.
     """
 
     node_id: int
@@ -38,6 +41,7 @@ class Node:
     installed: Installation
     heap_mb: int
     full_jit: bool = False
+    spare_port: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     scram_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     jvm: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -79,6 +83,7 @@ class Node:
             voters=",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in peers),
             port=self.port,
             controller_port=self.controller_port,
+            spare_port=self.spare_port,
             log_dir=data,
             replication=len(peers),
             min_isr=2 if several else 1,

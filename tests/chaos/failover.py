@@ -22,6 +22,7 @@ from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.chaos.faults import FAULTS, RedisServer, Stage
 from tests.chaos.load import Load
+from tests.chaos.network import Network
 from tests.chaos.session import until
 from tests.chaos.watch import WatchedService
 
@@ -57,7 +58,8 @@ async def measure(times: int, *, rate: float, session: float) -> None:
         await create_topics(settings)
         service = WatchedService(settings, Path(folder), {"PB_SESSION_TIMEOUT": str(session)})
         await service.start()
-        stage = Stage(service, kafka, RedisServer(Path(folder)), np.random.default_rng(1), session)
+        network, redis = Network(kafka), RedisServer(Path(folder))
+        stage = Stage(service, kafka, network, redis, np.random.default_rng(1), session)
         load = Load(service, routers=16, per_second=rate, seed=1)
         await stage.set_up(3)
         await load.declare()

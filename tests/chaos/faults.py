@@ -13,10 +13,15 @@ from pathlib import Path
 
 import numpy as np
 from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from commands.broker.child import spawn
 from commands.broker.local import LocalKafka
 from commands.broker.wire import free_ports
+from streams.log.topics import topic_specs
+from streams.state.partition import EPOCH, FENCE
+from tests.chaos.network import Network
 from tests.chaos.watch import WatchedService
 from tests.integration.service import Worker
 
@@ -29,8 +34,9 @@ class Pace:
 
     Attributes:
         redis_frozen, broker_frozen: until it goes on.
+        acknowledged_late: for which brokers acknowledge nothing.
         broker_away: until a killed broker is started again.
-        beyond_session: for which a worker stays frozen after its session has ended.
+        beyond_session: for which a worker stays frozen or cut off after its session has ended.
         between_brokers, between_workers: from the end of one restart to the next.
         with_more_workers: until the number of workers changes again.
         after_thaw: until a worker that was frozen has found out what it missed.
@@ -38,6 +44,7 @@ class Pace:
     """
 
     redis_frozen: float = 20.0
+    acknowledged_late: float = 6.0
     broker_frozen: float = 20.0
     broker_away: float = 8.0
     beyond_session: float = 4.0
@@ -61,6 +68,7 @@ class Stage:
 
     service: WatchedService
     kafka: LocalKafka
+    network: Network
     redis: RedisServer
     rng: np.random.Generator
     session: float
@@ -219,6 +227,78 @@ async def worker_frozen(stage: Stage) -> None:
     await asyncio.sleep(stage.pace.after_thaw)
 
 
+async def worker_cut_off(stage: Stage) -> None:
+    """Cut a worker off from all brokers for longer than its session while the other takes over,
+    then mend the network: it must not act as the owner.
+    """
+    stage.network.cut(stage.running[stage.any_worker()].process.pid)
+    await asyncio.sleep(stage.session + stage.pace.beyond_session)
+    stage.network.mend()
+    await asyncio.sleep(stage.pace.after_thaw)
+
+
+async def acks_held(stage: Stage) -> None:
+    """Have everything written, and hear of it late."""
+    stage.hit = stage.everything
+    stage.network.hold()
+    await asyncio.sleep(stage.pace.acknowledged_late)
+    stage.network.release()
+
+
+async def acks_lost(stage: Stage) -> None:
+    """Have everything written, and lose the connection instead of hearing of it."""
+    stage.hit = stage.everything
+    stage.network.loses = True
+    await asyncio.sleep(stage.pace.acknowledged_late)
+    stage.network.loses = False
+
+
+async def acks_refused(stage: Stage) -> None:
+    """Have the brokers refuse what workers write, as too few replicas are in sync: all are
+    required, and one broker is killed.
+    """
+    stage.hit = stage.everything
+    node = stage.leader()
+    await _require_replicas(stage, len(stage.kafka.nodes))
+    await stage.in_a_thread(stage.kafka.kill, node)
+    await asyncio.sleep(stage.pace.acknowledged_late)
+    await stage.in_a_thread(stage.kafka.start_node, node)
+    await _require_replicas(stage, 2)
+
+
+async def _require_replicas(stage: Stage, count: int) -> None:
+    settings = stage.service.settings
+    written = {settings.changelog, settings.topic("routes")}
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap)
+    await admin.start()
+    await admin.alter_configs(
+        [
+            ConfigResource(ConfigResourceType.TOPIC, spec.name, spec.config(count))
+            for spec in topic_specs(settings)
+            if spec.name in written
+        ]
+    )
+    await admin.close()
+
+
+async def owner_fenced(stage: Stage) -> None:
+    """Write a fence into a partition of a worker that is at work, as another owner would: what it
+    writes next is void.
+    """
+    name = stage.any_worker()
+    worker, service = stage.running[name], stage.service
+    number = sorted(stage.hit)[int(stage.rng.integers(len(stage.hit)))]
+    changelog = service.settings.changelog
+    last = (await service.log_of(changelog))[number][-1]
+    epoch = b"%d" % (1 + int(dict(last.headers)[EPOCH]))
+    await service.producer.send_and_wait(
+        changelog, epoch, key=FENCE, partition=number, headers=[(EPOCH, epoch)]
+    )
+    await service.until(lambda: not worker.running, "the end of who was fenced", poll=False)
+    await service.until(lambda: stage.running[name] is not worker, "the next", poll=False)
+    await service.ready(stage.running[name])
+
+
 async def fresh_machine(stage: Stage) -> None:
     """Lose every worker and Redis at once; one on a machine that has seen nothing recovers from the
     topics alone.
@@ -284,11 +364,16 @@ FAULTS: dict[str, tuple[Fault, int]] = {
         (worker_stopped, 2),
         (rolling_restart, 3),
         (worker_frozen, 2),
+        (worker_cut_off, 2),
+        (owner_fenced, 2),
         (workers_scaled, 1),
         (fresh_machine, 1),
         (broker_killed, 1),
         (broker_frozen, 1),
         (brokers_restarted, 1),
+        (acks_held, 1),
+        (acks_lost, 1),
+        (acks_refused, 1),
         (redis_killed, 1),
         (redis_frozen, 1),
     )

@@ -19,7 +19,7 @@ import orjson
 
 from agents import feedback, keys
 from agents.parked import Parked
-from agents.route_requests import route_waiting
+from agents.waiting_requests import route_waiting
 from router_state.state import record_bytes
 from router_state.state.framing import body_of
 from streams.settings import Settings

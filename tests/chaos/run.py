@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from commands.broker.local import LocalKafka
+from tests.chaos.network import chaotic
 from tests.chaos.session import play
 
 ROUNDS = {
@@ -31,10 +31,15 @@ ROUNDS = {
     "rolling_restart": 10,
     "workers_scaled": 20,
     "worker_frozen": 10,
+    "worker_cut_off": 10,
+    "owner_fenced": 10,
     "fresh_machine": 5,
     "broker_killed": 10,
     "broker_frozen": 10,
     "brokers_restarted": 10,
+    "acks_held": 10,
+    "acks_lost": 10,
+    "acks_refused": 10,
     "redis_killed": 10,
     "redis_frozen": 10,
 }
@@ -50,11 +55,17 @@ MEANING = {
     ),
     "workers_scaled": "workers 1 → 2 → 3 → 1, one killed −9, one stopped",
     "worker_frozen": "one of two workers frozen beyond its session, then continued",
+    "worker_cut_off": "one of two workers cut off from all brokers beyond its session",
+    "owner_fenced": "one of two workers fenced, as by another owner of a partition",
     "fresh_machine": "the only worker and Redis killed −9, "
     "a worker of another name starts from nothing",
     "broker_killed": "a broker that leads partitions killed −9, back after 8 s",
     "broker_frozen": "a broker that leads partitions frozen for 20 s",
     "brokers_restarted": "all three brokers restarted in turn",
+    "acks_held": "brokers write, and acknowledge 6 s late",
+    "acks_lost": "brokers write, and connections end instead of an acknowledgement, for 6 s",
+    "acks_refused": "brokers refuse changelog and decisions: all three must have them, and one was "
+    "killed, back after 6 s",
     "redis_killed": "Redis killed, back after 2 s, empty",
     "redis_frozen": "Redis frozen for 20 s",
 }
@@ -85,7 +96,7 @@ async def sessions(rounds: dict[str, int], arguments: argparse.Namespace) -> boo
     clean = True
     for number, faults in enumerate(services(rounds, together=arguments.together)):
         started = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder, LocalKafka(brokers=3) as kafka:
+        with tempfile.TemporaryDirectory() as folder, chaotic() as kafka:
             options = {
                 "routers": arguments.routers,
                 "session": arguments.session,

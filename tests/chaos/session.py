@@ -25,6 +25,7 @@ from studies.audit.run import audit
 from studies.audit.topic_reading import KafkaTopics
 from tests.chaos.faults import FAULTS, Pace, RedisServer, Stage
 from tests.chaos.load import Load
+from tests.chaos.network import Network
 from tests.chaos.recompute import Recomputation, differences
 from tests.chaos.watch import WatchedService
 from tests.integration.service import ANSWERS, SOURCES, recovered
@@ -115,7 +116,10 @@ async def play(
     await create_topics(settings)
     redis = RedisServer(folder)
     redis.start()
+    network = Network(kafka)
+    network.start()
     environment = {
+        "PB_BOOTSTRAP": network.bootstrap,
         "PB_REDIS_URL": redis.url,
         "PB_SESSION_TIMEOUT": str(session),
         "PB_ORPHAN_WAIT": "20",
@@ -124,7 +128,8 @@ async def play(
     service = WatchedService(settings, folder, environment)
     await service.start()
     try:
-        stage = Stage(service, kafka, redis, np.random.default_rng(seed), session, pace=pace)
+        rng = np.random.default_rng(seed)
+        stage = Stage(service, kafka, network, redis, rng, session, pace=pace)
         load = Load(service, routers=routers, per_second=per_second, burst=burst, seed=seed)
         outcome = await _under_load(stage, load, faults, calm)
         await asyncio.to_thread(_audit, settings, outcome)
@@ -134,6 +139,7 @@ async def play(
         return outcome
     finally:
         await service.stop()
+        network.stop()
         redis.stop()
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.broker.local import LocalKafka
 from tests.chaos.faults import Pace
+from tests.chaos.network import chaotic
 from tests.chaos.session import assert_clean, play
 
 # By the workers that they need, as each worker more or less costs a start or a session.
@@ -37,7 +37,7 @@ PACE = Pace(
 
 @pytest.mark.timeout(900)
 async def test_nothing_is_lost_and_nothing_counted_twice_whatever_breaks(tmp_path: Path) -> None:
-    with LocalKafka(brokers=3) as kafka:
+    with chaotic() as kafka:
         outcome = await play(
             kafka,
             tmp_path,

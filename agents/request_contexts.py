@@ -1,0 +1,114 @@
+"""A request's context: what it carries, or what the encoder makes of its prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.context_store import Prompt
+from agents.parked import Parked
+from agents.refusals import (
+    EncoderUnavailable,
+    PromptTooLarge,
+    TooManyInFlight,
+    WrongDimensions,
+)
+from agents.service import Service
+from ground.messages import Message
+from router_state.config import Vector
+from router_state.engine import Engine
+from schemas.event import MalformedEvent
+from schemas.quick import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request with its context: None where it needs none, or why it has none: its body, or the
+    encoder."""
+
+    message: Message
+    event: Request
+    x: Vector | EncoderUnavailable | MalformedEvent | None
+    parked: Parked | None = None
+
+
+async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
+    """Give every request that is to be decided its context; prompts are encoded together, off the
+    event loop."""
+    prompts = [i for i, request in enumerate(requests) if needs_encoding(request, service)]
+    encoded: dict[int, Vector | EncoderUnavailable] = {}
+    if prompts and service.ports.encode is not None:
+        contexts = await service.ports.encode([_prompt(requests[i], service) for i in prompts])
+        encoded = dict(zip(prompts, contexts, strict=True))
+    return [
+        Prepared(request.message, request.event, encoded[i], request.parked)
+        if i in encoded
+        else request
+        for i, request in enumerate(requests)
+    ]
+
+
+def given(event: Request) -> Vector | None:
+    """Return the context that a request carries."""
+    return None if event.context is None else np.array(event.context)
+
+
+def _prompt(request: Prepared, service: Service) -> Prompt:
+    engine = service.shard(request.message.partition).engine(request.event.router_id)
+    assert engine is not None
+    named = engine.state.config.projection
+    return request.event.prompt or "", engine.state.arms.d if named is None else named
+
+
+def needs_encoding(request: Prepared, service: Service) -> bool:
+    """Tell whether a request's prompt is to be encoded: nobody has decided on it yet."""
+    event, shard = request.event, service.shard(request.message.partition)
+    if (
+        service.ports.encode is None
+        or request.x is not None
+        or event.router_id not in shard
+        or _is_too_large(event, service)
+    ):
+        return False
+    engine = shard.engine(event.router_id)
+    return (
+        engine is not None
+        and (
+            engine.state.config.projection is not None
+            or engine.state.arms.d in service.ports.projections
+        )
+        and not shard.knows(event.router_id, event.request_id)
+    )
+
+
+def _is_too_large(event: Request, service: Service) -> bool:
+    return (
+        event.prompt is not None and len(event.prompt.encode()) > service.ports.limits.prompt_bytes
+    )
+
+
+def context_of(request: Prepared, engine: Engine, service: Service) -> Vector:
+    """Return the context on which a request is decided. Raises a refusal where it has none."""
+    if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
+        raise TooManyInFlight(
+            f"{engine.state.in_flight} requests of this router await their bill "
+            "(PB_IN_FLIGHT_PER_ROUTER)"
+        )
+    if isinstance(request.x, EncoderUnavailable | MalformedEvent):
+        raise request.x
+    if request.x is not None:
+        return request.x
+    if _is_too_large(request.event, service):
+        raise PromptTooLarge(
+            f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)"
+        )
+    if service.ports.encode is None:
+        raise EncoderUnavailable(
+            "this worker runs without an encoder: send a context, or give it one "
+            "(PB_ENCODER_BACKEND)"
+        )
+    raise WrongDimensions(
+        f"prompts become {' or '.join(map(str, service.ports.projections))} dimensions on this "
+        f"worker; the router has {engine.state.arms.d}"
+    )
