@@ -27,6 +27,7 @@ PARTS = (
     "gaussian",
     "regression",
     "shared_prior",
+    "evidence",
     "estimating",
     "randomness",
     "sample",
