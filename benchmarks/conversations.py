@@ -236,7 +236,13 @@ def interval(values: list[float]) -> tuple[float, float]:
 @click.command()
 @click.option("--sessions", default=150, help="Sessions of a seed.")
 @click.option("--seeds", default=4)
-@click.option("--trace", type=click.Path(path_type=Path), help="CSV or Mooncake's JSON lines.")
+@click.option(
+    "--trace",
+    "--mooncake",
+    "trace",
+    type=click.Path(path_type=Path),
+    help="CSV or Mooncake's JSON lines.",
+)
 @click.option("--limit", default=3000, help="Requests of a trace.")
 def main(sessions: int, seeds: int, trace: Path | None, limit: int) -> None:
     """Compare routers with and without sessions, and one model per session."""
