@@ -114,9 +114,8 @@ class Pool:
     def take(self, grant: Granted) -> bool:
         """Put in force what the pool's own pool lends to it; tell whether that is anything new."""
         config = self.config
-        if config is None or (grant.pool_id, grant.born) != (config.parent, self.born):
-            return False
-        if grant.n <= self.taken:
+        mine = config is not None and (grant.pool_id, grant.born) == (config.parent, self.born)
+        if not mine or grant.n <= self.taken:
             return False
         self.taken = grant.n
         missing = {id(line): line for line in self._lent()}
@@ -243,15 +242,8 @@ class Pool:
             holds = max(exposed, line.usd) if is_lent else exposed
             curve = line.curve() if now < line.end else ()
             lines.append(Held(line.name, line.begin, holds, charged, curve))
-        return Reported(
-            config.parent,
-            f"pool:{self.pool_id}",
-            self.born,
-            self.taken,
-            self.moves,
-            False,
-            tuple(lines),
-        )
+        said, name = tuple(lines), f"pool:{self.pool_id}"
+        return Reported(config.parent, name, self.born, self.taken, self.moves, False, said)
 
     @property
     def is_done(self) -> bool:
