@@ -9,6 +9,7 @@ from msgspec import structs
 from router_state.arms import Arms
 from router_state.attempts import PLAIN
 from router_state.availability import UNANSWERED
+from router_state.cache_price import CachePrice
 from router_state.events import Asked, Charged
 from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
@@ -116,9 +117,24 @@ def billed(state: RouterState, record: RequestRecord, event: Charged, *, called:
         state.arms.caching.learn(called, event.cached / warm)
 
 
+def priced(state: RouterState, record: RequestRecord) -> None:
+    """Keep what cached input of the decided model costs, for the bill."""
+    cache = state.config.caches.get(record.model)
+    if cache is not None:
+        record.call = structs.replace(record.call or PLAIN, cache=cache)
+
+
+def cache_of(state: RouterState, record: RequestRecord, called: str) -> CachePrice | None:
+    """Return what cached input of a billed call costs: as at the decision, as far as it was of the
+    decided model."""
+    if called != record.model or record.config_offset == state.config.offset:
+        return state.config.caches.get(called)
+    return None if record.call is None else record.call.cache
+
+
 def counted(state: RouterState, record: RequestRecord, event: Charged, *, called: str) -> float:
     """Return how many tokens at list price the input of a billed call counts as."""
-    tokens, cache = state.arms.tokens.of(record.input_tokens), state.config.caches.get(called)
+    tokens, cache = state.arms.tokens.of(record.input_tokens), cache_of(state, record, called)
     if cache is None:
         return tokens
     call = record.call
@@ -129,5 +145,5 @@ def counted(state: RouterState, record: RequestRecord, event: Charged, *, called
         cached = min(call.warm.get(called, 0) * state.arms.caching.chance(called), tokens)
     else:
         return tokens
-    price = state.arms[called].price.input_price_per_m
-    return cache.counts_as(tokens, cached, input_per_m=price, writes=writes)
+    price = record.price if called == record.model else state.arms[called].price
+    return cache.counts_as(tokens, cached, input_per_m=price.input_price_per_m, writes=writes)

@@ -55,6 +55,8 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     _commit(state, request.request_id, record, choice.k)
     if request.session_id is not None:
         conversing.note(state, request, record, warm)
+    if state.config.caches:
+        conversing.priced(state, record)
     if timing is not None:
         observing.commit(timing, record, choice.k)
     budget_usd = state.pacer.budget_usd

@@ -86,7 +86,7 @@ def tokens_usd(
         input_tokens=tokens[0],
         output_tokens=tokens[1],
         cached=cached,
-        cache=state.config.caches.get(called),
+        cache=conversing.cache_of(state, record, called),
         writes=record.call is not None and bool(record.call.session_id),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import MutableMapping
 
 from msgspec import Struct
 
+from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
 
 
@@ -91,8 +92,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
     the calls of a model that is watched, see `availability`. `session_id` is its conversation,
     `before` its request before, and `warm` the tokens of it that each model had in its cache.
-    `wait` is what its time counts for so far, in the unit of the target. `lost_seconds` is how long
-    attempts that failed took.
+    `cache` is what cached input of the decided model cost then. `wait` is what its time counts for
+    so far, in the unit of the target. `lost_seconds` is how long attempts that failed took.
     """
 
     unanswered: bool = False
@@ -101,6 +102,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     session_id: str | None = None
     warm: dict[str, int] = {}
     before: str | None = None
+    cache: CachePrice | None = None
     wait: float | None = None
     lost_seconds: float = 0.0
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import orjson
 from msgspec import structs, to_builtins
 
+from router_state.cache_price import CachePrice
 from router_state.config import Price
 from router_state.record import Basis, Call, Candidates, Label, RequestRecord, Settlement
 from router_state.state.framing import Json, frame, loads, reading
@@ -58,6 +59,11 @@ def _optional(record: RequestRecord) -> list[Json]:
     return [] if record.answered_by is None else [record.answered_by]
 
 
+def _call(packed: dict[str, Json]) -> Call:
+    cache = packed.get("cache")
+    return Call(**packed if cache is None else {**packed, "cache": CachePrice(**cache)})
+
+
 class Outline(NamedTuple):
     """The part of a request that a router's books need."""
 
@@ -100,6 +106,6 @@ def unpack_record(data: bytes) -> RequestRecord:
             None if applied is None else Basis(*applied),
             answered_by,
             input_tokens,
-            None if call is None else Call(**call),
+            None if call is None else _call(call),
         ]
         return RequestRecord(*known)

@@ -48,8 +48,9 @@ class BillInForce(NamedTuple):
         if record is None or self.tokens is None:
             return None
         called = self.model or record.called
-        remembered = self.cached is None and (record.is_answered or called == record.model)
-        # A record keeps its list price. Other prices are those of the declaration in force, which
+        # A record keeps its prices, those of cached input where the decided model answered.
+        remembered = called == record.model or (self.cached is None and record.is_answered)
+        # Other prices are those of the declaration in force, which
         # may have changed since, as the model may that a bill does not name.
         if not remembered and (
             record.config_offset != state.config.offset

@@ -102,7 +102,11 @@ def test_without_sessions_or_caches_state_and_decisions_are_those_of_before() ->
     assert [record.model for record in named.records.values()] == [
         record.model for record in plain.records.values()
     ]
-    assert {**freeze(plain), "config": b""} == {**freeze(told), "config": b""}
+    # And with each request what cached input cost, for its bill.
+    kept += ["head"]
+    assert {name: freeze(told)[name] for name in kept} == {
+        name: freeze(plain)[name] for name in kept
+    }
 
 
 def test_writing_a_cache_may_cost_more_than_input() -> None:
@@ -255,3 +259,35 @@ def test_what_no_cache_can_be_is_refused(schema: Any, raw: str) -> None:
     with pytest.raises(MalformedEvent) as refused:
         decode(schema, raw.encode())
     assert refused.value.reason is Reason.INVALID_FIELD
+
+
+def test_a_bill_has_the_cached_price_of_its_decision() -> None:
+    one = engine()
+    for name in ("1", "2"):
+        ask(one, name, at=0.0, allowed_models=["a"])
+    dear = {"a": CachePrice(read_per_m=0.9), "b": CACHE}
+    prices = {"a": Price(2.0, 4.0), "b": Price(1.0, 4.0)}
+    again = thaw(freeze(one), dict.fromkeys(one.records, X))
+    for each in (one, again):
+        changed = declaration(prices, profile="live", budget=0.01, caches=dear, offset=9)
+        each.configure(changed, now=1.0)
+        each.settle("1", tokens=(10_000, 0), cached=9_000)
+        # 1,000 tokens at 1 dollar per million, and 9,000 at 0.1.
+        assert each.state.spend_usd - 20 * 0.012 == pytest.approx(0.0019)
+        # Of another model that answered, what it costs now.
+        each.settle("2", tokens=(10_000, 0), cached=9_000, model="b")
+        assert each.state.spend_usd - 20 * 0.012 == pytest.approx(2 * 0.0019)
+    late = ask(one, "3", at=2.0, allowed_models=["a"])
+    one.settle("3", tokens=(10_000, 0), cached=9_000)
+    assert one.state.spend_usd - 20 * 0.012 == pytest.approx(2 * 0.0019 + 0.002 + 0.0081)
+    assert late.call.cache == dear["a"]
+    invariants.check(one.state, one.records)
+
+
+def test_a_price_of_cached_input_that_came_after_the_decision_is_not_the_bills() -> None:
+    one = engine({})
+    ask(one, "1", at=0.0, allowed_models=["a"])
+    changed = declaration(PRICES, profile="live", budget=0.01, caches=CACHES, offset=9)
+    one.configure(changed, now=1.0)
+    one.settle("1", tokens=(10_000, 0), cached=9_000)
+    assert one.state.spend_usd - 20 * 0.012 == pytest.approx(0.01)
