@@ -78,21 +78,20 @@ class Outgoing:
         headers: Sequence[tuple[str, bytes]] | None = None,
     ) -> Awaitable[object]:
         """Add one record to its partition's batch; what is returned holds the batch's delivery."""
-        if (count := self._counts.get(topic)) is None:
-            count = self._counts[topic] = len(await self._producer().partitions_for(topic))
-        if partition is None:
-            partition = (
-                self._producer()._partition(topic, None, None, None, key, None)
-                if key is None
-                else partition_of_key(key, count)
-            )
-        tp = (topic, partition)
+        tp = (topic, await self._choose(topic, key) if partition is None else partition)
         batch = self._filling.get(tp) or self._begin(tp)
         record = {"timestamp": None, "key": key, "value": value, "headers": list(headers or ())}
         if batch.builder.append(**record) is None:  # it is full
             batch = self._begin(tp)
             batch.builder.append(**record)
         return batch.delivery
+
+    async def _choose(self, topic: str, key: bytes | None) -> int:
+        if (count := self._counts.get(topic)) is None:
+            count = self._counts[topic] = len(await self._producer().partitions_for(topic))
+        if key is None:
+            return int(self._producer()._partition(topic, None, None, None, None, None))
+        return partition_of_key(key, count)
 
     def _begin(self, tp: tuple[str, int]) -> Batch:
         builder = BatchBuilder(self._batch_bytes, self._codec)
