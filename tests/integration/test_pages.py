@@ -128,14 +128,26 @@ def test_every_command_of_the_page_works(page: str, worker: Settings, folder: Pa
 
 def _live_a_little(worker: Settings, router: str) -> None:
     """Declare the models of docs/scenarios, and decide, pay and judge some requests."""
-    for name in ("meta-llama/llama-3.1-8b-instruct", "mistralai/mistral-large-2512"):
+    names = ["meta-llama/llama-3.1-8b-instruct", "mistralai/mistral-large-2512"]
+    for name in names:
         priced = ("--input-price", "0.1", "--output-price", "0.4", "--dimensions", "3")
         done(worker, "models", "add", name, *priced, router=router)
     dear = ("google/gemini-2.5-pro", "--input-price", "1.25", "--output-price", "10")
     done(worker, "models", "add", *dear, router=router)
-    for n in range(4):
-        context = f"[0.{n}, -0.1, 1.0]"
-        done(worker, "request", "--context", "-", "--id", f"q{n}", stdin=context, router=router)
+    # Each model once: who was never called can't be played anew.
+    for n, name in enumerate([*names, dear[0]]):
+        context, only = f"[0.{n}, -0.1, 1.0]", ("--allowed", name)
+        done(
+            worker,
+            "request",
+            "--context",
+            "-",
+            "--id",
+            f"q{n}",
+            *only,
+            stdin=context,
+            router=router,
+        )
         done(worker, "cost", f"q{n}", "0.0002", router=router)
         done(worker, "reward", f"q{n}", "0.8", router=router)
 
