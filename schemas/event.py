@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ground.json_values import Document, Json
 from schemas.fields import RouterId
@@ -13,6 +13,8 @@ from schemas.reasons import Reason
 from schemas.sentences import BOUNDS, what_is_wrong
 
 E = TypeVar("E", bound="Value")
+_KEY: TypeAdapter[str] = TypeAdapter(RouterId)
+"""Checks the key of a tombstone, which has no value to check."""
 
 CONTENT = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 """Rules for reading everything on the wire: exact types, finite numbers, unknown fields ignored."""
@@ -25,17 +27,14 @@ class Content(BaseModel):
 
 
 class Value(Content):
-    """The value of one record."""
+    """The value of one record; `key_name` is the field that is the record's key."""
+
+    key_name: ClassVar[str] = "router_id"
 
     @property
     def key(self) -> str:
         """The key of its record."""
         raise NotImplementedError
-
-    @property
-    def key_name(self) -> str:
-        """Return the name of the field that is the key."""
-        return "router_id"
 
 
 class Event(Value):
@@ -117,6 +116,26 @@ def decode_keyed(model: type[E], *, key: bytes | None, value: bytes | None) -> E
     if key is not None and key != event.key.encode():
         raise MalformedEvent(Reason.WRONG_KEY, f"the key is not the {event.key_name} of the value")
     return event
+
+
+def decode_declared(
+    model: type[E], *, key: bytes | None, value: bytes | None
+) -> tuple[str, E | None]:
+    """Read a declaration of a compacted topic, or with None that what it declared is gone; return
+    its key beside it.
+
+    Raises:
+        MalformedEvent: as `decode`; `wrong_key` also where there is no key.
+    """
+    if value is not None:
+        if key is None:
+            raise MalformedEvent(Reason.WRONG_KEY, "the record has no key")
+        declared = decode_keyed(model, key=key, value=value)
+        return declared.key, declared
+    try:
+        return _KEY.validate_python((key or b"").decode()), None
+    except (ValidationError, UnicodeDecodeError):
+        raise MalformedEvent(Reason.WRONG_KEY, f"the key is not a {model.key_name}") from None
 
 
 def encode(event: Value) -> bytes:

@@ -7,18 +7,10 @@ new required field, another default, another unit.
 import math
 from typing import Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from schemas.budgets import Budgets
-from schemas.event import (
-    CONTENT,
-    Content,
-    MalformedEvent,
-    Value,
-    decode_keyed,
-    documented,
-    optional,
-)
+from schemas.event import CONTENT, Content, Value, decode_declared, documented, optional
 from schemas.fields import RouterId, UnitInterval, refuse
 from schemas.reasons import Reason
 
@@ -29,9 +21,6 @@ MAX_MEMBERS: Final = 10_000
 """Most members that a declaration names."""
 ROUNDED: Final = 1e-9
 """Rounding by which shares may be more than 1 together."""
-
-_POOL_ID: TypeAdapter[str] = TypeAdapter(RouterId)
-"""Checks the key of a tombstone, which has no value to check."""
 
 
 class MemberShare(Content):
@@ -75,6 +64,8 @@ class PoolDeclared(Value):
         },
     )
 
+    key_name = KEY
+
     pool_id: RouterId
     budget: Budgets | None = optional("Dollars of a period; of several the tightest binds")
     parent: RouterId | None = optional("The pool whose money it has part in")
@@ -92,11 +83,6 @@ class PoolDeclared(Value):
         """The key of its record."""
         return self.pool_id
 
-    @property
-    def key_name(self) -> str:
-        """See Value."""
-        return KEY
-
     @model_validator(mode="after")
     def _has_money(self) -> Self:
         if self.budget is None and self.parent is None:
@@ -112,17 +98,5 @@ class PoolDeclared(Value):
 
 
 def decode_pool(*, key: bytes | None, value: bytes | None) -> tuple[str, PoolDeclared | None]:
-    """Read a declaration, or with None that the pool is gone.
-
-    Raises:
-        MalformedEvent: as `decode`; `wrong_key` also where there is no key.
-    """
-    if value is not None:
-        if key is None:
-            raise MalformedEvent(Reason.WRONG_KEY, "the record has no key")
-        declared = decode_keyed(PoolDeclared, key=key, value=value)
-        return declared.pool_id, declared
-    try:
-        return _POOL_ID.validate_python((key or b"").decode()), None
-    except (ValidationError, UnicodeDecodeError):
-        raise MalformedEvent(Reason.WRONG_KEY, "the key is not a pool_id") from None
+    """Read a declaration, or with None that the pool is gone; see `decode_declared`."""
+    return decode_declared(PoolDeclared, key=key, value=value)

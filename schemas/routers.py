@@ -6,11 +6,11 @@ Key: router_id, raw UTF-8, never absent. Version 1. Compatible: new optional fie
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
 from schemas.capabilities import Offers
-from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
+from schemas.event import Content, Event, decode_declared, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, UnitInterval, refuse
 from schemas.latency import LatencyTarget, SecondPriced
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
@@ -22,9 +22,6 @@ KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_MODELS: Final = 1000
 """Most models of one declaration; a worker may take fewer (PB_MODELS_PER_ROUTER)."""
-
-_ROUTER_ID: TypeAdapter[str] = TypeAdapter(RouterId)
-"""Checks the key of a tombstone, which has no value to check."""
 
 
 class ModelDeclared(Content):
@@ -286,17 +283,5 @@ class RouterDeclared(Event):
 
 
 def decode_router(*, key: bytes | None, value: bytes | None) -> tuple[str, RouterDeclared | None]:
-    """Read a declaration, or with None that the router is gone.
-
-    Raises:
-        MalformedEvent: as `decode`; `wrong_key` also where there is no key.
-    """
-    if value is not None:
-        if key is None:
-            raise MalformedEvent(Reason.WRONG_KEY, "the record has no key")
-        declared = decode_keyed(RouterDeclared, key=key, value=value)
-        return declared.router_id, declared
-    try:
-        return _ROUTER_ID.validate_python((key or b"").decode()), None
-    except (ValidationError, UnicodeDecodeError):
-        raise MalformedEvent(Reason.WRONG_KEY, "the key is not a router_id") from None
+    """Read a declaration, or with None that the router is gone; see `decode_declared`."""
+    return decode_declared(RouterDeclared, key=key, value=value)
