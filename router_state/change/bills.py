@@ -1,26 +1,38 @@
-"""One bill: what it teaches its model's costs, and whether it gives a silent change of price or of
-tokens away."""
+"""One bill, or one call's time: what it teaches its model, and whether it gives a silent change
+away: of price or tokens, or of speed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
 from router_state.changes import Alert
 from router_state.config import Vector
-from router_state.kernel import LIMIT, CostModel, Shift
+from router_state.kernel import LIMIT, CostModel
+
+COUNTED: Mapping[str, str] = MappingProxyType({"cost": "bills", "latency": "calls"})
+"""Names of the residuals in an alert's evidence, by signal."""
 
 
 def observe(
-    model: CostModel, ratio: float, x: Vector | None, *, known: float, now: float
+    model: CostModel,
+    ratio: float,
+    x: Vector | None,
+    *,
+    known: float,
+    now: float,
+    signal: Literal["cost", "latency"] = "cost",
 ) -> Alert | None:
     """Teach a model one bill, see `CostModel.observe`; return an alert if it gave a shift away."""
     found = model.observe(ratio, x, known=known, now=now)
-    return None if found is None else _alert(model, *found, now)
-
-
-def _alert(model: CostModel, shift: Shift, factor: float, size: float, now: float) -> Alert:
+    if found is None:
+        return None
+    shift, factor, size = found
     return Alert(
         kind="drift",
-        model=model.regression.piece.removeprefix("\x1fcost:"),
-        signal="cost",
+        model=model.regression.piece.partition(":")[2],
+        signal=signal,
         direction="up" if factor > 1.0 else "down",
         size=size,
         since=shift.since,
@@ -29,6 +41,6 @@ def _alert(model: CostModel, shift: Shift, factor: float, size: float, now: floa
             "factor": factor,
             "cusum": shift.evidence,
             "limit": LIMIT,
-            "bills": shift.residuals,
+            COUNTED[signal]: shift.residuals,
         },
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from router_state.change import bills
 from router_state.changes import Alert, Journal
 from router_state.config import GUESSED, MEMORY, Price, Vector
-from router_state.kernel import LIMIT, TAILS, CostModel, SharedPrior, log_of
+from router_state.kernel import TAILS, CostModel, SharedPrior, log_of
 from router_state.state import layout
 from router_state.state.framing import floats, packed
 
@@ -64,25 +65,7 @@ class Speed:
         self.heard = seq
         if x is not None:
             self._scatter(seconds, x)
-        found = self.costs.observe(seconds, x, known=0.0, now=now)
-        if found is None:
-            return None
-        shift, factor, size = found
-        return Alert(
-            kind="drift",
-            model=self.costs.regression.piece.removeprefix(PIECE),
-            signal="latency",
-            direction="up" if factor > 1.0 else "down",
-            size=size,
-            since=shift.since,
-            observed_at=now,
-            evidence={
-                "factor": factor,
-                "cusum": shift.evidence,
-                "limit": LIMIT,
-                "calls": shift.residuals,
-            },
-        )
+        return bills.observe(self.costs, seconds, x, known=0.0, now=now, signal="latency")
 
     def _scatter(self, seconds: float, x: Vector) -> None:
         """Take into the variance how far a time is from its expectation."""
