@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from commands.finding import SHOWN, Finding
 from doors.console.bus import open_bus
 from ground.json_values import Document
-from ground.messages import Record
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
 from streams.settings import Settings
 
@@ -21,13 +20,12 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     """Yield what is to be said of routers, clocks, and what prompts become."""
     from streams.encoder.load import projections_of
 
-    states: dict[str, LambdaUpdated | None] = {}
     declared: dict[str, RouterDeclared | None] = {}
     async with open_bus(settings, "lambda", "routers") as bus:
-        async for record in bus.backwards("lambda", None):
-            # Backwards, so the first record of a router is its newest, and a tombstone says that it
-            # is gone.
-            states.setdefault(_key(record), _state(record.value))
+        states = {
+            (key or b"").decode(errors="replace"): _state(value)
+            for key, value in (await bus.newest("lambda")).items()
+        }
         async for record in bus.backwards("routers", None):
             try:
                 router_id, router = decode_router(key=record.key, value=record.value)
@@ -118,10 +116,6 @@ def _count(routers: Document, untaken: list[str]) -> str:
     return f"{len(routers)} declared" + (
         f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else ""
     )
-
-
-def _key(record: Record) -> str:
-    return (record.key or b"").decode(errors="replace")
 
 
 def _state(value: bytes | None) -> LambdaUpdated | None:

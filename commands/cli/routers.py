@@ -93,15 +93,11 @@ def remove(session: Session, router_id: str) -> None:
 
 async def every_router(bus: Bus) -> list[Document]:
     """Return a row of every router that is declared, by what is in force."""
-    states: dict[str, LambdaUpdated | None] = {}
-    async for record in bus.backwards("lambda", None):
-        if (
-            record.key is not None
-            and (router_id := record.key.decode(errors="replace")) not in states
-        ):
-            states[router_id] = (
-                None if record.value is None else decode(LambdaUpdated, record.value)
-            )
+    states = {
+        key.decode(errors="replace"): decode(LambdaUpdated, value)
+        for key, value in (await bus.newest("lambda")).items()
+        if key is not None and value is not None
+    }
     rows: dict[str, Document | None] = {}
     async for record in bus.backwards("routers", None):
         try:

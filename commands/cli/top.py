@@ -143,12 +143,8 @@ async def _top(session: Session, *, sort: str, limit: int, once: bool, as_json: 
 
 async def _present(bus: Bus) -> Top:
     """Return the last state of every router, as the topic holds it."""
-    last: dict[bytes | None, bytes | None] = {}
-    async for record in bus.backwards("lambda", None):
-        # Backwards, so the first is the newest.
-        last.setdefault(record.key, record.value)
     board = Top()
-    for key, value in last.items():
+    for key, value in (await bus.newest("lambda")).items():
         board.observe(key, value, at=float("-inf"))
     return board
 

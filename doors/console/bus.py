@@ -155,6 +155,13 @@ class Bus:
         # Where compaction has removed the record, Kafka returns the next one instead.
         return found[0] if found and found[0].offset == offset else None
 
+    async def newest(self, name: str) -> dict[bytes | None, bytes | None]:
+        """Return the newest value of every key of a topic; None: what it was of is gone."""
+        found: dict[bytes | None, bytes | None] = {}
+        async for record in self.backwards(name, None):
+            found.setdefault(record.key, record.value)
+        return found
+
     async def latest(self, name: str, router_id: str) -> Record | None:
         """Return the newest record with the router's key, or None."""
         async for record in self.backwards(name, router_id):

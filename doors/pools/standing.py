@@ -38,17 +38,14 @@ class LineStanding:
 
 async def read_states(bus: Bus) -> list[LambdaUpdated]:
     """Return the newest state of every router."""
-    found: dict[bytes, LambdaUpdated | None] = {}
-    async for record in bus.backwards("lambda", None):
-        if record.key is None or record.key in found:
-            continue
-        try:
-            found[record.key] = (
-                None if record.value is None else decode(LambdaUpdated, record.value)
-            )
-        except MalformedEvent:
-            continue
-    return [state for state in found.values() if state is not None]
+    found = []
+    for key, value in (await bus.newest("lambda")).items():
+        if key is not None and value is not None:
+            try:
+                found.append(decode(LambdaUpdated, value))
+            except MalformedEvent:
+                continue
+    return found
 
 
 def lines_of(
