@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from agents.spending import budget_of
+from agents.spending import budgets_of
 from router_state.periods.leases import Granted, Lent
 from router_state.periods.reporting import Held, Reported
 from router_state.pools.declared import LEASE_SECONDS, PoolConfig, Share
@@ -22,14 +22,12 @@ def pool_config(declared: PoolDeclared, *, offset: int) -> PoolConfig:
     Raises:
         InvalidConfig: two budgets are of the same period, or a time zone is not known here.
     """
-    given = declared.budget
-    budgets = () if given is None else given if isinstance(given, tuple) else (given,)
     seconds = declared.lease_seconds
     shares: Mapping[str, Share] = {
         name: Share(one.least, one.most) for name, one in (declared.members or {}).items()
     }
     return PoolConfig(
-        tuple(map(budget_of, budgets)),
+        budgets_of(declared.budget),
         declared.parent,
         shares,
         LEASE_SECONDS if seconds is None else seconds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec import structs
 
 from agents import keys
 from agents.kept import DAMAGE
@@ -202,6 +203,4 @@ class Lending:
 
 def left_of(report: Reported) -> Reported:
     """Return a report as the last one of its membership."""
-    return Reported(
-        report.pool_id, report.member, report.born, report.n, report.moves, True, report.lines
-    )
+    return structs.replace(report, left=True)

@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 
 from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
-from schemas.budgets import OfBest
+from schemas.budgets import Budgets, OfBest
 from schemas.budgets import PeriodBudget as BudgetDeclared
 from schemas.routers import RouterDeclared
 
@@ -17,14 +17,13 @@ def spending_of(declared: RouterDeclared) -> Spending | None:
     Raises:
         InvalidConfig: two budgets are of the same period, or a time zone is not known here.
     """
-    given = declared.budget
-    budgets = () if given is None else given if isinstance(given, tuple) else (given,)
+    budgets = budgets_of(declared.budget)
     floor, most = declared.min_reward, declared.max_cost_per_request_usd
     if not budgets and floor is None and most is None and declared.pool is None:
         return None
     traffic = declared.traffic
     return Spending(
-        budgets=tuple(map(budget_of, budgets)),
+        budgets=budgets,
         when_spent=declared.when_spent or "cheapest",
         traffic=ExpectedTraffic()
         if traffic is None
@@ -36,8 +35,13 @@ def spending_of(declared: RouterDeclared) -> Spending | None:
     )
 
 
-def budget_of(declared: BudgetDeclared) -> PeriodBudget:
-    """Return one budget of a period."""
+def budgets_of(declared: Budgets | None) -> tuple[PeriodBudget, ...]:
+    """Return budgets of periods: none, one or several."""
+    given = () if declared is None else declared if isinstance(declared, tuple) else (declared,)
+    return tuple(map(_budget, given))
+
+
+def _budget(declared: BudgetDeclared) -> PeriodBudget:
     starts = declared.starts or declared.begins
     match declared.carry:
         case "none":

@@ -24,6 +24,16 @@ from schemas.budgets import PERIODS
 
 MOST_PER_REQUEST, MOST_PER_PERIOD = 1000.0, 1e9
 """Largest budgets in dollars, as the schemas bound them."""
+TIMEZONE = click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Time zone in which the period begins, such as Europe/Berlin.",
+)
+CARRY = click.option(
+    "--carry",
+    metavar="USD",
+    help="Unspent money that the next period gets: none, all or an amount in dollars.",
+)
 
 
 class Budget(click.ParamType):
@@ -67,16 +77,8 @@ def budget() -> None:
     type=click.Choice(PERIODS),
     help="Period that the dollars are for; default: each request.",
 )
-@click.option(
-    "--timezone",
-    metavar="ZONE",
-    help="Time zone in which the period begins, such as Europe/Berlin.",
-)
-@click.option(
-    "--carry",
-    metavar="USD",
-    help="Unspent money that the next period gets: none, all or an amount in dollars.",
-)
+@TIMEZONE
+@CARRY
 @answered
 def set_budget(
     session: Session,

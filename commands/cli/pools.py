@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from commands.cli.budget import Budget, with_period
+from commands.cli.budget import CARRY, TIMEZONE, Budget, with_period
 from commands.cli.router_change import change
 from doors.console.bus import open_bus
 from doors.console.failures import Failure
@@ -58,16 +58,8 @@ def _share(text: str) -> tuple[str, Document]:
 @POOL
 @click.argument("usd_limit", type=Budget(), metavar="[USD]", required=False)
 @click.option("--per", type=click.Choice(PERIODS), help="Dollars of this period.")
-@click.option(
-    "--timezone",
-    metavar="ZONE",
-    help="Time zone in which the period begins, such as Europe/Berlin.",
-)
-@click.option(
-    "--carry",
-    metavar="USD",
-    help="Unspent money that the next period gets: none, all or an amount in dollars.",
-)
+@TIMEZONE
+@CARRY
 @click.option("--parent", metavar="POOL", help="The pool whose money it has part in, or none.")
 @click.option(
     "--member",
