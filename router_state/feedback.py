@@ -112,7 +112,7 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     bill = _bill_of(state, record, event)
     if bill is None:
         return Outcome.DUPLICATE
-    x = record.x if event.x is None else _context(state, record, event.x)
+    x = _context(state, record, event.x)
     _book(state, event.request_id, record, bill)
     called, answered = event.model or record.called, record.is_answered
     if state.arms.timing is not None and not answered:
@@ -250,7 +250,7 @@ def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -
     label, forgotten = record.label, NOT_LEARNED
     if label is not None and not _is_news(label, event):
         return Outcome.DUPLICATE
-    x = record.x if event.x is None else _context(state, record, event.x)
+    x = _context(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
     if label is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from router_state.errors import CorruptSnapshot
-from router_state.kernel.linear import add, dot, factor, finite, invert, product, room, times
+from router_state.kernel.linear import add, dot, factor, invert, product, room, times
 from router_state.kernel.words import Array, Flag, Floats, Index, Real, cclass, cfunc, known, view
 
 if TYPE_CHECKING:
@@ -79,11 +79,6 @@ class Gaussian:
     def theta(self) -> Vector:
         """The coefficients θ, shape (d,), a view."""
         return self.array[self.at : self.at + self.d]
-
-    @property
-    def bias_variance(self) -> float:
-        """The variance of the bias's coefficient, not decayed: the last entry of V."""
-        return self.values[self.at - 1]
 
     @property
     def kept(self) -> Vector:
@@ -199,10 +194,6 @@ class Gaussian:
         self.array[: len(kept)] = kept
         self.pending = rows
         self.share()
-
-    def is_finite(self) -> bool:
-        """Tell whether everything in it is finite."""
-        return finite(self.values, 0, self.at + (1 + self.pending) * self.d)
 
 
 @lru_cache(maxsize=ALIKE)

@@ -6,10 +6,8 @@ import math
 
 from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.pacer import Terms
-from router_state.pacing.window import Window
 
 
 class Unbudgeted(DollarDual):
@@ -20,13 +18,10 @@ class Unbudgeted(DollarDual):
 
     def __init__(self, d: int, journal: Journal) -> None:
         """Start without a history."""
-        self.budget_usd, self._journal = None, journal  # type: ignore[assignment]
-        self.window, self.debt = Window(d, journal), Debt()
-        self.lambda_t = self.target_usd = 0.0
-        self.unreachable = False
-        journal.jumped = True
+        super().__init__(1.0, d, journal)
+        self.budget_usd = None  # type: ignore[assignment]
 
-    def _per_dollar(self, multiple: float = 1.0) -> float:
+    def per_dollar(self, multiple: float = 1.0) -> float:
         """See DollarDual."""
         return 0.0
 

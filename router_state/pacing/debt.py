@@ -46,8 +46,11 @@ class Debt:
         """Take into the scatter by how much a bill differs from its expectation."""
         square = min(difference_usd**2, (SAVED * budget_usd) ** 2)
         self.settled = min(self.settled + 1.0, MEMORY)
-        before = self.scatter if self.scatter >= 0.0 else budget_usd**2
+        before = self._scatter(budget_usd)
         self.scatter = before + (square - before) / (GUESSED + self.settled)
+
+    def _scatter(self, budget_usd: float) -> float:
+        return self.scatter if self.scatter >= 0.0 else budget_usd**2
 
     def target(self, budget_usd: float, cheapest_usd: float) -> float:
         """Return what a request may cost on average.
@@ -56,7 +59,7 @@ class Debt:
             cheapest_usd: expected cost of a request at its cheapest model.
         """
         square = self.usd * self.usd
-        chance = HORIZON * (self.scatter if self.scatter >= 0.0 else budget_usd**2)
+        chance = HORIZON * self._scatter(budget_usd)
         # Both may be too small for a floating-point number.
         if square + chance <= 0.0:
             return budget_usd

@@ -79,22 +79,17 @@ class DollarDual:
                     arms.timing,
                     arms,
                     self.window,
-                    per_dollar=self.per_dollar,
+                    per_dollar=self.per_dollar(),
                     target_usd=self.target_usd,
                     now=now,
                 )
             self._solve(arms, now=now)
             self._journal.jumped = False
-        return self.lambda_t, 0.0, self._per_dollar(self.window.price)
+        return self.lambda_t, 0.0, self.per_dollar(self.window.price)
 
-    def _per_dollar(self, multiple: float = 1.0) -> float:
+    def per_dollar(self, multiple: float = 1.0) -> float:
         """Return what a dollar costs in reward, at a request's own price of it or everybody's."""
         return min(self.lambda_t * multiple / self.budget_usd, MOST_PER_DOLLAR)
-
-    @property
-    def per_dollar(self) -> float:
-        """The cost of a dollar in reward."""
-        return self._per_dollar()
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the
