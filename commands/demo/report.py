@@ -224,7 +224,7 @@ class Report:
         return (
             f"Against the best fixed mix within the budget: {gains.mean():+.3f} ± {half:.3f} "
             "reward per request"
-            f"{', which chance may make' if abs(gains.mean()) <= half else ''}."
+            f"{', which may be chance' if abs(gains.mean()) <= half else ''}."
         )
 
     @property
