@@ -151,7 +151,7 @@ def test_a_misspelt_setting_is_named_with_the_right_spelling(
         (["request"], None, "give a prompt in quotes"),
         (["request", "a prompt", "--context", "-"], "[1.0]", "give a prompt in quotes"),
         (["request", "--context", "-"], "not json", "no JSON array of numbers"),
-        (["request", "hi", "--router", "a b"], None, "no router id"),
+        (["request", "hi", "--router", "a b"], None, "not a router id"),
         (
             ["models", "add", "", "--input-price", "1", "--output-price", "1"],
             None,
