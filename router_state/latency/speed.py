@@ -21,7 +21,7 @@ TRIAL_SHARE, FIRST_TRIAL = 150, 10
 """Decisions between two trials of a model that nothing was heard of, so that less than one call in
 a hundred is slow by them; and before the first one of a model that has told no time yet."""
 OWN = 4
-"""How many numbers a speed has beside those of its costs."""
+"""Count of the numbers of a speed beside those of its costs."""
 
 
 class Speed:
