@@ -103,7 +103,8 @@ class CostModel(CostMeans):
             variance: Real = spread / one.decay
             one.decay *= BILL_LEFT
             one.learn(rest, spread)
-            self.prior.observe(rest, variance)
+            if not self.detector.doubts():
+                self.prior.observe(rest, variance)
         self._calibrate(ratio, exponent, input_ratio)
         return found
 
@@ -121,7 +122,7 @@ class CostModel(CostMeans):
         return self.detector.observe(
             residual,
             deviation=self.prior.typical() * own,
-            leverage=spread / one.values[one.at - 1],
+            leverage=spread / one.decay,
             now=now,
         )
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from router_state.config import GUESSED, MEMORY
+from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.words import Index, Real, cclass, cfunc
 
 DETECTOR_HELD: Real = GUESSED
 DETECTOR_MEMORY: Real = MEMORY
+DETECTOR_LATELY: Real = BELIEVED
 LIMIT = 16.0
 """Log-likelihood ratio of an alarm (benchmarks.drift and drawn worlds count false ones)."""
 CUT_AT = 4.0
 """Deviations at which a residual is cut: no single one may raise an alarm. A run of prompts whose
 mean leverage is as many deviations of a mean above the usual one is of a new kind."""
+DOUBTED = LIMIT / 4.0
+"""Log-likelihood ratio of a run that is hardly by chance."""
 
 
 class Shift(NamedTuple):
@@ -116,8 +119,18 @@ class Detector:
             return self._found(self.up)
         if self.down.take(-cut / sigma, sigma, residual, leverage, now):
             return self._found(self.down)
-        self._note(cut, sigma, leverage)
+        if not self.doubts():
+            self._note(cut, sigma, leverage)
         return None
+
+    @cfunc
+    def doubts(self) -> bool:
+        """Tell whether a run is at hand that is hardly by chance.
+
+        Its residuals are taken into no deviation, so that a change does not stretch the yardstick
+        that it is measured by.
+        """
+        return max(self.up.evidence, self.down.evidence) > DOUBTED
 
     @cfunc
     def _found(self, run: Side) -> Shift:
@@ -136,9 +149,10 @@ class Detector:
         self.sigma = sqrt(square + (residual * residual - square) / (DETECTOR_HELD + count))
         away: Real = leverage - self.leverage
         spread: Real = self.spread
+        lately: Real = min(count, DETECTOR_LATELY)
         # The first few are all there is to say what is usual: they count as they are.
         if count > DETECTOR_HELD:
             away = min(max(away, -CUT_AT * spread), CUT_AT * spread)
-        self.leverage += away / count
+        self.leverage += away / lately
         square = spread * spread
-        self.spread = sqrt(square + (away * away - square) / count)
+        self.spread = sqrt(square + (away * away - square) / lately)
