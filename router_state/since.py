@@ -85,9 +85,7 @@ class Since:
         return " ".join(self.steps)
 
     def decided(self, seq: int) -> None:
-        """Keep the steps as those that led to a decision, and begin anew."""
-        if not self.steps:
-            return
+        """Keep the steps, one or more, as those that led to a decision, and begin anew."""
         told = self.told
         told[seq], self.steps = " ".join(self.steps), []
         while len(told) > MOST_TOLD or (
