@@ -140,8 +140,7 @@ class Engine:
 
     def _decide(self, event: Asked, now: float) -> RequestRecord:
         record = deciding.decide(self.state, self.policy, event, now=now)
-        if self.state.since.steps:
-            self.state.since.decided(record.seq)
+        self.state.since.decided(record.seq)
         self.records[event.request_id] = record
         return record
 

@@ -85,7 +85,9 @@ class Since:
         return " ".join(self.steps)
 
     def decided(self, seq: int) -> None:
-        """Keep the steps, one or more, as those that led to a decision, and begin anew."""
+        """Keep the steps as those that led to a decision, and begin anew."""
+        if not self.steps:
+            return
         told = self.told
         told[seq], self.steps = " ".join(self.steps), []
         while len(told) > MOST_TOLD or (
