@@ -27,8 +27,8 @@ SAMPLED = 20_000
 FIRST = 1000
 """Requests before anything is measured."""
 LONGEST = 5
-"""Longest calls of a world that a second look at its mean leaves out. The exponential of Student's t
-has no mean: one call may be most of what is measured."""
+"""Longest calls of a world that a second look at its mean leaves out. The exponential of Student's
+t has no mean: one call may be most of what is measured."""
 SHAPES = ("lognormal", "student", "stragglers")
 CHANGES = ("none", "none", "slower")
 
