@@ -1,5 +1,5 @@
-"""The commands of a person: the command line (`cli`), the `demo`, and for one machine a `broker`
-and a `crew` of workers.
+"""Commands that a person starts: the command line (`cli`), the `demo`, a local `broker`, and a
+`crew` of workers.
 
 Nothing of the service imports it. It may import everything.
 """

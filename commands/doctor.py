@@ -1,4 +1,4 @@
-"""Look at everything that a service stands on: what was found, and what to do about it."""
+"""Check everything that a service depends on, and say what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WITHIN = 3.0
 
 
 async def examine(settings: Settings) -> AsyncIterator[Finding]:
-    """Yield findings, one after the other; without a broker the rest can't be looked at."""
+    """Yield the findings; without a broker the rest can't be checked."""
     yield Finding(
         "versions",
         "fine",
@@ -109,9 +109,9 @@ async def _redis(settings: Settings) -> Finding:
     room: Mapping[str, Any] = {}
     with Attempt() as asking:
         await require_redis(settings)
-        # What a worker does with Redis, of a key that nobody has.
+        # Do what a worker does with Redis, with an unused key.
         await asyncio.wait_for(client.mget([f"{settings.prefix}context:doctor"]), WITHIN)
-        # A worker's own user need not have the right to ask.
+        # A worker's Redis user may lack the right to ask this.
         with suppress(NoPermissionError):
             room = await asyncio.wait_for(client.info("memory"), WITHIN)
     await client.aclose()
@@ -128,7 +128,7 @@ async def _redis(settings: Settings) -> Finding:
 
 
 def _room(where: str, memory: Mapping[str, Any]) -> Finding:
-    """Say whether a Redis that answers keeps contexts until their rewards come.
+    """Return a finding on whether Redis keeps contexts until their rewards come.
 
     Args:
         memory: its `INFO memory`, empty where the user may not ask.

@@ -17,7 +17,7 @@ AHEAD = timedelta(seconds=5)
 
 
 async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
-    """Yield what is to be said of routers, clocks, and what prompts become."""
+    """Yield findings on routers, clocks and the contexts of prompts."""
     from streams.encoder.load import projections_of
 
     declared: dict[str, RouterDeclared | None] = {}
@@ -67,7 +67,7 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
 
 
 def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
-    """Look for the projections that routers have of their own."""
+    """Return a finding on the projections that routers declare."""
     from agents.declared import projection_ref
     from ground.files.array_folder import UnusableArrays
     from streams.encoder.projections import require_projection
@@ -76,8 +76,8 @@ def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Findin
         return Finding(
             "projections",
             "look",
-            f"{len(named)} routers have one of their own; PB_PRIORS_PATH is not set here",
-            "set it as the workers have it, to see whether theirs are there",
+            f"{len(named)} routers declare one; PB_PRIORS_PATH is not set here",
+            "set it as for the workers, to check whether they exist",
         )
     wrong = []
     for router_id, router in named.items():
@@ -98,7 +98,7 @@ def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Findin
 
 
 def _prompts(routers: dict[str, RouterDeclared], sizes: set[int]) -> Finding:
-    """Look whether prompts become contexts of the routers' size."""
+    """Return a finding on whether prompts become contexts of the routers' dimensions."""
     here = " or ".join(map(str, sorted(sizes)))
     others = [id_ for id_, router in routers.items() if router.dimensions not in sizes]
     if others:

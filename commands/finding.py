@@ -1,4 +1,4 @@
-"""One thing that `pbstream doctor` has looked at."""
+"""Represent a finding of `pbstream doctor`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `look`: it may be meant; `wrong`: something does not work until
-    `remedy` is done.
+    """A finding. `look`: it may be intended; `wrong`: something does not work until `remedy` is
+    done.
     """
 
     what: str

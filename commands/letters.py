@@ -1,6 +1,4 @@
-"""Dead letters as a command finds them: by place, router, reason and source; and what may be sent
-again.
-"""
+"""Find dead letters by place, router, reason and source, and send them again if they may be."""
 
 from __future__ import annotations
 
@@ -33,12 +31,12 @@ HOPELESS = frozenset(
         Reason.REWARD_OUT_OF_RANGE,
     }
 )
-"""Reasons that lie in the event itself: it would be refused again."""
+"""Reasons for which an event would always be refused again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A dead letter and where it stands on `pb.dlq`."""
+    """A dead letter and its place on `pb.dlq`."""
 
     partition: int
     offset: int
@@ -51,17 +49,17 @@ class Found:
 
     @property
     def name(self) -> str:
-        """Return how commands call it."""
+        """Return its name in commands."""
         return f"{self.partition}:{self.offset}"
 
     @property
     def router_id(self) -> str | None:
-        """Return its router, as far as that can be read."""
+        """Return its router; None if it can't be read."""
         return self._field("router_id") or (self.key.decode(errors="replace") if self.key else None)
 
     @property
     def request_id(self) -> str | None:
-        """Return its request, as far as that can be read."""
+        """Return its request; None if it can't be read."""
         return self._field("request_id")
 
     def _field(self, name: str) -> str | None:
@@ -95,7 +93,7 @@ class Found:
             )
         if self.topic == "routers":
             return (
-                "a declaration of then may undo one of now; `pbstream routers apply` declares a "
+                "an old declaration may undo a newer one; `pbstream routers apply` declares a "
                 "router"
             )
         if self.omitted:
@@ -109,7 +107,8 @@ class Found:
 
     @property
     def booked(self) -> bool:
-        """Say whether an orphaned bill was booked: one in tokens has no price."""
+        """Tell whether an orphaned bill was booked; a bill in tokens was not, as it has no
+        price."""
         try:
             return bool(orjson.loads(self.value or b"").get("cost_usd"))
         except (ValueError, AttributeError):
@@ -138,7 +137,7 @@ async def find(
                 continue
             found.append(one)
             count += 1
-            # Of each partition so many: the newest ones may all be on one.
+            # So many of each partition: the newest ones may all be on one.
             if count == limit:
                 break
     return sorted(found, key=lambda one: (one.at, one.partition, one.offset), reverse=True)[:limit]
@@ -175,7 +174,7 @@ def _read(bus: Bus, record: Record) -> Found | None:
 
 
 async def retry(bus: Bus, one: Found) -> Placed:
-    """Send a refused event to its topic again, byte for byte; return where it stands now."""
+    """Send a refused event to its topic again, byte for byte; return its new place."""
     # The header lets an operator see on the topic which events were sent twice, and on whose
     # decision.
     return await bus.send_again(

@@ -1,4 +1,4 @@
-"""Count how much of a request's prompt the encoder read: a router knows no more of it than that."""
+"""Count how many tokens of a prompt the encoder reads, which is all that a router knows of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PromptRead:
-    """Tokens of a prompt and how many of them are read, by the encoder of these settings;
-    `problem`: why that is not known; `projection`: the router's own, by name.
+    """The tokens of a prompt, and how many of them the settings' encoder reads. `problem` says why
+    this is not known; `projection` names the router's own.
     """
 
     backend: str | None = None
@@ -27,7 +27,7 @@ class PromptRead:
     projection: str | None = None
 
     def sentence(self) -> str:
-        """Say it for people."""
+        """Return it as a sentence."""
         if self.problem is not None:
             return f"Prompt: how much of it was read is not known here ({self.problem})."
         by = self.backend if self.projection is None else f"{self.backend}, {self.projection}"
@@ -56,8 +56,7 @@ def prompt_read(
     try:
         backend = backend_of(settings)
         reading = sentences_of(settings).reading(request.prompt)
-    # A command explains a decision wherever it runs; the encoder may be on the workers' machines
-    # alone.
+    # The command may run on another machine than the workers, without their encoder.
     except (EncoderError, UnusableArrays) as error:
         return PromptRead(problem=str(error))
     return PromptRead(backend, reading.tokens, reading.read, projection=projection)

@@ -1,4 +1,4 @@
-"""Send a bill or a reward, and wait for its own effect."""
+"""Send a bill or a reward, and wait for its outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Report:
     """The outcome of one event.
 
     Attributes:
-        placed: where it stands (`topic`, `partition`, `offset`).
+        placed: its place (`topic`, `partition`, `offset`).
         outcome: `booked`; `duplicate`: it was booked before; `waiting`: its request is not known
             yet; `taken_in` by a worker that has just taken over, or that takes in too much to tell
             more; `refused`; `no_answer`: it stays queued.
@@ -86,8 +86,8 @@ async def report(
                 outcome = outcome_of(state, name, placed.offset)
                 return (
                     None
-                    # The refusal is told by its dead letter, which says why; `pb.lambda` only says
-                    # that there is one.
+                    # The dead letter gives the reason of a refusal; `pb.lambda` only says that
+                    # there was one.
                     if outcome in (None, "refused")
                     else Report(about(event), placed, outcome, state)
                 )
@@ -110,19 +110,19 @@ def about(event: CostReported | RewardObserved) -> str:
 
 
 def outcome_of(state: LambdaUpdated, name: Booked, offset: int) -> Outcome | None:
-    """Return what a state says of an event at this offset of its topic; None: it does not contain
-    it.
+    """Return the outcome of the event at this offset, by a state; None if the state does not
+    contain it.
 
-    To be asked of the first state that contains it: only that one lists it.
+    Only the first state that contains an event lists its outcome.
     """
     if state.applied is None or getattr(state.applied, name) < offset:
         return None
-    # A worker that has just taken over does not know what its predecessor left unbooked.
+    # A worker that has just taken over does not know which events its predecessor left unbooked.
     if state.unbooked is None:
         return "taken_in"
     listed = {one.offset: one.outcome for one in state.unbooked if one.topic == name}
     if offset in listed:
         return listed[offset]
-    # The list is cut at its oldest end, so what is older than its first entry may have been on it.
+    # The list drops its oldest entries, so an older event may have been on it.
     cut = len(state.unbooked) == MOST_UNBOOKED and offset < min(listed, default=offset + 1)
     return "taken_in" if cut else "booked"

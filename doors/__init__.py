@@ -1,5 +1,5 @@
-"""The ways in and out: HTTP (`gateway`), other systems' events (`integrations`), and a person's
-way to the topics (`console`).
+"""The ways in and out: HTTP (`gateway`), other systems' events (`integrations`), a person's
+commands (`console`), and pools of budgets (`pools`).
 
 `watching` and `commands` may import it. It imports `drawing`, `streams` and what lies below, but
 not `studies`.

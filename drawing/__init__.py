@@ -1,4 +1,5 @@
-"""Charts, pages, numbers and sentences, all by one hand; the dashboard serves the same files.
+"""Charts, pages, numbers and sentences for people, in one style; the dashboard serves the same
+files.
 
 `doors`, `studies`, `watching` and `commands` may import it; no worker does. It imports `schemas`,
 `router_state` and `ground`.

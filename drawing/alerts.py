@@ -1,4 +1,4 @@
-"""An alert as a sentence: what happened to which model, by how much, and on what evidence."""
+"""Write an alert as a sentence: what happened to which model, by how much, on what evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from schemas import AlertRaised
 
 
 def sentence(alert: AlertRaised) -> str:
-    """Return an alert in words; of a kind that a newer worker raised, what it says of itself."""
+    """Return an alert as a sentence. An unknown kind, of a newer worker, gives its name and
+    numbers."""
     evidence = alert.evidence
     match alert.kind.value:
         case "budget_unreachable":
@@ -24,7 +25,7 @@ def sentence(alert: AlertRaised) -> str:
             takes = (
                 ""
                 if needed is None
-                else f"; with {usd(needed)} a request 20 of 1,000 could go to it"
+                else f"; with {usd(needed)} a request, 20 of 1,000 requests could go to it"
             )
             return (
                 f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the "
@@ -78,14 +79,14 @@ def _answers(alert: AlertRaised) -> str:
     return {
         "model_down": f"{alert.model} is down: {alert.size:.0f} calls in a row were not answered",
         "model_back": f"{alert.model} answers again, after {alert.size:.0f} s",
-        "all_models_down": "no model answers: requests go to the best one all the same",
+        "all_models_down": "no model answers: requests still go to the best one",
     }[alert.kind.value]
 
 
 def _late(alert: AlertRaised) -> str:
     evidence = alert.evidence
     if alert.kind.value == "latency_unknown":
-        return f"{alert.size:.0f} answers in a row told no time: the target has no effect on them"
+        return f"{alert.size:.0f} answers in a row had no time: the target has no effect on them"
     limit = _number(evidence.get("p95_ms")) or _number(evidence.get("mean_ms"))
     reachable = _number(evidence.get("reachable_ms"))
     needed = _number(evidence.get("needed_usd_per_request"))

@@ -15,7 +15,8 @@ Prices = tuple[float, float]
 
 
 class Portfolio(NamedTuple):
-    """The part of a declaration that a page shows: a prior may be a thousand times as large."""
+    """The part of a declaration that a page shows; a prior, which it leaves out, may be much
+    larger."""
 
     budget_usd: float | None
     prices: dict[str, Prices]
@@ -23,7 +24,7 @@ class Portfolio(NamedTuple):
 
     @classmethod
     def of(cls, router: RouterDeclared) -> Portfolio:
-        """Take it from a declaration."""
+        """Return the shown part of a declaration."""
         from agents.declared import cache_of  # brings numpy along
 
         prices = {

@@ -1,4 +1,4 @@
-"""Numbers as people read them, in terminals and reports; `assets/format.js` writes them alike."""
+"""Write numbers for people, in terminals and reports; `assets/format.js` does the same."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ UNTIL = (
     "The cheapest model is called until bills say that a model costs less than the budget, or "
     "the debt is paid."
 )
-"""Sentence about what follows from such a λ_t, and how it ends."""
+"""Sentence about the consequence of such a λ_t, and how it ends."""
 
 
 def number(value: float | None, digits: int = 3, *, signed: bool = False) -> str:
-    """Write a number: so many decimals, none from a thousand on; zero has no sign."""
+    """Write a number with so many decimals, or none from a thousand on; zero has no sign."""
     if value is None:
         return "–"
     # The z of the pattern leaves no "-0.000" of what is rounded to nothing.
@@ -22,7 +22,7 @@ def number(value: float | None, digits: int = 3, *, signed: bool = False) -> str
 
 
 def usd(amount: float | None) -> str:
-    """Write dollars: four digits that count, plain from a cent on."""
+    """Write dollars with four significant digits, without an exponent from a cent on."""
     if amount is None:
         return "–"
     size = abs(amount)
@@ -30,7 +30,7 @@ def usd(amount: float | None) -> str:
 
 
 def dual(lambda_t: float | None, digits: int = 4) -> str:
-    """Write λ_t: a number, or in words that no number is high enough."""
+    """Write λ_t: a number, or words if no finite value is high enough."""
     from router_state.pacing.dollar_dual import UNREACHABLE  # brings numpy along
 
     if lambda_t is not None and lambda_t >= UNREACHABLE:
@@ -40,12 +40,12 @@ def dual(lambda_t: float | None, digits: int = 4) -> str:
 
 
 def dual_in_words(lambda_t: float) -> str:
-    """Return what happens while no price of a dollar meets the budget; else nothing."""
+    """Return a sentence about a λ_t that has no finite value; an empty text for any other."""
     return f"λ_t: {NO_PRICE}. {UNTIL}" if dual(lambda_t) == NO_PRICE else ""
 
 
 def seconds(milliseconds: float) -> str:
-    """Write a time: milliseconds below a second, else seconds."""
+    """Write a duration: milliseconds below a second, else seconds."""
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     lasted = milliseconds / 1000

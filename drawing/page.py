@@ -1,5 +1,5 @@
-"""A report as one HTML file that needs nothing beside itself: the dashboard's charts and style,
-with the data as JSON.
+"""Write a report as one HTML file that loads nothing: the dashboard's charts and style, with the
+data as JSON.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MODULES = ("dom.js", "format.js", "axes.js", "chart.js", "pareto.js", "figures.j
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Lines over the same places; a None leaves a hole.
+    """A chart of lines over the same x values; None leaves a gap.
 
     Args:
-        line: draws a dashed level there.
-        high: how far the scale reaches at least; with `low` it shows what is between the two.
-        show: how numbers are said: fixed, percent or usd; None: by three digits that count.
-        more: the summary behind which it stands with others, None: in the open.
-        models: whether the series are models, which have the colours of the Pareto picture.
+        line: the height of a dashed line.
+        high: the least upper end of the scale; with `low` the scale is fixed to these two.
+        show: how numbers are written: fixed, percent or usd; None: with three significant digits.
+        more: the title of the folded group that holds the chart; None: always visible.
+        models: whether the series are models, coloured as in the Pareto picture.
         alarms: (place, series): a tick at the bottom, in the colour of the series.
     """
 
@@ -45,7 +45,7 @@ class Chart:
     alarms: Sequence[tuple[float, str]] = ()
 
     def drawn(self) -> dict[str, object]:
-        """Return it as `figures.js` takes it."""
+        """Return the chart as `figures.js` takes it."""
         return {
             "title": self.title,
             "at": self.at,
@@ -71,7 +71,7 @@ class Table:
     words: Sequence[int] = (0,)
 
     def drawn(self) -> dict[str, object]:
-        """Return it as `report.js` takes it."""
+        """Return the table as `report.js` takes it."""
         heads = [
             {"label": label, "number": at not in self.words} for at, label in enumerate(self.heads)
         ]
@@ -84,13 +84,14 @@ class Report:
 
     Args:
         answer: the result, in a sentence or two.
-        others: what else was found, a sentence each.
-        notes: over which requests, time and version, and what a reader has to know.
-        over: what charts run over.
+        others: further findings, a sentence each.
+        notes: the requests, times and version covered, and what a reader has to know.
+        over: the name of the charts' x axis.
         names: series in the order of their colours; others are coloured within their chart.
         marks: (place, text) of the events that explain the charts.
-        pareto: what `pareto.js` draws under the answer, and beside it `facts`: name, value, more.
-        lists: sentences by their title.
+        pareto: the data that `pareto.js` draws under the answer; its `facts` are name, value,
+            explanation.
+        lists: lists of sentences, by title.
     """
 
     title: str
@@ -113,8 +114,8 @@ def marked(marks: Sequence[tuple[float, str]]) -> list[dict[str, object]]:
 
 
 def page(report: Report) -> str:
-    """Return a report as HTML. Names stay text: they are escaped, or made text by the script, and
-    the page's policy runs no other script and loads nothing.
+    """Return a report as HTML. Names can't become markup: they are escaped, or inserted as text by
+    the script. The page's policy runs no other script and loads nothing.
     """
     data = {
         "over": report.over,
@@ -129,7 +130,7 @@ def page(report: Report) -> str:
     # Inside a script element `</script>` would end it, also within a JSON string.
     packed = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode().replace("<", r"\u003c")
     program = _program()
-    # The policy names the script by its hash: whatever a model's name smuggled in would not run.
+    # The policy names the script by its hash: a script smuggled in by a model's name would not run.
     digest = b64encode(sha256(program.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     others = "".join(f"<li>{escape(text)}</li>" for text in report.others)
@@ -161,13 +162,13 @@ def page(report: Report) -> str:
 
 
 def _program() -> str:
-    """Return the dashboard's modules as one: they are in order, and no two give a name twice."""
+    """Return the dashboard's modules as one script: they are in order and share no names."""
     parts = "\n".join(map(_asset, MODULES))
     return re.sub(r"^(import .*\n|export )", "", parts, flags=re.MULTILINE)
 
 
 def _figures(text: str) -> str:
-    """Return an answer as HTML, with its dollars and its shares in bold."""
+    """Return an answer as HTML, with dollars and percentages in bold."""
     return re.sub(r"\$[\d,]*\.?\d+|\d[\d,.]*[%×]", r"<b>\g<0></b>", escape(text))
 
 

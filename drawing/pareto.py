@@ -1,4 +1,5 @@
-"""The Pareto picture: dollars a request against quality, of models, their mixes and a router."""
+"""Compute the Pareto picture: dollars a request against quality, for models, their mixes and a
+router."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ class Point(NamedTuple):
 
     Attributes:
         cost_usd: mean dollars a request; quality: mean reward.
-        off, cost_off: half of their 95 % intervals; None: not known.
-        measured: whether it was called often; else it is what the router expects.
+        off, cost_off: half the widths of the 95 % intervals of quality and cost; None: not known.
+        measured: whether the means come from enough calls; else they are the router's expectations.
     """
 
     name: str
@@ -51,8 +52,8 @@ class Pareto:
     def mixes(self) -> list[Point]:
         """Return the corners of the best fixed mixes, the cheapest first.
 
-        A fixed mix sends each request to a model by a coin, whatever the request. The best ones
-        are the upper hull of the models.
+        A fixed mix picks each request's model at random, whatever the request. The best ones are
+        the upper hull of the models.
         """
         hull: list[Point] = []
         for one in sorted(self.models, key=lambda one: (one.cost_usd, -one.quality)):
@@ -94,8 +95,8 @@ class Pareto:
 
     @property
     def saved_mix(self) -> float | None:
-        """Return the share of the cost of the cheapest mix of the same quality that the router
-        saves; infinity where no mix is as good.
+        """Return the share that the router saves of the cost of the cheapest mix of the same
+        quality; infinity if no mix is as good.
         """
         if self.router is None or not self.models:
             return None
@@ -106,8 +107,8 @@ class Pareto:
 
     @property
     def lead(self) -> tuple[float, float | None] | None:
-        """Return how much better the router is than the best mix at its cost, and half of the
-        95 % interval.
+        """Return how much better the router is than the best mix at its cost, and half the width of
+        the 95 % interval.
         """
         mix = None if self.router is None else self.mix_at(self.router.cost_usd)
         if self.router is None or mix is None:
@@ -132,7 +133,7 @@ class Pareto:
         )
 
     def beside_mixes(self) -> str:
-        """Return how the router compares with fixed mixes, in a sentence; empty: not known."""
+        """Return a sentence that compares the router with fixed mixes; empty if not known."""
         if len(self.models) < 2 or (saved := self.saved_mix) is None:
             return ""
         if saved == float("inf"):
@@ -147,13 +148,13 @@ class Pareto:
         gain, off = self.lead
         less = "less" if gain >= 0.0 else "more"
         by = "" if off is None else f" ± {number(off)}"
-        chance = ", which chance may make" if off is not None and abs(gain) <= off else ""
+        chance = ", which may be chance" if off is not None and abs(gain) <= off else ""
         return (
             f"{told}; the best one at the same cost earns {number(abs(gain))}{by} {less}{chance}."
         )
 
     def facts(self, calls: int) -> list[tuple[str, str, str]]:
-        """Return what stands beside the picture: a name, a value, and what explains it.
+        """Return the facts beside the picture: name, value and explanation.
 
         Args:
             calls: calls that have a bill.
@@ -191,7 +192,7 @@ class Pareto:
         return facts
 
     def document(self) -> dict[str, object]:
-        """Return it as `pareto.js` takes it."""
+        """Return the picture as `pareto.js` takes it."""
         return {
             "models": [_drawn(one) for one in self.models],
             "mixes": [[one.cost_usd, one.quality] for one in self.mixes],
@@ -204,12 +205,12 @@ class Pareto:
 
 
 def share(value: float) -> str:
-    """Write a share, with a decimal below ten percent."""
+    """Write a share as a percentage, with one decimal below ten percent."""
     return (f"{value:.0%}" if abs(value) >= 0.0995 else f"{value:.1%}").replace("-", "−")
 
 
 def short(model: str) -> str:
-    """Return a model's name without its maker's."""
+    """Return a model's name without its provider's."""
     return model.rpartition("/")[2]
 
 

@@ -1,5 +1,5 @@
-"""Budgets of a period as sentences: what is left, for how many requests, and how it will end; and
-targets of latency.
+"""Write budgets of a period and targets of latency as sentences: what is left, for how many
+requests, how it will end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from schemas.lambdas import FloorStanding, PeriodStanding
 from schemas.latency import LatencyStanding
 
 BELIEVED = 20
-"""Calls that must have told their time before a target has an effect, as in the core."""
+"""Calls with a reported time that a target needs before it has an effect, as in the core."""
 
 
 def standing_lines(state: LambdaUpdated) -> list[str]:
@@ -27,7 +27,7 @@ def standing_lines(state: LambdaUpdated) -> list[str]:
 def _budget(one: PeriodStanding) -> str:
     name = "between dates" if one.period == "dates" else f"per {one.period}"
     if one.line is not None:
-        name = f"lent of {one.line} by pool {one.pool}"
+        name = f"lent by {one.line} of pool {one.pool}"
     expected = (
         f"some {one.requests_left:,.0f} requests ({one.requests_low:,.0f} to "
         f"{one.requests_high:,.0f})"
@@ -62,9 +62,9 @@ def _latency(one: LatencyStanding) -> str:
     else:
         goal = f"{what} at {usd(one.usd_per_second or 0.0)} a second"
     if one.measured_ms is None:
-        return f"{goal}: no effect yet, as no call has told its time"
+        return f"{goal}: no effect yet, as no call has reported its time"
     over = "" if one.measured_over is None else f", {one.measured_over:.1%} of them too late"
     expected = "" if one.expected_over is None else f" ({one.expected_over:.1%} expected)"
     if one.known < BELIEVED:
-        return f"{goal}: no effect yet, as only {one.known} calls have told their time"
+        return f"{goal}: no effect yet, as only {one.known} calls have reported their time"
     return f"{goal}: {seconds(one.measured_ms)} on average of late{over}{expected}"

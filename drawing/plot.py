@@ -1,4 +1,4 @@
-"""The Pareto picture in characters, for terminals."""
+"""Draw the Pareto picture in characters, for terminals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from drawing.pareto import Pareto, Point, short
 LOG_FROM = 10.0
 """Dearest ÷ cheapest cost from which the axis of dollars is logarithmic; `pareto.js` does alike."""
 STAR, MODEL, EXPECTED, MIX, TAIL, INTERVAL = "★", "●", "○", "·", "∘", "│"
-"""The router, a model as measured, a model as expected, the mixes, the router's path, and what
-the quality may be off.
+"""Signs of the router, a measured model, an expected one, the mixes, the router's path, and the
+interval of a quality.
 """
 MARGIN = 7
-"""Columns left of the picture, for qualities."""
+"""Width of the left margin, in columns, where qualities are written."""
 
 
 class _Canvas:
@@ -52,7 +52,7 @@ class _Canvas:
         return min(last, max(0, last - round(last * share)))
 
     def put(self, column: int, row: int, text: str, *, over: str = " ") -> bool:
-        """Write where there is room; tell whether there was."""
+        """Write a text if there is room, and tell whether there was."""
         cells = self._cells[row]
         end = column + len(text)
         if column < 0 or end > len(cells) or any(c not in over for c in cells[column:end]):

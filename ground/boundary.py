@@ -15,7 +15,7 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 class BoundaryError(Exception):
-    """Base of this module's errors; none of them is a client's fault, so all end the process."""
+    """Base of this module's errors; no client can cause one, so each ends the process."""
 
     reason = "boundary"
     retriable = False
@@ -46,11 +46,11 @@ def fatal() -> Iterator[None]:
 
 
 class Attempt:
-    """Note what goes wrong in the block, and go on behind it: for what somebody has to hear of,
-    whatever it is. Cancellation passes.
+    """Catch any exception of the block, keep it in `error` and go on after the block. Cancellation
+    passes.
 
     Attributes:
-        error: what went wrong, None before and where nothing did.
+        error: the exception; None if there was none.
     """
 
     error: Exception | None = None
@@ -67,7 +67,7 @@ class Attempt:
 
 @contextmanager
 def undoing(undo: Callable[[], object]) -> Iterator[None]:
-    """Undo what was begun where anything escapes the block, cancellation too."""
+    """Call `undo` if the block raises anything, cancellation included."""
     with ExitStack() as failed:
         failed.callback(undo)
         yield
@@ -75,7 +75,7 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
 
 
 async def pause(seconds: float) -> None:
-    """Let others run for so long."""
+    """Sleep for so many seconds."""
     import asyncio  # here: it is a quarter of the time in which `pbstream --help` starts
 
     await asyncio.sleep(seconds)

@@ -1,8 +1,8 @@
-"""JSON, as a parser returns it and a writer takes it."""
+"""Types of JSON values, as a parser returns them and a writer takes them."""
 
 from typing import Any, TypeAlias
 
 Json: TypeAlias = Any
-"""Any JSON value: what is in it is looked at where it is read."""
+"""Any JSON value; the code that reads it checks its content."""
 Document: TypeAlias = dict[str, Json]
 """A JSON object."""

@@ -1,4 +1,4 @@
-"""Protocols of a message, however the client library hands it over."""
+"""Protocols of a Kafka message, independent of the client library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ground.traces import Headers, trace_of
 
 
 class Raw(Protocol):
-    """An event in bytes."""
+    """An event as bytes."""
 
     @property
     def key(self) -> bytes | None: ...
@@ -32,7 +32,7 @@ class Placed(Protocol):
 
 
 class Message(Raw, Placed, Protocol):
-    """A record of a source topic, or what is kept of one while it waits: its bytes and its
+    """A record of a source topic, or a parked event that waits for its decision: bytes and
     place."""
 
 
@@ -51,13 +51,13 @@ class Record(Message, Protocol):
 
 
 def headers_of(message: Message) -> list[tuple[str, bytes]]:
-    """Return a message's headers as pairs; a parked one has none but its trace's."""
+    """Return a message's headers as pairs; a parked message has only those of its trace."""
     headers = getattr(message, "headers", None) or ()
     return list(headers.items() if isinstance(headers, dict) else headers)
 
 
 def trace_of_message(message: Message) -> Headers:
-    """Return the trace of a source message or of a parked one, as headers to pass on."""
+    """Return the trace headers of a source message or of a parked one, to be passed on."""
     parked: Headers | None = getattr(message, "trace", None)
     if parked is not None:
         return parked

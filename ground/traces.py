@@ -1,4 +1,4 @@
-"""Headers of an event's trace (W3C), which pass to everything that is published about it."""
+"""Read the trace headers of an event (W3C), which are copied to everything published about it."""
 
 import re
 from collections.abc import Iterable
@@ -6,8 +6,7 @@ from typing import Final
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
-"""Header with the rest of an event's trace (w3.org/TR/trace-context). `traceparent` and
-`tracestate` pass from an event to everything that is published about it."""
+"""Header with the vendors' part of an event's trace (w3.org/TR/trace-context)."""
 
 _TRACEPARENT = re.compile(
     rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
@@ -21,8 +20,8 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 def trace_of(headers: Iterable[tuple[str, bytes]]) -> Headers:
-    """Return an event's trace as headers to pass on; nothing where there is none or it is
-    unreadable, as the standard asks.
+    """Return an event's trace headers, to be passed on. A trace that is missing or malformed gives
+    no headers, as the standard asks.
     """
     found = {
         name.lower(): value for name, value in headers if name.lower() in (TRACEPARENT, TRACESTATE)

@@ -1,4 +1,4 @@
-"""Attempts: what a bill says of how a call ended, beside what it cost."""
+"""Learn from bills how calls ended: answered, failed or limited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from router_state.record import Call, RequestRecord
 from router_state.state.router import RouterState
 
 PLAIN = Call()
-"""Call of which nothing has to be kept."""
+"""A call about which nothing has to be kept."""
 
 
 def observe(
@@ -25,7 +25,8 @@ def observe(
     first: bool,
     x: Vector | None,
 ) -> None:
-    """Learn whether a model answers. A failure is a reward only if the declaration says which.
+    """Learn whether a model answers. A failure counts as a reward only if the declaration names its
+    value.
 
     Args:
         called: the model that the bill is of; first: whether no bill of the request came before.
@@ -43,7 +44,7 @@ def observe(
     arm = state.arms.find(called)
     if arm is None or event.status not in UNANSWERED:
         return
-    # A bill has come, so nothing of it is at risk any more.
+    # A bill has come, so its cost is no longer at risk.
     arm.costs.awaited = 0
     reward = state.config.error_reward
     if reward is not None and event.status in FAILED and first and x is not None:
@@ -51,7 +52,8 @@ def observe(
 
 
 def note(record: RequestRecord, *, status: str | None, cost_usd: float) -> None:
-    """Keep whether a request's answer is still to be billed, and what attempts have cost so far."""
+    """Note whether the answer of a request is still to be billed, and the cost of its attempts so
+    far."""
     if status in UNANSWERED:
         call = structs.replace(record.call or PLAIN, unanswered=True, lost_usd=cost_usd)
     elif record.call is None or not record.call.unanswered:

@@ -1,8 +1,8 @@
-"""Availability: which models answer at all, by the outcomes that bills report.
+"""Track which models answer, by the outcomes that bills report.
 
-A model that fails five times in a row is down. It gets single trials then, further and further
-apart, and is back with the first answer to one of them. A model that limits the rate of its calls
-gets as many as it answers. The clock is that of decisions, so a replay finds the same.
+A model that fails five times in a row is down. It then gets single trials at growing intervals, and
+is back with the first answer to one of them. A model that limits the rate of its calls gets as many
+as it answers. The clock is that of decisions, so a replay finds the same.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from router_state.health import FIRST_WAIT, IN_A_ROW, Health
 from router_state.state.framing import Json
 
 PIECE = "\x1favailability"
-"""Name of the piece that holds it; there is none while all models answer."""
+"""Name of the piece of state; there is none while all models answer."""
 FAILED = frozenset({"error", "timeout"})
 """Statuses of a model that did not answer."""
 UNANSWERED = FAILED | {"rate_limited", "cancelled"}
-"""Statuses of calls whose bill says nothing of what an answer costs."""
+"""Statuses of calls whose bill does not tell the cost of an answer."""
 LONGEST_REST = 300.0
-"""Most seconds that a model is left alone at its own word (`retry_after_seconds`)."""
+"""Most seconds for which a model's own `retry_after_seconds` is obeyed."""
 FORGOTTEN = 1800.0
 """Seconds without a refusal after which a limit is forgotten."""
 Excluded = list[str | None]
@@ -46,8 +46,8 @@ class Availability:
     def rule_out(
         self, names: Sequence[str], excluded: Excluded, *, now: float, seq: int
     ) -> Excluded:
-        """Rule out models that are down or have had all calls that they answer, where any other is
-        left; an alert tells once that none is."""
+        """Rule out models that are down or at their limit of calls, unless none would be left; then
+        raise an alert once."""
         models = self.models
         why = {
             name: reason
@@ -147,7 +147,7 @@ class Availability:
             health.limited_at, health.rate = None, 0.0
         if health.down_since is not None:
             since, health.down_since = health.down_since, None
-            # What is under way was decided while it was down.
+            # Calls under way were decided while the model was down.
             health.after, health.failed = seq, []
             health.trial_at, self.all_down = now, False
             self._raise("model_back", model, now - since, since=since, now=now)
@@ -177,7 +177,7 @@ class Availability:
             self._journal.pieces.add(PIECE)
 
     def values(self) -> Json | None:
-        """Return what is kept of it; None: nothing."""
+        """Return the state to be kept; None if there is none."""
         if not self.models and not self.all_down:
             return None
         models = {name: asdict(health) for name, health in self.models.items()}
@@ -189,7 +189,7 @@ class Availability:
         self.all_down = bool(values["all_down"])
 
     def faults(self) -> Iterable[str]:
-        """Name what it can't be."""
+        """Yield the faults of a state that can't be true."""
         for name, health in self.models.items():
             numbers = [value for value in asdict(health).values() if isinstance(value, int | float)]
             if (

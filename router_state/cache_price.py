@@ -1,4 +1,4 @@
-"""Prices of cached input: what a model bills for the part of a prompt that it has just seen."""
+"""Prices of cached input: the part of a prompt that a model has just seen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 class CachePrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """List prices of cached input in dollars per million tokens, and how long a cache lasts.
 
-    `write_per_m` None: as other input. A prefix below `min_tokens` is not cached.
+    `write_per_m` None: the price of other input. A prefix below `min_tokens` is not cached.
     """
 
     read_per_m: float

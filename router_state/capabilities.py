@@ -47,12 +47,12 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NOTHING = Needs()
-"""Needs of a request that does not say."""
+"""Needs of a request that states none."""
 Excluded = list[str | None]
 
 
 def lacking(offers: Offers, needs: Needs, input_tokens: int | None) -> dict[str, str]:
-    """Return what a request needs and a model does not offer: {why it is excluded: in words}."""
+    """Return the needs that a model does not meet: {reason of exclusion: in words}."""
     found: dict[str, str] = {}
     for name in ("vision", "tools", "json_output"):
         if getattr(needs, name) and not getattr(offers, name):
@@ -97,7 +97,7 @@ def rule_out(
 
 
 def _need(missing: Sequence[Mapping[str, str]]) -> str:
-    """Return what all models lack, or else what none of them has together."""
+    """Return the needs that all models lack, or else the needs that no model meets together."""
     shared = [text for why, text in missing[0].items() if all(why in lacks for lacks in missing)]
     if shared:
         return " nor ".join(shared)

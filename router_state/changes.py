@@ -1,8 +1,7 @@
-"""Define what one event did to a router, as data: all that outside of the core is persisted and
-published.
+"""Define the effects of an event on a router, as data to be persisted and published.
 
-The owners of a router's data report to its journal what they changed; an event's changes are taken
-from there.
+Owners of a router's data report their changes to its journal, from which an event's changes are
+taken.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 
 CONFIG = "\x1fconfig"
-"""The piece that holds the declaration in force. No model has such a name: theirs are printable."""
+"""Name of the piece with the declaration in force; no model has such a name, as theirs are
+printable."""
 HEAD = "\x1fhead"
-"""The piece that holds counters and scalars; whatever changes, it is written too."""
+"""Name of the piece with counters and scalars, which is written with every change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Alert:
 
 @dataclass(slots=True)
 class Journal:
-    """Journal of what the owners of a router's data have changed.
+    """The journal of changes to a router's data.
 
     Attributes:
         pieces: names of the pieces that differ from what was last written.
         alerts: what an operator should know, in order.
-        jumped: whether something that λ_t depends on has changed at once: prices, who takes
-            traffic, a suspicion. λ_t is solved anew before the next decision.
+        jumped: whether an input of λ_t has jumped: prices, the models with traffic, a suspicion.
+            λ_t is then solved again before the next decision.
     """
 
     pieces: set[str] = field(default_factory=set)

@@ -22,22 +22,22 @@ Matrix = npt.NDArray[np.float64]
 INF = float("inf")
 """No bound."""
 MEMORY = 2000.0
-"""Observations that every estimate is of at most: what `live`'s γ keeps."""
+"""Largest effective number of observations of an estimate: the memory of `live`'s γ."""
 GUESSED = 3.0
 """Observations that a first guess counts for."""
 BELIEVED = 20.0
-"""Bills that count as much as what a declaration, or a lognormal's shape, says of their mean."""
+"""Number of bills that outweigh a declared mean, or the mean of a lognormal."""
 WINDOW = 128
 """Last requests of a router that λ_t is solved over; from 32 to 512 it makes no difference
 (docs/lab/mechanisms.md)."""
 MAX_NORM = 1e4
 """Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
-precision loses what tells prompts apart."""
+precision can't tell prompts apart."""
 MAX_COST_USD = 1000.0
 """Dollars of one bill (the wire contract)."""
 LEAST_RIDGE = 1e-6
-"""Least λ_0, in observations: beside a context of the largest norm, rounding would leave less of it
-than nothing."""
+"""Least λ_0, in observations; below it rounding beside a context of the largest norm may leave a
+negative ridge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +79,19 @@ class Price:
             input_per_m=self.input_price_per_m,
             writes=writes,
         )
-        # Lower for what was cached; higher where more was written to the cache.
+        # Less for cached tokens, more for tokens written to the cache.
         return usd - (input_tokens - counts) * self.input_price_per_m / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class CostPrior:
-    """Beliefs about a model's bills before the first one: sums over earlier bills, at the
-    list price that is declared.
+    """A prior of a model's bills: sums over earlier bills, at the declared list price.
 
     Attributes:
         A: Σ xxᵀ over the bills above zero, shape (d, d).
         b: Σ ln(dollars)·x over them, shape (d,).
         mean_usd: the mean bill, those of zero included.
-        n_eff: how many bills the belief counts for; None: as many as there were, up to a limit.
+        n_eff: how many bills the prior counts for; None: as many as there were, up to a limit.
     """
 
     A: Matrix
@@ -103,12 +102,12 @@ class CostPrior:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Beliefs about a model before its first reward.
+    """A prior of a model's rewards.
 
     One of: offline statistics `A` (d, d) and `b` (d,); the name of a model of the portfolio whose
     coefficients are taken over (`like`); a guess of its mean reward (`expected_reward`). `n_eff` is
-    how many observations the belief counts for; None takes the profile's. `costs` is what the same
-    file says of its bills.
+    how many observations the prior counts for; None takes the profile's. `costs` is the prior of
+    bills from the same file.
     """
 
     A: Matrix | None = None
@@ -121,7 +120,7 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class ProjectionRef:
-    """Reference to what makes contexts of a router's prompts: a name that workers resolve, and a
+    """A reference to the projection of a router's prompts: a name that workers resolve, and a
     checksum.
     """
 
@@ -135,10 +134,8 @@ class ModelConfig:
 
     Attributes:
         onboarding_pulls: None: the profile's number without a prior, none with one.
-        expected_cost_usd: mean cost of a request as far as it is known before the first bill, or
-            None.
-        cost_prior: what earlier bills say of costs by prompt; where `expected_cost_usd` is given as
-            well, that is the mean.
+        expected_cost_usd: expected mean cost of a request before the first bill, or None.
+        cost_prior: prior of costs from earlier bills; `expected_cost_usd` wins for the mean.
     """
 
     price: Price
@@ -164,8 +161,8 @@ class Knobs:
 
     Attributes:
         alpha, lambda_c, ridge, v_max: of `paper` alone, see docs/explanation/algorithm.md.
-        gamma: share of an observation that is left after a step of the clock.
-        n_eff: observations that a prior counts for unless it says so.
+        gamma: factor by which an observation's weight falls with each step of the clock.
+        n_eff: observations that a prior counts for by default.
         onboarding_pulls: calls of a joining model before its score decides.
         epsilon: share of requests that go to a random eligible model.
         seed: of the router's random generator.
@@ -268,20 +265,17 @@ def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs
 
 @dataclass(frozen=True, slots=True)
 class RouterConfig:
-    """The whole router, declared. `offset` is where in `pb.routers` it was read: the version of
-    this configuration.
+    """The declaration of a router. `offset` is its offset in `pb.routers`, the version of this
+    configuration.
 
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
     `projection`: None: the workers' own.
-    `spending`: budgets of a period, a floor of rewards, what one call may cost; None: nothing of
-        it.
-    `offers`: what models can do, of those that say so.
-    `caches`: prices of cached input, of models that have any.
-    `error_reward`: what a call that failed counts as; None: nothing is learned of it.
-    `latency`: how long calls may take; None: as long as they do.
-    `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
-        meaning afterwards.
+    `spending`: budgets of a period, a floor of rewards, a limit of one call's cost; None: none of
+    them. `offers`: capabilities of models that declare them. `caches`: prices of cached input, of
+    models that have any. `error_reward`: the reward that a failed call counts as; None: none.
+    `latency`: the target of latency; None: none. `snapshot`: the state from which the router
+    starts, see `router_state.portable`; unused afterwards.
     """
 
     models: Mapping[str, ModelConfig]

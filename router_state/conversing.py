@@ -1,4 +1,5 @@
-"""A request of a session: what its call saves where a model has just seen most of its prompt."""
+"""Requests of sessions: the tokens that a call saves if a model has just seen most of its
+prompt."""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
 
 CREDITED = 100
-"""Requests of a session that its reward is credited to at most, the latest."""
+"""Most requests of a session to which its reward is credited: the latest ones."""
 Saved = Mapping[str, float]
 """Tokens at list price that a call saves, by model; below 0: writing the cache costs extra."""
 
 
 def warmth(state: RouterState, request: Asked, *, now: float) -> dict[str, int] | None:
-    """Return the tokens of a request's prompt that each model has in its cache, as far as is known;
-    None where the request names no session, or its tokens are not known."""
+    """Return the tokens of a request's prompt in each model's cache, as far as known; None without
+    a session or a known number of tokens."""
     name, tokens, caches = request.session_id, request.input_tokens, state.config.caches
     if name is None or tokens is None:
         return None
     session, found = state.sessions.find(name), {}
     for model, seen in ({} if session is None else session.warm).items():
         cache = caches.get(model)
-        # A prompt that has become shorter was written anew: nothing is known of its beginning.
+        # A prompt that has become shorter was rewritten, so its beginning may not be cached.
         if (
             cache is not None
             and cache.min_tokens <= seen.tokens <= tokens
@@ -40,7 +41,7 @@ def warmth(state: RouterState, request: Asked, *, now: float) -> dict[str, int] 
 
 
 def saved(state: RouterState, warm: Mapping[str, int], tokens: int) -> dict[str, float]:
-    """Return what a call of each model saves where these prefixes are warm."""
+    """Return the tokens that a call of each model saves with these warm prefixes."""
     found = {}
     for model, cache in state.config.caches.items():
         arm = state.arms.find(model)
@@ -55,8 +56,8 @@ def saved(state: RouterState, warm: Mapping[str, int], tokens: int) -> dict[str,
 
 
 def discounted(arms: Arms, costs: list[float], saves: Saved) -> list[float]:
-    """Return expected costs less what is saved. Only where input is counted apart is known what it
-    costs."""
+    """Return expected costs less the savings, which are known only if input tokens are counted
+    apart."""
     if not (saves and arms.tokens.in_use):
         return costs
     return [
@@ -88,13 +89,13 @@ def note(
 
 
 def requests_of(state: RouterState, records: Records, name: str) -> list[str]:
-    """Return a session's remembered requests, the first one first: of the last `CREDITED` those
-    since one that was forgotten."""
+    """Return a session's remembered requests, the oldest first: those of the last `CREDITED` after
+    any forgotten one."""
     session, found = state.sessions.find(name), list[str]()
     request_id = None if session is None else session.last
     while request_id is not None and len(found) < CREDITED:
         record = records.get(request_id)
-        # One that was asked again after it was forgotten may be of another session.
+        # A request that was asked again after it was forgotten may be of another session.
         if record is None or record.call is None or record.call.session_id != name:
             break
         found.append(request_id)
@@ -103,7 +104,7 @@ def requests_of(state: RouterState, records: Records, name: str) -> list[str]:
 
 
 def billed(state: RouterState, record: RequestRecord, event: Charged, *, called: str) -> None:
-    """Learn from a bill which model has seen a session's prompt, and whether its cache was hit."""
+    """Learn from a bill which model saw a session's prompt, and whether its cache was hit."""
     call = record.call
     if call is None or call.session_id is None or record.input_tokens is None:
         return
@@ -118,22 +119,22 @@ def billed(state: RouterState, record: RequestRecord, event: Charged, *, called:
 
 
 def priced(state: RouterState, record: RequestRecord) -> None:
-    """Keep what cached input of the decided model costs, for the bill."""
+    """Keep the decided model's price of cached input, for the bill."""
     cache = state.config.caches.get(record.model)
     if cache is not None:
         record.call = structs.replace(record.call or PLAIN, cache=cache)
 
 
 def cache_of(state: RouterState, record: RequestRecord, called: str) -> CachePrice | None:
-    """Return what cached input of a billed call costs: as at the decision, as far as it was of the
-    decided model."""
+    """Return the price of cached input for a billed call: for the decided model that of the
+    decision."""
     if called != record.model or record.config_offset == state.config.offset:
         return state.config.caches.get(called)
     return None if record.call is None else record.call.cache
 
 
 def counted(state: RouterState, record: RequestRecord, event: Charged, *, called: str) -> float:
-    """Return how many tokens at list price the input of a billed call counts as."""
+    """Return the number of tokens at list price to which the input of a billed call amounts."""
     tokens, cache = state.arms.tokens.of(record.input_tokens), cache_of(state, record, called)
     if cache is None:
         return tokens

@@ -1,4 +1,4 @@
-"""Define what can happen to a router, as data: what the engine applies."""
+"""Define the events that the engine applies to a router."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from router_state.config import RouterConfig, Vector
 from router_state.periods.leases import Granted
 
 AT_MOST = 10_000
-"""Requests that one sweep moves, unless its caller says fewer."""
+"""Most requests that one sweep moves by default."""
 
 
 class Asked(Struct, frozen=True, gc=False):

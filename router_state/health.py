@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from router_state.kernel import exp_of
 
 IN_A_ROW = 5
-"""Failures in a row, by their coming or by their calls, after which a model is down: of one that
-fails one call in five, one run of calls in 3,000."""
+"""Failures in a row, by arrival or by call, after which a model is down. If one call in five fails,
+one run in 3,000 calls is so long."""
 FIRST_WAIT, WAIT_GROWS, MOST_WAIT = 2.0, 3.0, 15.0
 """Seconds to the first trial, factor from one to the next, and the most seconds between two: half
 of the 30 s within which a model shall have its share again (benchmarks.outages)."""
@@ -18,7 +18,7 @@ TRIAL_SHARE = 150
 SLOW_WAIT = 60.0
 """Seconds after which a trial is due however few decisions there were."""
 MEASURED = 5
-"""Refusals after which the rate that a model answers is known well enough to be kept to."""
+"""Refusals after which a model's rate limit is known well enough."""
 CUT, GROWTH = 0.93, 300.0
 """Factor of the rate at a refusal, and the seconds in which it grows by e where there is none:
 about three refusals a minute (benchmarks.outages)."""
@@ -26,7 +26,7 @@ LIFTED, RUSH = 30.0, 5.0
 """Seconds without a refusal after which the limit is gone, it seems; then those in which the rate
 grows by e."""
 OF_LATE = 10.0
-"""Seconds over which the pace is taken."""
+"""Seconds over which the pace is measured."""
 LEAST_RATE, BURST = 1.0 / 60.0, 1.0
 """Least calls a second, and seconds of calls that may come at once."""
 
@@ -39,7 +39,7 @@ class Health:
         streak: failures since the last answer.
         calls: calls since it is watched, each with its number; failed: numbers of the latest ones
             that failed; heard: whether one of them was answered.
-        after: outcomes of decisions up to this one say nothing any more.
+        after: outcomes of decisions up to this one no longer count.
         down_since: seconds since the epoch, or None: it answers.
         wait: seconds from the last trial to the next; trial_at: when that one is due; trial_seq:
             the decision at the last one.
@@ -71,7 +71,7 @@ class Health:
 
     @property
     def sound(self) -> bool:
-        """Tell whether there is nothing to be remembered of it."""
+        """Tell whether the model is healthy, so that nothing has to be kept."""
         fails = self.down_since is not None or self.streak or self.failed
         return self.heard and not fails and self.limited_at is None
 
@@ -87,7 +87,7 @@ class Health:
         )
 
     def rests(self, now: float, seq: int) -> bool:
-        """Tell whether a model that is down is not to be tried at the decision after `seq`."""
+        """Tell whether a model that is down must not be tried yet at the decision after `seq`."""
         if now < self.trial_at:
             return True
         last = self.trial_at - self.wait

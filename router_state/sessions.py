@@ -1,4 +1,4 @@
-"""Sessions: conversations whose requests name one, and the prefix that each model saw last.
+"""Sessions: conversations that requests name, with the prefix that each model saw last.
 
 They are bounded and durable: 256 drawers by the checksum of their names, with at most 32 sessions
 each. A full drawer forgets the one that has been idle for the longest time.
@@ -21,7 +21,7 @@ IDLE_SECONDS = 86_400.0
 MOST_MODELS = 8
 """Models of a session whose prefixes are remembered, the latest."""
 WHOLE = "\x1f"
-"""Begins the name of a whole session where one of a request is wanted: no request has such a name.
+"""Prefix by which a whole session is named in place of a request; no request id begins with it.
 """
 _PIECE = "\x1fsession"
 """Prefix of a drawer's piece."""
@@ -68,7 +68,7 @@ class Sessions:
         return self._drawers.get(_drawer_of(name), {}).get(name)
 
     def turn(self, name: str, *, now: float) -> Session:
-        """Note a request of a session, a new one or not; return the session."""
+        """Note a request of a session, new or known; return the session."""
         drawer = self._drawers.setdefault(_drawer_of(name), {})
         session = drawer.pop(name, None) or Session(0, now, {})
         session.turns, session.at = session.turns + 1, now
@@ -99,7 +99,7 @@ class Sessions:
         self.changed(name)
 
     def unseen(self, name: str, model: str, *, at: float) -> None:
-        """Note that a model has not answered what it was thought to have seen."""
+        """Note that a model did not answer, so it may not have cached the prompt."""
         session = self.find(name)
         if session is not None and model in session.warm and session.warm[model].at == at:
             del session.warm[model]
@@ -118,7 +118,7 @@ class Sessions:
         return [piece_of(number) for number, drawer in sorted(self._drawers.items()) if drawer]
 
     def pack(self, piece: str) -> Json | None:
-        """Return the drawer of a piece; None: it is empty, or no drawer's."""
+        """Return the packed drawer of a piece; None if it is empty or the piece is no drawer."""
         if not holds(piece):
             return None
         drawer = self._drawers.get(int(piece.removeprefix(_PIECE)))
@@ -137,7 +137,7 @@ class Sessions:
         }
 
     def faults(self) -> Iterable[str]:
-        """Name what they can't be."""
+        """Yield the faults of a state that can't be true."""
         for number, drawer in self._drawers.items():
             if len(drawer) > IN_DRAWER or any(_drawer_of(name) != number for name in drawer):
                 yield "drawers of sessions"

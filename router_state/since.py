@@ -1,4 +1,4 @@
-"""Keep what was applied to a router since its last decision, in its order: with it a history is
+"""Keep the events applied to a router since its last decision, in order, so that a history can be
 replayed to the bit.
 
 Bills, rewards and declarations come on topics of their own, and nothing but the worker knows how
@@ -27,15 +27,14 @@ from router_state.periods.leases import Granted
 from router_state.state.framing import Json
 
 MOST_STEPS = 64
-"""Steps between two decisions: as often as bills and rewards may take turns while nothing is
-asked."""
+"""Most steps kept between two decisions."""
 MOST_LETTERS = 4_000
 """Bytes of all steps together: several hundred requests that were forgotten here and there."""
 MOST_TOLD = 16
 """Decisions whose steps are kept: after a crash the last answers are given again. Those that had no
 steps, as nearly all of one batch, need no place."""
 UNKNOWN = "?"
-"""Stands for steps that were not kept."""
+"""Mark of steps that were not kept."""
 
 
 class Step(NamedTuple):
@@ -77,7 +76,7 @@ class Since:
 
     @classmethod
     def unknown(cls, *, seq: int) -> Since:
-        """Return what is known where a program that keeps no steps has moved the state."""
+        """Return the steps of a state that an older program moved, which keeps none."""
         return cls([UNKNOWN], since_seq=seq + 1)
 
     def text(self) -> str:
@@ -112,7 +111,7 @@ class Since:
     def _note(self, kind: str, offset: int) -> None:
         if offset < 0:
             return
-        # What waited is told one by one: of several bills only one is booked.
+        # Events that had waited are listed one by one, as of several bills only one is booked.
         (self._append if kind.isupper() else self._reach)(f"{kind}{offset}")
 
     def declared(self, offset: int, *, now: float | None = None) -> None:
@@ -158,7 +157,7 @@ class Since:
         if steps == [UNKNOWN]:
             return
         steps.append(step)
-        # Bounded: a router that is asked nothing may be billed and judged for days.
+        # Bounded, as a router without requests may get bills and rewards for days.
         if len(steps) > MOST_STEPS or sum(map(len, steps)) > MOST_LETTERS:
             self.steps = [UNKNOWN]
 

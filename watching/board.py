@@ -1,4 +1,4 @@
-"""Fold the records that pass by into one router's numbers, for a live view."""
+"""Sum up a router's records for a live view."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from watching.tally import Tally, budget_of
 RATE_SECONDS = 5.0
 """Seconds over which decisions are counted to a rate."""
 RECENT = 500
-"""Last decisions that the shares and the curve of λ_t show."""
+"""Number of last decisions shown as shares and as the curve of λ_t."""
 JOINED = 10_000
-"""Last decisions whose bills and labels are told apart by model."""
+"""Number of last decisions whose bills and labels are matched to their model."""
 ALERTS_KEPT = 4
-"""Alerts that fit beneath the numbers."""
+"""Most alerts shown below the numbers."""
 
 Seen = RouteDecided | CostReported | RewardObserved | LambdaUpdated | AlertRaised | DeadLetter
 
@@ -59,7 +59,7 @@ class Board:
 
     @property
     def asked(self) -> bool:
-        """Say whether the router has decided anything, as far as is known."""
+        """Tell whether the router is known to have decided anything."""
         return bool(self.decided or (self.state and self.state.decided))
 
     def observe(self, event: Seen, *, at: float) -> None:
@@ -83,7 +83,7 @@ class Board:
                 self.reward_sum += event.reward
                 self.reward_count += 1
             case LambdaUpdated():
-                # A partition that moved is published by two workers for a moment: the older account
+                # After a partition moved, two workers publish for a moment, and the older account
                 # may arrive later.
                 if self.state is None or event.observed_at >= self.state.observed_at:
                     self.state = event
@@ -124,7 +124,7 @@ class Board:
         found, paid = self._tally.pareto(self._tally.models, budget_usd=budget), self.mean_bill
         quality = self._tally.labels.value
         if found.router is None and paid is not None and quality is not None:
-            # Bills may name tokens, whose prices only the worker knows.
+            # Bills may be in tokens, whose prices only the worker knows.
             router = Point("this router", paid, quality, self._tally.labels.doubt)
             return replace(found, router=router)
         return found
@@ -135,7 +135,7 @@ class Board:
             self._times.popleft()
         if not self._times:
             return 0.0
-        # At least a fifth of a second: two decisions in one poll are no thousand a second.
+        # At least a fifth of a second: two decisions in one poll are not a rate of thousands.
         return len(self._times) / max(now - self._times[0], 0.2)
 
     @property

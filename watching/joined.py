@@ -1,4 +1,4 @@
-"""Remember which model a request went to while its bill and labels may be expected; bounded."""
+"""Remember the models of recent requests, to match their bills and labels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ W = TypeVar("W")
 MOST = 100_000
 """Most requests that are remembered, over all routers; some minutes at 1,000 events a second."""
 MOST_EARLY = 10_000
-"""Most bills and labels that were read before their decision, which may be overtaken because it
-stands on another topic."""
+"""Most bills and labels kept whose decision has not been read yet, as it is on another topic."""
 
 
 @dataclass(slots=True)
@@ -96,11 +95,11 @@ class Joined(Generic[W]):
         return self._requests.get(hash((router_id, request_id)))
 
     def wait(self, router_id: str, request_id: str, what: W) -> None:
-        """Keep what was said of a request whose decision has not been read yet."""
+        """Keep an event of a request whose decision has not been read yet."""
         self._early.setdefault(hash((router_id, request_id)), []).append(what)
         if len(self._early) > MOST_EARLY:
             del self._early[next(iter(self._early))]
 
     def waited(self, router_id: str, request_id: str) -> list[W]:
-        """Return what was kept, and forget it."""
+        """Return the events that were kept, and forget them."""
         return self._early.pop(hash((router_id, request_id)), [])

@@ -1,4 +1,4 @@
-"""Draw a board: panels for a terminal, a plain line or a JSON document elsewhere."""
+"""Draw a board as panels for a terminal, as a line of text, or as a JSON document."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
 
 
 def _first_step(board: Board) -> str:
-    """Return what to type for a router that has decided nothing."""
+    """Return the first command for a router that has decided nothing."""
     if board.state is None:
         return f"No router yet: {first_model(board.router_id)}."
     return f'No request yet: `pbstream request "Why is the sky blue?"{named(board.router_id)}`.'
@@ -70,7 +70,7 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
     """Return the same in one line of text."""
     state, ratio, reward = board.state, board.spend_per_budget, board.mean_reward
     of = "" if total is None else f"/{total}"
-    # Of a router that was there before, only its last decisions were read.
+    # Only the last decisions of an older router were read.
     decided = board.decided if state is None or total is not None else state.decided
     parts = [f"decided {decided}{of}", f"{board.rate(now):.0f}/s"]
     if state is not None:

@@ -1,5 +1,5 @@
-"""Sum up the decisions, bills and labels of a router: what each model would bring, and the router
-beside them.
+"""Estimate the mean reward and cost of a router and of each of its models, from decisions, bills
+and labels.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ RECENT = 1.0 / 200.0
 
 @dataclass(slots=True)
 class Mean:
-    """A sum that also tells how far its mean may be off."""
+    """A mean with its 95 % interval."""
 
     n: int = 0
     total: float = 0.0
     squares: float = 0.0
 
     def move(self, value: float, *, before: float | None) -> None:
-        """Take a value in, or the one that replaces an earlier one."""
+        """Add a value, or replace an earlier one."""
         if before is None:
             self.n += 1
         self.total += value - (before or 0.0)
@@ -52,7 +52,7 @@ def half_width(total: float, squares: float, n: float) -> float:
 
 @dataclass(slots=True)
 class Always:
-    """Estimate what always calling one model would have brought over the decided requests.
+    """Estimate the mean outcome of always calling one model, over the decided requests.
 
     `filled` is the mean of outcomes where they are known and of expectations elsewhere. `robust` is
     the mean of what was expected plus that of w·(outcome − expected), w = 1{called}/propensity
@@ -78,14 +78,14 @@ class Always:
         """Take in what a decision expected."""
         self.rated += 1
         self.expected += value
-        # A plain mean until there are enough, so that the first decision does not weigh for long.
+        # A plain mean at first, so that the first decision does not weigh too much.
         self.now += max(RECENT, 1.0 / self.rated) * (value - self.now)
 
     def observe(
         self, value: float, expected: float, propensity: float, *, before: float | None
     ) -> None:
         """Take in the outcome of a call, or the one that replaces an earlier one."""
-        # A call that had no chance says nothing of a policy that always calls.
+        # A call without a logged chance says nothing about a policy that always calls.
         weight = 1.0 / propensity if propensity > 0.0 else 0.0
         self.missed += value - (expected if before is None else before)
         if before is None:
@@ -127,7 +127,7 @@ class ModelTally:
 
     Attributes:
         chosen: decisions for it; labels, bills: of its calls.
-        deviation_now: so far the expected quality may be off; None: no decision said it.
+        deviation_now: the standard deviation of the expected quality; None: not known.
     """
 
     chosen: int = 0
@@ -147,7 +147,7 @@ class ModelTally:
         quality, cost = self.quality.robust(labelled), self.cost.robust(billed)
         off = None
         if quality is None and self.deviation_now is not None:
-            # Of the calls that have a label nothing is in doubt; of the others all is that was.
+            # Labelled calls are certain; the others keep their uncertainty.
             off = Z95 * self.deviation_now * (1.0 - min(1.0, self.labels.n / self.quality.rated))
         return Point(
             name,
@@ -159,7 +159,7 @@ class ModelTally:
         )
 
     def shown(self, name: str, prices: Prices | None, share: float | None) -> dict[str, object]:
-        """Return what a page says of the model."""
+        """Return the model's numbers for a page."""
         return {
             "model": name,
             "prices": prices,
@@ -176,7 +176,7 @@ class ModelTally:
 
 @dataclass(slots=True)
 class Tally:
-    """A router's decisions with what came of them."""
+    """The decisions of a router with their bills and labels."""
 
     decisions: int = 0
     labels: Mean = field(default_factory=Mean)
@@ -184,7 +184,7 @@ class Tally:
     models: dict[str, ModelTally] = field(default_factory=dict)
 
     def model(self, name: str) -> ModelTally:
-        """Return what is known of a model."""
+        """Return the tally of a model."""
         found = self.models.get(name)
         if found is None:
             found = self.models[name] = ModelTally()

@@ -1,1 +1,2 @@
-"""A Kafka broker for one machine: named, in Docker, or from Maven's jars."""
+"""Find or start a Kafka broker: one named by a variable, one in Docker, or one from Maven's
+jars."""

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent."""
+"""Start child processes that never outlive their parent."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def spawn(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own, its output in `log`; on Linux it is killed when this
+    """Start `command` in its own session, its output in `log`; on Linux it is killed when this
     process ends.
 
-    A session of its own keeps the terminal's Ctrl-C away: the parent decides in which order things
-    stop.
+    Ctrl-C in the terminal does not reach another session, so the parent decides the order of
+    stopping.
     """
     leash = (
         [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]

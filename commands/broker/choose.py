@@ -25,7 +25,7 @@ THREE_WAYS = (
     "  3. install Java 17 and Maven: apt-get install openjdk-17-jre-headless maven\n"
     "Tried:\n"
 )
-"""First sentence of the error that no broker was found; what was tried follows."""
+"""Beginning of the error that no broker was found; a list of what was tried follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ class Broker:
 
 @contextmanager
 def choose_broker(*, say: Say = say_on_stderr) -> Iterator[Broker]:
-    """Yield a broker: KAFKA_BOOTSTRAP, else a container, else a local one; what was started here is
-    stopped.
+    """Yield a broker: KAFKA_BOOTSTRAP, else a container, else a local one. A broker that was
+    started here is stopped.
 
     PB_BROKER=env, docker or local allows one of them only.
 
     Raises:
-        KafkaUnavailable: a named broker does not answer, or there is no way to have one; the text
-        names all ways.
+        KafkaUnavailable: a named broker does not answer, or none can be started; the text lists all
+            ways.
     """
     only = os.environ.get("PB_BROKER", "")
     if only not in ("", *get_args(Kind)):
         raise KafkaUnavailable(
             f"PB_BROKER is {only!r}; it may be {', '.join(get_args(Kind))}, or unset"
         )
-    # Before anything is started: who names a broker means that one.
+    # A named broker is taken before anything is started.
     named = next(((name, os.environ[name]) for name in NAMES if os.environ.get(name)), None)
     if named is not None and only in ("", "env"):
         yield Broker(_answering(*named), "env")
@@ -63,9 +63,7 @@ def choose_broker(*, say: Say = say_on_stderr) -> Iterator[Broker]:
 
 
 def _answering(name: str, bootstrap: str) -> str:
-    """Return `bootstrap`, as another broker in its place would hide the fault if it does not
-    answer.
-    """
+    """Return `bootstrap` if a broker answers there: another broker would hide the fault."""
     if not answers(bootstrap):
         raise KafkaUnavailable(
             f"{name} is {bootstrap}, but no Kafka broker answers there; start it, or unset {name}"

@@ -13,7 +13,7 @@ from commands.broker.jars import KAFKA_VERSION, KafkaUnavailable, Say, say_on_st
 from commands.broker.wire import HOST, answers, free_ports, new_cluster_id
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
-"""The Apache project's own image, of the same version as without Docker."""
+"""The Apache project's image, of the same version as the jars."""
 START_SECONDS = 90.0
 """Seconds that a container has until its broker answers."""
 
@@ -45,15 +45,14 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
                 raise KafkaUnavailable(f"the image {IMAGE} is not here, and cannot be pulled")
             if not _have(client, testcontainers_config.ryuk_image, say):
                 testcontainers_config.ryuk_disabled = (
-                    True  # its reaper is a comfort; the container is removed below
+                    True  # its reaper is optional: the container is removed below
                 )
     except docker.errors.DockerException as error:
         raise KafkaUnavailable(f"no Docker daemon answers ({_short(error)})") from error
     box = DockerContainer(IMAGE).with_kwargs(hostname="kafka")
     hosts = list(dict.fromkeys([HOST, box.get_docker_client().host()]))
     addresses = [f"{host}:{port}" for host, port in zip(hosts, free_ports(len(hosts)), strict=True)]
-    # A broker tells clients where to come back: an address that they can't reach is as good as
-    # none.
+    # A broker tells clients the address to use; one that they can't reach is useless.
     for at, address in enumerate(addresses):
         box.with_bind_ports(9092 + at, int(address.rpartition(":")[2]))
     box.with_envs(**_environment(addresses))
@@ -67,8 +66,8 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
 
 
 def _listening(host: str) -> bool:
-    """Tell whether the daemon's socket takes connections; an address that is no socket file is left
-    to the client.
+    """Tell whether the daemon's socket takes connections; any other address is left to the Docker
+    client.
     """
     scheme, _, path = host.partition("://")
     if scheme != "unix":

@@ -1,4 +1,4 @@
-"""Java and the broker's jars: found, or fetched once into a cache folder."""
+"""Find Java and the broker's jars, or fetch the jars once into a cache folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 
 
 class KafkaUnavailable(RuntimeError):
-    """No broker can be had; the text says why, and what to install."""
+    """No broker can be started; the text says why, and what to install."""
 
 
 def say_on_stderr(text: str) -> None:
@@ -38,8 +38,8 @@ def say_on_stderr(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The parts that start a broker's JVM: the `java` command, the folder of jars, and a class data
-    archive for it.
+    """Files that start a broker's JVM: the `java` command, the folder of jars, and their class data
+    archive.
     """
 
     java: str
@@ -48,19 +48,17 @@ class Installation:
 
     @property
     def class_path(self) -> str:
-        """All jars in a fixed order, as the archive is valid for one order only."""
+        """All jars in a fixed order: the archive is valid for one order only."""
         return os.pathsep.join(str(jar) for jar in sorted(self.jars.glob("*.jar")))
 
     def first_records(self, properties: str) -> Path:
-        """Return where the first records of clusters with these properties are kept, once Kafka's
-        tool has written them.
-        """
+        """Return the cached file with the first records of a cluster that has these properties."""
         digest = hashlib.sha256(properties.encode()).hexdigest()[:12]
         return self.archive.parent / f"formatted-{digest}.checkpoint"
 
 
 def put_in_place(made: Path, kept: Path) -> None:
-    """Copy a file into the cache, whole or not at all, as other processes may be reading it."""
+    """Copy a file into the cache by one rename, as other processes may be reading it."""
     scratch = kept.with_suffix(f".{uuid.uuid4().hex}")
     shutil.copyfile(made, scratch)
     scratch.replace(kept)

@@ -1,4 +1,4 @@
-"""One or three real brokers on loopback, with their faults at hand."""
+"""Run one or three real brokers on loopback, and cause faults in them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from commands.broker.wire import free_ports, live_brokers, new_cluster_id
 from ground.boundary import undoing
 
 START_SECONDS = 90.0
-"""Seconds that the nodes have until they answer."""
+"""Seconds within which all nodes must answer."""
 LOOK_SECONDS = 0.5
-"""Seconds between two looks whether all nodes are there."""
+"""Seconds between two checks whether all nodes are up."""
 STOP_SECONDS = 20.0
-"""Seconds that a node has to stop in order; then it is killed."""
+"""Seconds for an orderly stop of a node; then it is killed."""
 
 
 class LocalKafka:
@@ -150,7 +150,8 @@ class LocalKafka:
                 time.sleep(0.05)
 
     def watch(self) -> None:
-        """Wait for as long as enough nodes live, and say of each that ends what it said last.
+        """Wait while a majority of nodes lives; report each node that ends, with the end of its
+        log.
 
         Raises:
             KafkaUnavailable: fewer than a majority are left.
@@ -170,7 +171,7 @@ class LocalKafka:
         self.nodes[node_id].stop(grace=0)
 
     def stop_node(self, node_id: int) -> None:
-        """Stop a node in order; it hands its partitions over first."""
+        """Stop a node in an orderly way; it hands its partitions over first."""
         self.nodes[node_id].stop(grace=STOP_SECONDS)
 
     def pause(self, node_id: int) -> None:

@@ -1,4 +1,4 @@
-"""One broker: its folder, its configuration, its JVM."""
+"""Run one broker node: its folder, its configuration, its JVM."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from commands.broker.jars import Installation, KafkaUnavailable, put_in_place
 from commands.broker.wire import HOST, new_cluster_id
 
 FIRST_RECORDS = "bootstrap.checkpoint"
-"""The file of a formatted folder that says which features the cluster has; the same for every node
-and cluster, but for the time.
+"""File of a formatted folder that lists the cluster's features; equal for all nodes and clusters
+but for its time.
 """
 
 LAST_LINES = 20
@@ -53,7 +53,7 @@ class Node:
 
     @property
     def running(self) -> bool:
-        """Say whether the JVM is there (a paused one is)."""
+        """Tell whether the JVM is running; a paused one is."""
         return self.jvm is not None and self.jvm.poll() is None
 
     @property
@@ -63,7 +63,7 @@ class Node:
 
     @property
     def log(self) -> Path:
-        """Return what the JVM printed."""
+        """Return the file of the JVM's output."""
         return self.folder / "kafka.log"
 
     def format(self, peers: Sequence[Node], *, cluster_id: str) -> None:
@@ -106,17 +106,18 @@ class Node:
             raise KafkaUnavailable(
                 f"Kafka cannot format {data}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
             )
-        # A cache that can't be written costs the next start a second, no more.
+        # If the cache can't be written, the next start only takes a second more.
         with suppress(OSError):
             if not self.scram_users:
                 put_in_place(data / FIRST_RECORDS, kept)
 
     def _format_from(self, kept: Path, data: Path, cluster_id: str) -> None:
-        """Write what Kafka's tool would, whose JVM takes half as long as a broker's start."""
+        """Format the folder without Kafka's tool, whose JVM takes half as long as a broker's
+        start."""
         data.mkdir()
         shutil.copyfile(kept, data / FIRST_RECORDS)
         names = {"version": 1, "node.id": self.node_id, "cluster.id": cluster_id}
-        # Any id will do for the folder that is no other folder's.
+        # The folder's id only has to be unique.
         names["directory.id"] = new_cluster_id()
         text = "".join(f"{name}={value}\n" for name, value in names.items())
         (data / "meta.properties").write_text(text, encoding="utf-8")
@@ -137,7 +138,7 @@ class Node:
 
     @property
     def new_archive(self) -> Path:
-        """Return where a class data archive is written before it is put in its place."""
+        """Return the temporary path of a new class data archive."""
         return self.folder / "classes.jsa"
 
     def send(self, number: signal.Signals) -> None:
@@ -160,7 +161,7 @@ class Node:
         self.jvm = None
 
     def last_report(self) -> str:
-        """Return which node this is, what became of it, and the end of its log."""
+        """Return a report: which node this is, how it ended, and the end of its log."""
         code = None if self.jvm is None else self.jvm.poll()
         state = (
             "does not answer"

@@ -1,4 +1,4 @@
-"""Reach a broker: cluster ids, free ports, and one Metadata request on a plain socket."""
+"""Tools to reach a broker: cluster ids, free ports, and a Metadata request on a plain socket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import struct
 import uuid
 
 HOST = "127.0.0.1"
-"""Loopback: nothing outside this machine reaches the broker."""
+"""Loopback address: nothing outside this machine reaches the broker."""
 # Below Linux's outgoing range (32768 and up): a stopped broker's port is not taken by some client's
 # connection.
 PORTS = range(20000, 32000)
@@ -69,7 +69,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
-    # Whatever else listens there may answer anything: four bytes of HTTP are 1.2 GB as a length.
+    # Another server may answer anything: read as a length, four bytes of HTTP are 1.2 GB.
     if not 0 <= size <= 1 << 20:
         raise ValueError("not a Kafka broker's answer")
     data = b""

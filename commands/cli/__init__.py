@@ -1,4 +1,4 @@
-"""`pbstream`: everything a person does with the service, from one command."""
+"""The command line `pbstream`."""
 
 from commands.cli.commands import main
 

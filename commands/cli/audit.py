@@ -31,8 +31,8 @@ def audit(session: Session, as_json: bool) -> None:
       every reward is learned once or accounted for
       what each model has learned, and λ_t, are what a new engine learns from the events
 
-    What the topics no longer hold can't be proved, and is listed with the reason. For example,
-    pb.routers is compacted, so an earlier declaration may be gone.
+    A promise that needs deleted records can't be proved, and is listed with the reason. For
+    example, pb.routers is compacted, so an earlier declaration may be gone.
 
     Run it with the settings of the workers: PB_PREFIX, PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS
     and PB_PRIORS_PATH. Exit code 1: a promise is broken.
@@ -59,7 +59,7 @@ def audit(session: Session, as_json: bool) -> None:
         print_json(findings.as_json() | {"seconds": round(time.monotonic() - started, 1)})
     else:
         _print(findings, time.monotonic() - started)
-    # So that a scheduled audit fails by its exit code.
+    # The exit code lets a scheduled audit fail.
     if not findings.clean:
         raise click.exceptions.Exit(1)
 
@@ -95,5 +95,5 @@ def _print(findings: Findings, seconds: float) -> None:
                 out.print(f"  and {count - shown:,} more")
     if findings.clean:
         unproven = sum(findings.notes.values())
-        rest = f" {unproven:,} things could not be proved, as said above." if unproven else ""
+        rest = f" {unproven:,} things could not be proved: see above." if unproven else ""
         out.print(f"No promise is broken.{rest}", style="bold green")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from doors.console.bus import Bus
 
 SUFFIX = ".pbs"
-"""File name's end of a portable snapshot."""
+"""Suffix of a portable snapshot's file."""
 POOLS = "pools.json"
 """File of the declarations of pools."""
 #: Declarations that are on their way at once; some hundred KB each.
@@ -61,8 +61,7 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
     if problems := run(check_topics(settings)):
         raise TopicsNotReady("\n".join(problems))
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    # Renamed when it is whole: whoever copies the folder, or restores from it, sees no half of a
-    # backup.
+    # Renamed when complete, so that nobody copies or restores half a backup.
     part = folder / f".{stamp}.part"
     part.mkdir(parents=True)
     with undoing(lambda: shutil.rmtree(part, ignore_errors=True)):
@@ -117,8 +116,8 @@ def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> No
 
 
 def _backups(folder: Path) -> list[Path]:
-    """Return the whole backups in a folder, the oldest first."""
-    # By their names, which are times; what is being written begins with a dot.
+    """Return the complete backups in a folder, the oldest first."""
+    # Sorted by name, which is a time; an unfinished backup begins with a dot.
     return sorted(path for path in folder.iterdir() if path.is_dir() and path.name[:1].isdigit())
 
 
@@ -137,7 +136,7 @@ async def _write_all(session: Session, folder: Path) -> tuple[int, int]:
 
 
 async def _declare_pools(session: Session, pools: Document) -> None:
-    """Declare the pools of a backup that are not there; what they had lent is lent anew."""
+    """Declare those pools of a backup that do not exist; they lend anew."""
     async with open_bus(session.settings, "pools") as bus:
         there = await read_pools(bus)
         for pool_id, document in pools.items():
@@ -146,8 +145,8 @@ async def _declare_pools(session: Session, pools: Document) -> None:
 
 
 async def _declare_all(session: Session, files: list[Path], patience: float) -> tuple[int, int]:
-    """Return how many routers were declared, and how many were there already. What is in force is
-    left out beforehand: its declaration would be refused, and leave a dead letter.
+    """Declare the routers of a backup; return how many were declared and how many existed. Existing
+    routers are skipped, because their declarations would be refused and leave dead letters.
     """
     from commands.cli.routers import every_router
 
@@ -164,7 +163,7 @@ async def _declare_all(session: Session, files: list[Path], patience: float) -> 
 
 async def _declare_some(bus: Bus, files: list[Path], patience: float) -> tuple[int, int]:
     there = 0
-    # One consumer for all of them: to wait for each router by itself would take a round trip each.
+    # One consumer waits for all routers: waiting for each would take a round trip each.
     async with bus.follow("lambda", "dlq", router_id=None) as records:
         pending = {}
         for file in files:
@@ -201,9 +200,7 @@ def _declaration(file: Path) -> tuple[str, Document]:
 
 
 def _settle(name: str, record: Record, pending: dict[str, Placed]) -> int:
-    """Take a router off the list that this record answers, and return 1 where it was declared
-    already.
-    """
+    """Remove the router that this record answers from `pending`; return 1 if it existed already."""
     if name == "lambda":
         router_id = (record.key or b"").decode(errors="replace")
         placed = pending.get(router_id)

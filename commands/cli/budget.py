@@ -1,4 +1,4 @@
-"""`pbstream budget`: what a request may cost on average, and what a period."""
+"""`pbstream budget`: the budget of a request on average, and of a period."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Budget(click.ParamType):
             budget = -1.0
         if not 0.0 < budget <= MOST_PER_PERIOD:
             self.fail(
-                f"{value!r} is no budget: dollars, above 0, for example 6.62e-4 per request or "
+                f"{value!r} is not a budget: dollars, above 0, for example 6.62e-4 per request or "
                 "20000 --per month; or none"
             )
         return budget
@@ -60,7 +60,7 @@ class Budget(click.ParamType):
 
 @click.group()
 def budget() -> None:
-    """Set what a request, or a period, may cost, and see how that goes.
+    """Set the budget of a request or of a period, and see how it is spent.
 
     \b
       pbstream budget set 6.62e-4
@@ -109,7 +109,7 @@ def set_budget(
     def edit(document: Document) -> Document:
         if per is not None:
             return with_period(document, per, usd_limit, timezone, carry)
-        # Left out and not null: a document without the field is how no budget is declared.
+        # The field is removed, not null: a document without it declares no budget.
         kept = {key: value for key, value in document.items() if key != "budget_usd_per_request"}
         return kept if usd_limit is None else {**kept, "budget_usd_per_request": usd_limit}
 
@@ -128,13 +128,13 @@ def set_budget(
 def with_period(
     document: Document, per: str, limit: float | None, timezone: str | None, carry: str | None
 ) -> Document:
-    """Return a declaration with another budget of a period; None: without one. What is not named
-    stays as it was."""
+    """Return a declaration with a changed budget of a period; a `limit` of None removes it.
+    Arguments that are None keep the declared values."""
     given = document.get("budget") or []
     budgets = list(given) if isinstance(given, list) else [given]
     before = next((one for one in budgets if one.get("per") == per), None)
     others = [one for one in budgets if one is not before]
-    # A second one begins by the same clock as the first.
+    # A second budget uses the time zone of the first.
     zone = timezone or (budgets[0].get("timezone") if budgets and before is None else None)
     if limit is not None:
         named: Document = {"usd": limit, "per": per}

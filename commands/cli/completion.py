@@ -10,7 +10,7 @@ SHELLS: dict[str, type[ShellComplete]] = {
     "zsh": ZshComplete,
     "fish": FishComplete,
 }
-"""Completion of click for each shell."""
+"""Click's completion class for each shell."""
 ZSH_READY = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }"
 """Line of zsh that runs `compinit` where it has not run yet: without it there is no `compdef` to
 register with."""
@@ -20,7 +20,7 @@ register with."""
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what lets a shell complete these commands and their options.
+    """Print the script with which a shell completes these commands and their options.
 
     \b
       pbstream completion bash >> ~/.bashrc

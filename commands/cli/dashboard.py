@@ -16,7 +16,7 @@ from doors.console.session import Session, pass_session
 @click.option("--open", "opens", is_flag=True, help="Open the page in this machine's browser.")
 @pass_session
 def dashboard(session: Session, admin: bool, opens: bool) -> None:
-    """Show all routers, one router, one decision in the browser, live, until SIGTERM or Ctrl-C.
+    """Serve a live page of all routers and their decisions, until SIGTERM or Ctrl-C.
 
     It reads the topics, and nothing else; it listens on loopback (PB_DASHBOARD_BIND,
     PB_DASHBOARD_PORT). To be reached from elsewhere it needs API keys: PB_DASHBOARD_KEYS, or the
@@ -38,7 +38,7 @@ def dashboard(session: Session, admin: bool, opens: bool) -> None:
     announce(listening, settings.log_format)
     if key is not None:
         announce(f"Operator's key for this run, to change routers: {key}", settings.log_format)
-    # Once it listens: a browser that is faster would show that nothing is there.
+    # Opened once the server listens, or the browser would show an error.
     if opens:
         server.when_started = lambda: click.launch(where)
     if not server.run_until_stopped():

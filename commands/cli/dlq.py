@@ -155,9 +155,12 @@ def retry(
       pbstream dlq retry 3:1042 5:77
       pbstream dlq retry --reason encoder_unavailable --router acme.chat --yes
     """
-    # Without any of them everything would be sent again; with both it is unclear which are meant.
+    # Without names or filters everything would be sent; with both it is unclear which letters are
+    # meant.
     if bool(names) == bool(router_id or reasons or topics):
-        raise click.UsageError("name letters, or say which with --router, --reason or --topic.")
+        raise click.UsageError(
+            "name the letters, or choose them with --router, --reason or --topic."
+        )
 
     async def choose(bus: Bus) -> list[Found]:
         if names:
@@ -165,7 +168,7 @@ def retry(
         found = await letters.find(
             bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit
         )
-        # The oldest first, as they were sent at first: a bill before its revision.
+        # The oldest first, in their original order: a bill before its revision.
         return [
             one for one in found if one.obstacle() is None and one.letter.reason not in HOPELESS
         ][::-1]
@@ -179,12 +182,12 @@ def retry(
             placed = [(one, await letters.retry(bus, one)) for one in chosen]
         return [(one, place.partition, place.offset) for one, place in placed]
 
-    # Two connections: nobody knows how long a person thinks about the question in between.
+    # Sent on a second connection, as a person may think about the question for long.
     chosen = run(look())
     for one in chosen:
         if (obstacle := one.obstacle()) is not None:
             raise Failure(f"{one.name} is not sent again: {obstacle}.")
-    # Who names letters has looked at them; a filter may catch more than was thought.
+    # A person who names letters has looked at them; a filter may match more than expected.
     if chosen and not (yes or names):
         try:
             click.confirm(f"Send {len(chosen)} events again?", abort=True, err=True)

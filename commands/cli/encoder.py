@@ -1,4 +1,4 @@
-"""`pbstream encoder`: the network that a worker runs."""
+"""`pbstream encoder`: make the files of a worker's encoder."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def distill(session: Session, folder: Path, weights: str | None, as_json: bool) 
 def general(session: Session, folder: Path, as_json: bool) -> None:
     """Write a general projection of the encoder that the settings name into FOLDER.
 
-    It makes 26 numbers of a prompt where no projection was fitted to one's own prompts. It is
+    It turns a prompt into 26 numbers when no projection was fitted to your own prompts. It is
     fitted on 1,600 texts drawn from a vocabulary by the frequency of its words, in a minute or two.
     Without settings the command makes the shipped projection of all-MiniLM-L6-v2 again.
 
@@ -105,7 +105,7 @@ def general(session: Session, folder: Path, as_json: bool) -> None:
 
 
 def _said(folder: Path, variables: dict[str, str], *, as_json: bool) -> None:
-    """Say what was written, and the variables that workers need for it."""
+    """Print what was written, and the variables with which workers use it."""
     size = sum(file.stat().st_size for file in folder.iterdir())
     if as_json:
         print_json({"folder": str(folder), "bytes": size, "settings": variables})

@@ -1,4 +1,4 @@
-"""`pbstream explain`: why a request went where it went, and what came of it."""
+"""`pbstream explain`: why a request went to its model, and its bills and labels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     """
     found, declared, then, state = run(_found(session, router_id, request_id))
     decision, letters = found.decision, found.letters
-    # A request that was refused has no decision, and its dead letter explains as much.
+    # A refused request has no decision; its dead letter is the explanation.
     if decision is None and not letters:
         raise Failure(
             f"no decision for {request_id!r} of router {router_id!r} in "
@@ -85,8 +85,8 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
 
 
 def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float | None:
-    """Return what a bill comes to at the prices of the decision; None where these are not on the
-    topic any more, or never named the model.
+    """Return a bill's dollars at the prices of the decision; None if that declaration is gone or
+    lacks the model.
     """
     if bill.cost_usd is not None or found.decision is None or then is None:
         return bill.cost_usd
@@ -138,8 +138,8 @@ def _revision(number: int) -> str:
 
 
 def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
-    """Return what to add to each event: that it changed nothing, where its source had said as high
-    a revision before."""
+    """Return a note for each event: whether it changed nothing, as its source had sent the same or
+    a higher revision before."""
     highest: dict[str, int] = {}
     said = []
     for event in events:
@@ -149,7 +149,7 @@ def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
             if event.revision <= highest.get(source, -1)
             else ""
         )
-        # A source is judged by its own revisions: a higher rank wins without one.
+        # Revisions compare only within a source; a source of higher rank wins without one.
         highest[source] = max(event.revision, highest.get(source, -1))
     return said
 
@@ -157,8 +157,8 @@ def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
 async def _found(
     session: Session, router_id: str, request_id: str
 ) -> tuple[Found, Declared | None, Declared | None, LambdaUpdated | None]:
-    """Return what the topics say of a request, its router's declaration, that of the decision, and
-    the router's present state.
+    """Return the request's records, the declaration in force, that of the decision, and the
+    router's present state.
     """
     async with open_bus(session.settings, *TOPICS, "routers", "lambda") as bus:
         found, then = await find(bus, router_id, request_id), None
@@ -177,8 +177,8 @@ async def _found(
 
 
 async def _state(bus: Bus, router_id: str) -> LambdaUpdated | None:
-    """Return what the worker last said of a router, None where it says nothing that can be
-    read."""
+    """Return the state that the worker last published of a router; None if there is none that can
+    be read."""
     record = await bus.latest("lambda", router_id)
     if record is None or record.value is None:
         return None

@@ -136,9 +136,7 @@ def reward(
 
 
 def _report(found: Report, what: str, as_json: bool) -> None:
-    """Say what became of an event; one that was refused, or that no worker took in, ends with exit
-    code 1.
-    """
+    """Print what became of an event; exit with code 1 if it was refused or no worker took it in."""
     if as_json:
         print_json(found.as_json())
     else:

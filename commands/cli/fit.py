@@ -1,5 +1,5 @@
-"""`pbstream fit`: contexts and priors from prompts that were judged or billed before, or from a
-router's history.
+"""`pbstream fit`: fit a projection and priors to judged or billed prompts, or priors to a router's
+history.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say what the priors are worth, as tables and as FOLDER/worth.html.",
+    help="Show what the priors are worth, as tables and in FOLDER/worth.html.",
 )
 @click.option(
     "--compare-encoders",
@@ -133,10 +133,10 @@ def fit(
 
         settings = choose_encoder(settings, encoder)
     folder, reading = paths[-1], reading_of(columns, score_range)
-    # Now, and not when all is fitted.
+    # Checked before anything is fitted.
     if not next(path for path in (folder, *folder.absolute().parents) if path.exists()).is_dir():
         raise click.BadParameter(f"{folder} is a file, or in one", param_hint="FOLDER")
-    # Before anything is written: the comparison may be why somebody stops here.
+    # Compared before anything is written: the result may be a reason to stop.
     compared = (
         compare(paths[0], reading, settings, encoder, components=components, quiet=as_json)
         if compare_encoders
@@ -173,7 +173,7 @@ def _fit_file(
     from streams.encoder.load import sentences_of
     from studies.warm_start.fit import fit as fit_priors
 
-    # By the workers' settings: priors are about the contexts that their encoder makes.
+    # Read with the workers' settings: priors fit the contexts that their encoder makes.
     sentences = sentences_of(settings)
     return fit_priors(
         judgements,
@@ -207,7 +207,7 @@ def _fit_history(
             observed = observe(traffic.through(cases))
         except NothingObserved as nothing:
             raise (
-                # Nothing to learn from is one thing, and a wrong name of the router another.
+                # A history without rewards and a wrong router name need different errors.
                 Failure(str(nothing)) if cases.decided else no_request(history, router_id, WHOLE)
             ) from None
     for line in account.lines():
@@ -221,6 +221,6 @@ def _fit_history(
     named = cases.projection
     if named is None:
         return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
-    # The new folder must work alone: the router that starts from it declares this projection.
+    # The new folder must be complete: a router that starts from it declares its projection.
     read_projection(named, inside=session.settings.priors_path).save(folder)
     return fit_observed(observed, folder, projection=named.sha256, ridge=ridge)

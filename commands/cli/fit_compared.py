@@ -23,8 +23,8 @@ def compare(
     components: int,
     quiet: bool,
 ) -> list[dict[str, object]]:
-    """Compare the encoders, and the one that is named, on a file of judged prompts; print a table,
-    unless `quiet`, and return it for programs.
+    """Compare all encoders, and the named one, on a file of judged prompts. Print a table unless
+    `quiet`, and return it for programs.
     """
     from streams.encoder.choice import choose_encoder
     from streams.encoder.load import sentences_of
@@ -32,7 +32,8 @@ def compare(
     from studies.warm_start.judgements import read_judgements
 
     judged = read_judgements(judgements, reading)
-    # By their own files: what is set is for one of them, and is named where it is to be compared.
+    # Each encoder is loaded with its own files; the settings' files belong to one of them, which
+    # has to be named to be compared.
     named = dict.fromkeys([*ENCODERS, *([] if encoder is None else [encoder])])
     worths = list(
         compare_encoders(
@@ -67,8 +68,8 @@ def compare(
         console().print(shown)
         for worth in worths:
             if worth.problem is not None:
-                click.echo(f"{worth.encoder} was not asked: {worth.problem}")
-        # Without it the first of equals would be taken for the best one.
+                click.echo(f"{worth.encoder} was not compared: {worth.problem}")
+        # Without this line the first of several equals would look like the best.
         chance = within_chance(worths, len(judged))
         if chance is not None:
             click.echo(

@@ -1,4 +1,4 @@
-"""Print what was fitted, and what to type next (`pbstream fit`)."""
+"""Print the result of `pbstream fit` and the commands to type next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def figures(summary: FitSummary, folder: Path, settings: Settings) -> dict[str, object]:
-    """Return what was fitted as it is written for programs."""
+    """Return the result of a fit for programs."""
     return {
         "folder": str(folder.absolute()),
         "prompts": summary.prompts,
@@ -45,7 +45,7 @@ def _projection(summary: FitSummary, settings: Settings) -> dict[str, object]:
 
 
 def show(summary: FitSummary, folder: Path, settings: Settings, *, from_history: bool) -> None:
-    """Print what was fitted, and what to type next."""
+    """Print the result of a fit and the commands to type next."""
     from streams.encoder.choice import variables_of
 
     columns = ("model", "judged prompts", "mean reward", "bills", "mean cost, $")
@@ -79,7 +79,7 @@ def show(summary: FitSummary, folder: Path, settings: Settings, *, from_history:
 
 
 def _told(chosen: Chosen) -> str:
-    """Say which projection was fitted, and why."""
+    """Return a sentence about the chosen projection and the reason."""
     kept = f"keeps {chosen.kept:.0%} of the variance of prompts"
     if chosen.kind == "pca":
         return f"The projection is principal components and {kept}."

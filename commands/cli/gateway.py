@@ -1,4 +1,4 @@
-"""`pbstream gateway`: the door for HTTP."""
+"""`pbstream gateway`: serve decisions, bills and rewards over HTTP."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def _print_key(name: str, routers: str) -> None:
         key, line = new_key(name, routers=routers)
     except BadKeys as error:
         raise click.BadParameter(str(error), param_hint="--new-key, --routers") from error
-    # The key to stderr, its line to stdout: `>> keys` keeps the checksum and not the secret.
+    # The key goes to stderr and its line to stdout: `>> keys` then stores the hash, not the secret.
     click.echo(f"Give this to the caller; it is shown once:\n{key}", err=True)
     click.echo(line)

@@ -1,4 +1,4 @@
-"""`pbstream convert` and `pbstream ingest`: bills and labels that others have already."""
+"""`pbstream convert` and `pbstream ingest`: bills and labels from other systems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def options(function: F) -> F:
-    """Give a command the options that say how payloads are read."""
+    """Add the options for reading payloads to a command."""
     for option in (
         router_option,
         click.option(
@@ -69,7 +69,7 @@ def convert(
     for topic, event in events:
         click.echo(f'{{"topic":"{topic}","value":{encode(event).decode()}}}')
     if not events:
-        click.echo("It says nothing of costs or rewards.", err=True)
+        click.echo("It holds no costs or rewards.", err=True)
 
 
 @click.command("ingest")
@@ -112,7 +112,7 @@ def ingest(
     async def until_stopped() -> None:
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
-            # Stopped between two batches, so that what was sent is committed, and not sent again.
+            # Stopped between two batches, so that everything sent is committed and not sent again.
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
         await _require_topics(session.settings, topic)
         click.echo(f"Reading {topic} on {session.settings.bootstrap}; Ctrl-C stops it.", err=True)
@@ -128,9 +128,7 @@ def ingest(
 
 
 async def _require_topics(settings: Settings, payloads: str) -> None:
-    """Raise where a topic that is read or written is not there: Kafka's client asks for it again
-    and again.
-    """
+    """Raise if a topic does not exist; Kafka's client would ask for it for ever."""
     from doors.console.bus import topics_seen
     from streams.log.rights_check import require_rights
 

@@ -1,6 +1,4 @@
-"""Commands that are imported when they are used: `pbstream` starts in the time of one, not
-of all.
-"""
+"""Import commands only when they are used, so that `pbstream` starts quickly."""
 
 from __future__ import annotations
 
@@ -46,9 +44,10 @@ COMMANDS = {
     "encoder": ("encoder", "Make the files that a worker's encoder runs on."),
     "completion": ("completion", "Print the script by which a shell completes these commands."),
 }
-"""Module under `commands.cli` and help of each command, in the order of a first use."""
+"""Module under `commands.cli` and help of each command, in the order in which a new user needs
+them."""
 STAYING = {"worker", "gateway", "dashboard", "broker", "ingest", "keep"}
-"""Commands that run until they are ended; their output is their log."""
+"""Commands that run until they are stopped; their output is a log."""
 
 
 class Loading(dict[str, click.Command]):
@@ -65,7 +64,7 @@ class Loading(dict[str, click.Command]):
 
 
 class Commands(click.Group):
-    """Commands in the order of a first use; known failures leave as one sentence."""
+    """The group of all commands, which prints a known failure as one sentence."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -89,7 +88,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         assert done.error is not None
         sentence = _unreached(ctx, done.error) or in_a_sentence(done.error)
-        # From the environment, as the settings may be what is wrong.
+        # Read from the environment, as the settings may be at fault.
         if stays and os.environ.get("PB_LOG_FORMAT") == "json":
             _log(sentence or done.error)
         if sentence is None:
@@ -110,8 +109,8 @@ def _log(error: Exception) -> None:
 
 
 def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:
-    """Return what to say where Kafka can't be reached."""
-    # By name, so that a command which needs no Kafka does not import its client.
+    """Return the failure for a Kafka that can't be reached; None for other errors."""
+    # Compared by name, so that a command without Kafka does not import its client.
     if type(error).__name__ != "KafkaConnectionError":
         return None
     import asyncio

@@ -1,5 +1,5 @@
-"""Declare a model that starts from a folder of `pbstream fit`: its prior, and the contexts that the
-prior is about.
+"""Declare a model with a prior from a folder of `pbstream fit`, and the contexts that the prior
+needs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def prior_from(folder: Path, model: str) -> Document:
 
 
 def fitted_in(prior: Path) -> str | None:
-    """Return the checksum of the projection in whose coordinates a folder's priors are; None where
-    they are of a history, whose contexts may have been given.
+    """Return the checksum of the projection that a folder's priors were fitted with; None for
+    priors from a history, whose contexts may have been sent.
     """
     from streams.priors.priors import load_priors
 
@@ -35,15 +35,15 @@ def fitted_in(prior: Path) -> str | None:
 
 
 def reference_to(folder: Path) -> Document:
-    """Return how a declaration refers to the projection in a folder that `pbstream fit` wrote."""
+    """Return the reference of a declaration to the projection in a folder of `pbstream fit`."""
     from streams.encoder.projection import Projection
 
     return {"ref": folder.resolve().name, "sha256": Projection.load(folder).checksum}
 
 
 def contexts_of(settings: Settings, prior: Path | None, projection: Path | None) -> Document:
-    """Return the contexts that a new router declares: how many numbers, and the prior's projection
-    where it is not the one of these settings.
+    """Return the `dimensions` that a new router declares, and the prior's projection if it differs
+    from the settings'.
     """
     from streams.encoder.load import projection_of
     from streams.encoder.projection import Projection
@@ -54,15 +54,15 @@ def contexts_of(settings: Settings, prior: Path | None, projection: Path | None)
         return {"dimensions": Projection.load(projection).dimensions}
     if prior is None:
         return {"dimensions": projection_of(settings).dimensions if takes_prompts else 26}
-    # Declared only where it differs: else prompts become the prior's contexts without it.
+    # Declared only if it differs; otherwise the workers' own projection makes the same contexts.
     if takes_prompts and fitted_in(prior) not in (None, projection_of(settings).checksum):
         return {"dimensions": Projection.load(prior).dimensions, "projection": reference_to(prior)}
     return {"dimensions": load_priors(prior).dimensions}
 
 
 def mismatch(settings: Settings, model: Document) -> str | None:
-    """Return the advice where a prior is for other contexts than these settings make of prompts;
-    None where it fits.
+    """Return advice if a prior does not fit the contexts that these settings make of prompts; None
+    if it fits.
     """
     from streams.encoder.load import projections_of
 
@@ -81,6 +81,6 @@ def mismatch(settings: Settings, model: Document) -> str | None:
 
 
 def _of_prior(model: Document) -> int | None:
-    """Return how many dimensions a model's prior has, None without arrays."""
+    """Return the dimensions of a model's prior; None without arrays."""
     prior = model.get("prior") or {}
     return len(prior["b"]) if "b" in prior else None

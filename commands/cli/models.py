@@ -1,4 +1,4 @@
-"""`pbstream models`: who is in the portfolio, at which prices."""
+"""`pbstream models`: the models of a router and their prices."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
         "model", "$/M input", "$/M output", "prior", "onboarding pulls", title=f"Router {router_id}"
     )
     for name, model in document["models"].items():
-        # As the core has it: what a prior knows need not be learned by onboarding.
+        # As in the core: a model with a prior needs no onboarding.
         pulls = model.get("onboarding_pulls", 0 if model.get("prior") else 20)
         shown.add_row(
             name,

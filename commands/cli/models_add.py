@@ -1,4 +1,4 @@
-"""`pbstream models add`: one more model, or the router with its first one."""
+"""`pbstream models add`: add a model, or create a router with its first one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ground.json_values import Document
 
 def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     if not 1 <= len(value) <= 200 or not value.isprintable():
-        raise click.BadParameter(f"{value!r} is no name of a model: 1 to 200 printable characters")
+        raise click.BadParameter(f"{value!r} is not a model name: 1 to 200 printable characters")
     return value
 
 
@@ -133,8 +133,8 @@ def add_model(
             if document["models"]
             else {**contexts_of(session.settings, prior, projection), **chosen}
         )
-        # Looked at inside the edit, on what is in force at the write: it may have changed since the
-        # command began.
+        # Checked inside the edit, on the declaration in force at the write: it may have changed
+        # since the command began.
         declared = {**document, **created}.get("projection")
         if declared is not None and made_by not in (None, declared["sha256"]):
             raise Failure(
@@ -153,7 +153,7 @@ def add_model(
                 f"router {router_id!r} exists with other --dimensions, --profile or --projection, "
                 "which are chosen when it is created."
             )
-        # The document as it was written last: an edit is made again when somebody else was faster.
+        # Taken from the last edit: an edit is repeated when somebody else was faster.
         written.update({**document, **created, "models": {**document["models"], name: model}})
         return written
 

@@ -1,4 +1,4 @@
-"""`pbstream models import`: prices from a list that others keep."""
+"""`pbstream models import`: import prices from LiteLLM's list."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ground.json_values import Document
 from schemas import CostReported, LambdaUpdated, MalformedEvent, decode
 
 BILLS = 5000
-"""Newest bills that say how many tokens a request takes."""
+"""Number of newest bills from which the tokens of a request are averaged."""
 
 
 @click.command("import")
@@ -139,13 +139,13 @@ async def _import(
 
 
 def _is_taken(change: Change, accept: tuple[str, ...], *, ask: bool) -> bool:
-    # An import twice in a row changes nothing, and asks nothing.
+    # A second import in a row changes nothing and asks nothing.
     if change.listed is None or not change.changes:
         return False
     if change.name in accept or (change.doubt is None and not change.kept):
         return True
     why = change.doubt or "was priced by hand"
-    # Where nobody can be asked, a doubtful price is not taken: a wrong one routes all traffic.
+    # Without a terminal a doubtful price is not taken: a wrong price can attract all traffic.
     return ask and click.confirm(f"{change.name} {why}. Take the list's prices?", default=False)
 
 
@@ -195,7 +195,7 @@ def _edited(
         assert change.listed is not None
         prices = change.listed.prices
         models[change.name] = {
-            # A model that is there keeps all else that was declared of it.
+            # An existing model keeps all other fields of its declaration.
             **models.get(change.name, _new(prices, tokens)),
             **prices,
             IMPORTED: prices,
@@ -205,7 +205,7 @@ def _edited(
 
 
 def _offers(change: Change) -> Document:
-    """Return what the list says beside prices, and that it does."""
+    """Return a model's capabilities and cache prices from the list, with the marks of an import."""
     found: Document = {}
     if change.offers is not None:
         found |= {"offers": dict(change.offers), IMPORTED_OFFERS: dict(change.offers)}
@@ -215,7 +215,7 @@ def _offers(change: Change) -> Document:
 
 
 def _said(offers: Mapping[str, Any]) -> str:
-    """Return in words what a model offers."""
+    """Return a model's capabilities in words."""
     return ", ".join(
         name if value is True else f"{name} {value:,}" if isinstance(value, int) else name
         for name, value in offers.items()
@@ -223,7 +223,7 @@ def _said(offers: Mapping[str, Any]) -> str:
 
 
 def _new(prices: dict[str, float], tokens: tuple[float, float] | None) -> Document:
-    # No bill says how long answers are here: the core has a guess of its own.
+    # No bill tells the length of answers here; the core then guesses.
     if tokens is None:
         return {}
     cost = (
@@ -233,7 +233,7 @@ def _new(prices: dict[str, float], tokens: tuple[float, float] | None) -> Docume
 
 
 async def _tokens(bus: Bus, router_id: str) -> tuple[float, float] | None:
-    """Return how many tokens requests took on average, in and out, as far as bills say."""
+    """Return the mean input and output tokens of requests, from bills that report them."""
     count, into, out = 0, 0, 0
     async for record in bus.backwards("costs", router_id, limit=BILLS):
         try:

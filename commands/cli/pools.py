@@ -1,4 +1,4 @@
-"""`pbstream pools`: one budget for several routers."""
+"""`pbstream pools`: share one budget among several routers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schemas.budgets import PERIODS
 
 POOL = click.argument("pool_id", metavar="POOL")
 GONE = (
-    "pools keep is no more, as workers lend by themselves: declare the pool with `pbstream pools "
+    "`pools keep` was removed, as workers lend themselves: declare the pool with `pbstream pools "
     "set`, and let its routers join with `pbstream pools join`"
 )
 
@@ -60,7 +60,7 @@ def _share(text: str) -> tuple[str, Document]:
 @click.option("--per", type=click.Choice(PERIODS), help="Dollars of this period.")
 @TIMEZONE
 @CARRY
-@click.option("--parent", metavar="POOL", help="The pool whose money it has part in, or none.")
+@click.option("--parent", metavar="POOL", help="The pool from which this pool borrows, or none.")
 @click.option(
     "--member",
     "members",
@@ -122,7 +122,7 @@ def set_pool(
 @json_option
 @pass_session
 def remove_pool(session: Session, pool_id: str, as_json: bool) -> None:
-    """Let a pool go: its routers may spend nothing more of it, until they join another one.
+    """Remove a pool: its routers may spend nothing more from it until they join another one.
 
     \b
       pbstream pools remove shop
@@ -150,7 +150,7 @@ def remove_pool(session: Session, pool_id: str, as_json: bool) -> None:
 def join_pool(
     session: Session, pool_id: str, router_id: str, timeout: float, as_json: bool
 ) -> None:
-    """Let a router have part in a pool; `none` takes it out of its pool.
+    """Let a router join a pool; `none` takes it out of its pool.
 
     \b
       pbstream pools join shop --router chat
@@ -174,7 +174,7 @@ def join_pool(
 @json_option
 @pass_session
 def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
-    """Show what pools have lent to routers, and what of it is charged.
+    """Show what pools have lent to routers, and how much of it was charged.
 
     \b
       pbstream pools show
@@ -230,5 +230,5 @@ def _as_json(line: LineStanding) -> Document:
 @pools.command("keep", hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("ignored", nargs=-1)
 def keep_pools(ignored: tuple[str, ...]) -> None:
-    """Say that workers do this now."""
+    """Explain that workers lend themselves now."""
     raise click.UsageError(GONE)

@@ -1,4 +1,4 @@
-"""`pbstream replay`: history decided again, under other conditions, or played into other topics."""
+"""`pbstream replay`: decide a history again, under other conditions, or into other topics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no time, as 2026-11-21T09:30:00Z") from None
+        raise click.BadParameter(f"{value!r} is not a time such as 2026-11-21T09:30:00Z") from None
     # A time without a zone is UTC, as everything that this service writes.
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
@@ -42,13 +42,13 @@ def _range(
         return None
     first, _, last = value.partition(":")
     if not first.isdigit() or (last and not last.isdigit()):
-        raise click.BadParameter(f"{value!r} is no range of offsets, as 1000:2000")
+        raise click.BadParameter(f"{value!r} is not a range of offsets such as 1000:2000")
     return int(first), int(last) if last else 2**63
 
 
 def _prefix(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", value):
-        raise click.BadParameter(f"{value!r} is no prefix of topics, as test.")
+        raise click.BadParameter(f"{value!r} is not a prefix of topics such as test.")
     return value
 
 
@@ -73,7 +73,7 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--verify", "verifying", is_flag=True, help="Decide everything again and compare with history."
 )
-@click.option("--scenario", type=EXISTING_FILE, help="YAML file that says what shall be different.")
+@click.option("--scenario", type=EXISTING_FILE, help="YAML file with what shall be different.")
 @click.option(
     "--policy",
     "policies",
@@ -144,11 +144,11 @@ def replay(
     History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be
     verified.
     """
-    # A replay makes millions of objects that stay or go by themselves: collections would walk them
-    # for nothing.
+    # A replay makes millions of objects without cycles, which the garbage collector would scan for
+    # nothing.
     gc.set_threshold(1_000_000, 20, 100)
     _check(options)
-    # What the parts open (a consumer, files, an encoder's threads) is closed here, whichever way it
+    # Consumers, files and encoder threads that the parts open are closed here, however the command
     # ends.
     with ExitStack() as stack:
         if options["folder"] is not None and options["folder"].is_file():
@@ -168,7 +168,7 @@ def replay(
 
 
 def _check(options: Options) -> None:
-    """Refuse options that have no meaning together, instead of ignoring one."""
+    """Refuse options that exclude each other."""
     _check_rows(options)
     modes = {
         "--verify": options["verifying"],
@@ -206,7 +206,7 @@ def _check_rows(options: Options) -> None:
         )
     if rows and any(options[name] not in (None, False) for name in of_histories):
         raise click.UsageError(
-            "rows are no history of a service: no --verify, --export, --into, --since, --until or "
+            "rows are not a service's history: no --verify, --export, --into, --since, --until or "
             "--offsets"
         )
 

@@ -1,5 +1,5 @@
-"""Open what the commands over histories read: the history itself, contexts, and the priors that
-declarations refer to.
+"""Open the inputs of commands over histories: the history, its contexts, and the priors of
+declarations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WHOLE: Options = {"since": float("-inf"), "until": float("inf"), "offsets": None
 
 
 def part_of(options: Options) -> Options:
-    """Return which part of the history was asked for."""
+    """Return the part of the history that the options select."""
     since = WHOLE["since"] if options["since"] is None else options["since"]
     until = WHOLE["until"] if options["until"] is None else options["until"]
     return {"since": since, "until": until, "offsets": options["offsets"]}
@@ -46,7 +46,7 @@ def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Histo
     from studies.history.kafka_history import KafkaHistory, MissingTopics
     from studies.history.parquet import MissingPyArrow
 
-    # Entered first, so it sees what is raised while the history is read, long after this returned.
+    # Entered first, so that it also handles errors of the later reading.
     stack.enter_context(_readable())
     try:
         return (
@@ -69,7 +69,7 @@ def _readable() -> Iterator[None]:
 
 
 def no_request(history: History, router_id: str | None, part: Options) -> Failure:
-    """Return what to say where there is no decision."""
+    """Return the error that there is no decision."""
     from studies.history.records import routers_of
 
     asked = "" if part == WHOLE else " in this part of it"

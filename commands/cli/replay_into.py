@@ -1,4 +1,4 @@
-"""`pbstream replay --into`: the history, changed by a scenario or not, through workers of another
+"""`pbstream replay --into`: play the history, with or without a scenario, into workers of another
 prefix.
 """
 
@@ -39,7 +39,8 @@ def play_into(
     source, scenario, account = session.settings, scenario_of(options), Account()
     read = happened(history, router_id, account)
     cases = Cases(read, contexts=contexts_of(session, stack), account=account, **part_of(options))
-    # To disk at the first pass: the survey needs all of it before the first request is played.
+    # Written to disk by the first pass: the survey needs the whole history before the first request
+    # is played.
     kept = stack.enter_context(CaseFile())
 
     def show(progress: Progress) -> None:
@@ -47,7 +48,7 @@ def play_into(
             click.echo(f"\r{progress.decided:,} of {found.requests:,} decided", err=True, nl=False)
 
     prefix = options["into"]
-    # Another group as well: workers of the new prefix must share nothing with those of the old.
+    # Another group as well, so that workers of the two prefixes share nothing.
     target = source.model_copy(update={"prefix": prefix, "app_id": group_of(prefix)})
     try:
         found = survey(kept.keep(cases), scenario)

@@ -1,4 +1,4 @@
-"""`pbstream replay --from FILE`: what policies would have done on rows of one's own."""
+"""`pbstream replay --from FILE`: play policies on your own rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from doors.console.session import Session
 from drawing.numbers import usd
 
 MOST_MODELS = 8
-"""Most models that are each played as a policy where no policy is named."""
+"""Most models that are each played as a policy if no policy is named."""
 
 
 def show_rows(
     session: Session, path: Path, router_id: str, options: Options, as_json: bool, stack: ExitStack
 ) -> None:
-    """Play a scenario over the rows of a file, and say what came of it."""
+    """Play a scenario over the rows of a file, and print the result."""
     from studies.history.account import Account
     from studies.simulate.rows import TOKENS, Rows, UnplayableRows
     from studies.simulate.scenario import BadScenario
@@ -49,7 +49,7 @@ def show_rows(
     found.survey.first = found.survey.last = None
     tell(found, options["report"], as_json)
     if not as_json:
-        why = "" if options["budget"] else ", what the rows cost on average (--budget says another)"
+        why = "" if options["budget"] else ", the rows' mean cost (--budget sets another)"
         click.echo(
             f"The budget is {usd(rows.budget_usd)} per request{why}; a list price is a model's "
             f"mean cost for {TOKENS:,} tokens. Policies begin without priors."

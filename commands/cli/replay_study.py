@@ -1,4 +1,4 @@
-"""`pbstream replay --scenario` and `--policy`: what would have happened if, as a table, files and a
+"""`pbstream replay --scenario` and `--policy`: play what-if studies, as a table, files and a
 report.
 """
 
@@ -34,7 +34,7 @@ def scenario_of(options: Options) -> Scenario:
     try:
         scenario = Scenario() if options["scenario"] is None else load_scenario(options["scenario"])
         if options["policies"]:
-            # Validated anew with the policies that were named: a copy would let a wrong name pass.
+            # Validated again with the named policies: a plain copy would not check their names.
             body = scenario.model_dump()
             scenario = Scenario.model_validate({**body, "policies": list(options["policies"])})
     except BadScenario as error:
@@ -74,7 +74,7 @@ def show_study(
 
 
 def tell(found: Study, report: Path | None, as_json: bool) -> None:
-    """Print a study, and write its report where one was asked for."""
+    """Print a study, and write its report if asked for."""
     from studies.simulate.figures import figures
 
     if report is not None:

@@ -1,4 +1,4 @@
-"""`pbstream replay --verify`: every decision made again and compared."""
+"""`pbstream replay --verify`: make every decision again and compare."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def show_verdict(
     else:
         for line in [*summary(verdict), *account.lines()]:
             click.echo(line)
-        # The first one explains: what follows it differs because it did.
+        # The first difference explains the later ones.
         for difference in list(verdict.differences.values())[:1]:
             for shown in tables(difference):
                 console().print(shown)
-    # A history that proves nothing must not end as one that proved everything.
+    # A history that proves nothing must not exit with success.
     if not verdict.compared and not verdict.unprovable:
         raise no_request(history, router_id, part_of(options))
     if not verdict.holds:

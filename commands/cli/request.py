@@ -27,7 +27,7 @@ from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 TOPICS = ("requests", "routes", "dlq")
 """Topics of a request, of its answer and of its refusal."""
 CAN = ("vision", "tools", "json_output")
-"""Needs that are there or not."""
+"""Needs that are yes or no."""
 
 
 @click.command()
@@ -109,7 +109,7 @@ def request(
     async def ask() -> RouteDecided:
         async with (
             open_bus(session.settings, *TOPICS) as bus,
-            # Followed before it is sent: a worker may answer faster than a consumer starts.
+            # The consumer starts first: a worker may answer before it would be ready.
             bus.follow("routes", "dlq", router_id=router_id) as records,
         ):
             placed = await bus.send("requests", event)
@@ -118,7 +118,7 @@ def request(
                 if name == "dlq":
                     return refusal_of(record, placed, "the request")
                 decision = decode(RouteDecided, record.value)
-                # The partition has the answers of other routers, and of others who ask this one.
+                # The partition also holds answers of other routers and to other callers.
                 ours = (decision.router_id, decision.request_id) == (
                     event.router_id,
                     event.request_id,
@@ -176,8 +176,7 @@ def _event(
     if needs:
         fields["needs"] = dict.fromkeys(needs, True)
     try:
-        # By the decoder of the workers: what is refused here would be refused there, and says it
-        # the same way.
+        # Checked with the workers' decoder, so that a refusal here reads as it would there.
         return decode(RequestSubmitted, orjson.dumps(fields))
     except MalformedEvent as error:
         raise Refused(
@@ -193,6 +192,6 @@ def _numbers(file: IO[str]) -> list[float]:
     except (ValueError, TypeError):
         pass
     raise click.BadParameter(
-        f"{file.name} holds no JSON array of numbers, for example [0.3, -0.1, 1.0]",
+        f"{file.name} does not hold a JSON array of numbers, for example [0.3, -0.1, 1.0]",
         param_hint="--context",
     )

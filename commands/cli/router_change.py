@@ -36,8 +36,8 @@ output_price = click.option(
 
 
 def changes(function: F) -> F:
-    """Give a command the options of a change."""
-    # From the inside out, as decorators stand in a file.
+    """Add the options of a change to a command."""
+    # Applied from the inside out, in the order of decorators in a file.
     for option in (json_option, timeout_option, router_option):
         function = option(function)
     return function
@@ -56,7 +56,7 @@ def change(
 
 
 def report(sentence: str, state: LambdaUpdated, as_json: bool) -> None:
-    """Say what was changed, and since which declaration."""
+    """Print what was changed, and the declaration that is in force."""
     if as_json:
         print_json(state)
     else:

@@ -1,4 +1,4 @@
-"""`pbstream routers show|diff|apply|schema`: one file that declares a router."""
+"""`pbstream routers show|diff|apply|schema`: declare a router by one file."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def show(session: Session, router_id: str, as_json: bool) -> None:
 @json_option
 @pass_session
 def diff(session: Session, file: Path, as_json: bool) -> None:
-    """Show what a file would change; exit code 1 if anything.
+    """Show what a file would change; exit code 1 if it would change anything.
 
     \b
       pbstream routers diff chat.yaml
@@ -108,7 +108,7 @@ def apply(
 
     async def write() -> tuple[Declared | None, list[Document], int | None]:
         async with open_bus(session.settings, *TOPICS) as bus:
-            # Read and written on one connection, with the condition that nothing came between.
+            # Read and written on one connection, on the condition that nothing changed in between.
             before = await read_router(bus, document["router_id"], seconds=timeout)
             here = -1 if before is None else before.offset
             if based_on is not None and based_on != here:
@@ -116,7 +116,7 @@ def apply(
                     f"in force is {'none' if here < 0 else f'offset {here}'}, not {based_on}: "
                     "nothing was changed."
                 )
-            # A worker would refuse it as well; this sentence knows the way out.
+            # A worker would refuse it as well; this message adds what to do.
             _require_same_size(before, document)
             found = changes({} if before is None else before.document, document)
             if dry_run or not found:
@@ -141,7 +141,7 @@ def apply(
 def set_fields(
     session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool
 ) -> None:
-    """Change fields of a declaration; dots lead into it, and an empty value takes a field away.
+    """Change fields of a declaration; dots separate levels, and an empty value removes a field.
 
     \b
       pbstream routers set acme.chat alpha=0.05 gamma=0.999
@@ -150,13 +150,13 @@ def set_fields(
     parsed = [_field(one) for one in fields]
 
     def edit(document: Document) -> Document:
-        # A copy, all the way down: `put` changes what it is given, and the edit may be made again.
+        # A deep copy: `put` changes its argument, and the edit may be repeated.
         changed: Document = json.loads(json.dumps(document))
         for path, value in parsed:
             put(changed, path, value)
         if found := faults(changed):
             raise Failure(
-                "\n".join(["that would be no router:", *(f"  {fault}" for fault in found)])
+                "\n".join(["the result is not a router:", *(f"  {fault}" for fault in found)])
             )
         return changed
 
@@ -173,7 +173,7 @@ def _field(text: str) -> tuple[list[str], object]:
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
         raise click.BadParameter(
-            f"{text!r} is no FIELD=VALUE, as alpha=0.05", param_hint="FIELD=VALUE"
+            f"{text!r} is not FIELD=VALUE, such as alpha=0.05", param_hint="FIELD=VALUE"
         )
     return path.split("."), value_of(value)
 

@@ -1,4 +1,4 @@
-"""`pbstream routers`: which routers there are."""
+"""`pbstream routers`: list and remove routers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def list_routers(session: Session, as_json: bool) -> None:
 @click.confirmation_option(prompt="Its learned state is deleted. Go on?")
 @pass_session
 def remove(session: Session, router_id: str) -> None:
-    """Let a router go, with everything it has learned.
+    """Remove a router, with everything it has learned.
 
     \b
       pbstream routers remove --router old --yes
@@ -81,18 +81,18 @@ def remove(session: Session, router_id: str) -> None:
 
     async def write() -> None:
         async with open_bus(session.settings, *TOPICS) as bus:
-            # Else a typing error would end with a success.
+            # Otherwise a mistyped name would look like a success.
             latest = await bus.latest("routers", router_id)
             if latest is None or latest.value is None:
                 raise NoRouter(router_id)
             await bus.send_bytes("routers", router_id, None)
 
     run(write())
-    click.echo(f"Router {router_id} is gone as soon as its worker reads this.")
+    click.echo(f"Router {router_id} is removed as soon as its worker reads this.")
 
 
 async def every_router(bus: Bus) -> list[Document]:
-    """Return a row of every router that is declared, by what is in force."""
+    """Return a row for every declared router, from its declaration in force."""
     states = {
         key.decode(errors="replace"): decode(LambdaUpdated, value)
         for key, value in (await bus.newest("lambda")).items()

@@ -1,6 +1,4 @@
-"""Options of the commands that read a file of rows: which columns it has, and of which scale its
-scores are.
-"""
+"""Options of commands that read a file of rows: its columns, and the scale of its scores."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def _range(
     except ValueError:
         found = 0.0, 0.0
     if not float("-inf") < found[0] < found[1] < float("inf"):
-        raise click.BadParameter(f"{value!r} is no range of scores, low to high, as 1:5")
+        raise click.BadParameter(f"{value!r} is not a range of scores, low to high, such as 1:5")
     return found
 
 
@@ -66,7 +64,7 @@ def row_options(command: F) -> F:
 
 
 def reading_of(columns: dict[str, str], score_range: tuple[float, float] | None) -> Reading:
-    """Return how the file is read."""
+    """Return the options as a `Reading`."""
     from studies.warm_start.judgements import Reading
 
     return Reading(columns, score_range)

@@ -1,4 +1,4 @@
-"""`pbstream broker` and `pbstream worker`: the processes that stay."""
+"""`pbstream broker` and `pbstream worker`: run until stopped."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def broker(port: int, data: Path | None, brokers: str) -> None:
 
 
 def stop_on_sigterm() -> None:
-    """Let SIGTERM stop the command in order, as Ctrl-C does."""
+    """Let SIGTERM stop the command as Ctrl-C does."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    # An exception and not an exit: what was started is to be stopped by its `with`.
+    # An exception instead of an exit, so that every `with` stops what it started.
     signal.signal(signal.SIGTERM, stop)
 
 
@@ -110,11 +110,11 @@ def worker(session: Session, log_level: str, processes: int) -> None:
         await serve(app)
 
     asyncio.run(work())
-    exit_at_once(0)  # all is handed over; taking 10,000 routers apart takes ten seconds more
+    exit_at_once(0)  # everything is handed over; freeing 10,000 routers would take ten seconds more
 
 
 def run_crew(settings: Settings, *, processes: int, log_level: str) -> None:
-    """Run several workers as one; exits with the status of one that could not begin."""
+    """Run several workers as one; exit with the status of a worker that could not start."""
     from commands.crew.crew import Crew
     from streams.service.logs import announce
 

@@ -1,6 +1,4 @@
-"""`pbstream snapshot`: a router's learned state as a file, out of one service and into
-another.
-"""
+"""`pbstream snapshot`: move a router's learned state between services as a file."""
 
 from __future__ import annotations
 
@@ -49,8 +47,8 @@ def snapshot() -> None:
 
     A snapshot holds what was learned of each model (quality and cost), λ_t with its debt and its
     last contexts, caps, clocks and the random generator, but no requests and no prompts. It has a
-    version and a checksum: what is damaged, cut off, foreign or of a newer pbstream is refused, and
-    nothing changes.
+    version and a checksum: a file that is damaged, truncated, foreign or of a newer pbstream is
+    refused, and nothing changes.
     """
 
 
@@ -244,7 +242,7 @@ def _plain(value: object) -> str:
 
 
 def _moves(models: Document) -> Table:
-    """Return what changed of each model."""
+    """Return the changes of each model."""
     shown = table("model", "|Δθ|", "Δ evidence", "Δ cost ÷ list price", "what else")
     for name, model in models.items():
         if model["change"] != "moved":

@@ -1,4 +1,4 @@
-"""A snapshot's file, as commands read it."""
+"""Read the file of a snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST = 8_000_000
 
 
 def read_file(file: Path) -> tuple[bytes, Exported]:
-    """Return a file's bytes and what they hold. Raises Failure for one that is damaged, foreign or
+    """Return a file's bytes and the snapshot in them. Raises Failure if it is damaged, foreign or
     newer.
     """
     from router_state.errors import CorruptSnapshot

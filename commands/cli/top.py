@@ -20,7 +20,7 @@ from schemas import LambdaUpdated, MalformedEvent, decode
 SORTS = ("rate", "spend", "ratio", "lambda", "in-flight", "router")
 """Columns by which routers can be sorted, the largest first, and their names."""
 LINE_EVERY = 2.0
-"""Seconds between two lines where the output is no terminal."""
+"""Seconds between two lines if the output is no terminal."""
 RATE_OVER = 5.0
 """Seconds over which decisions are counted to a rate."""
 
@@ -33,7 +33,7 @@ class Top:
         self._seen: dict[str, list[tuple[float, int]]] = {}
 
     def observe(self, key: bytes | None, value: bytes | None, *, at: float) -> None:
-        """Take a record of `pb.lambda` in; a null lets the router go."""
+        """Take in a record of `pb.lambda`; null removes the router."""
         router_id = (key or b"").decode(errors="replace")
         if value is None:
             self.states.pop(router_id, None)
@@ -48,14 +48,13 @@ class Top:
             self.states[router_id] = state
             seen = self._seen.setdefault(router_id, [])
             seen.append((at, state.decided))
-            # One that is older than the window stays: a rate is a difference, and needs a
-            # beginning.
+            # One record older than the window is kept: a rate is a difference and needs a start.
             while len(seen) > 2 and seen[1][0] < at - RATE_OVER:
                 del seen[0]
 
     def rate(self, router_id: str, *, now: float) -> float:
         """Return decisions per second over the last five seconds."""
-        # What the topic held at the start has no time at which it was seen, see `_present`.
+        # Records that were there at the start have no arrival time, see `_present`.
         seen = [one for one in self._seen[router_id] if one[0] > float("-inf")]
         if len(seen) < 2 or seen[-1][0] < now - RATE_OVER:
             return 0.0
@@ -81,7 +80,8 @@ class Top:
         mean = state.spend_usd / state.settled if state.settled else None
         ratio = None if mean is None or not budget else mean / budget
         if state.budgets or state.floor:
-            # What a request may cost moves with the period: its end is what counts.
+            # With a budget of a period the budget of a request varies, so the forecast of its end
+            # counts.
             ends = [one.forecast_usd / one.usd for one in state.budgets or () if one.usd]
             ratio = max(ends, default=None)
         return {
@@ -164,7 +164,7 @@ def _show(board: Top, sort: str, limit: int, as_json: bool) -> None:
 
 
 def _time(row: Document) -> str:
-    """Return the mean time of a router's calls, and which share of them was too late."""
+    """Return the mean time of a router's calls, and the share of late ones."""
     if row["latency_ms"] is None:
         return "–"
     over = row["latency_over"]

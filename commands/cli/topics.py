@@ -1,4 +1,4 @@
-"""`pbstream topics`: create what a worker needs, or say what is wrong with it."""
+"""`pbstream topics`: create or check the topics, and print the rights that users need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def topics() -> None:
 @json_option
 @pass_session
 def create(session: Session, as_json: bool) -> None:
-    """Create the topics that are missing; those that exist stay as they are.
+    """Create the missing topics; existing ones stay as they are.
 
     PB_PARTITIONS (8) bounds how many workers can share the load; PB_REPLICATION follows the cluster
     (3 where it has three brokers).
@@ -112,7 +112,7 @@ def acls(
     beside = [] if topic is None else reading(topic, group=group)
     settings = session.settings
     who = principal or f"User:{settings.sasl_username or 'pb-' + role}"
-    # Kafka's principals have a type; people leave it out.
+    # Kafka's principals have a type, which people omit.
     who = who if ":" in who else f"User:{who}"
     login = settings.logs_in
     shown = (
@@ -132,8 +132,7 @@ def acls(
     else:
         for right in shown:
             click.echo(command(right, principal=who, bootstrap=settings.bootstrap))
-        # Without a login Kafka answers for whoever reaches it, and would say "all rights" of any
-        # principal.
+        # Without a login Kafka would report all rights for any principal.
         if check and not shown and not login:
             click.echo(
                 f"Kafka at {settings.bootstrap} was asked without a login "

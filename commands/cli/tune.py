@@ -1,4 +1,4 @@
-"""`pbstream tune`: α, γ and n_eff from a router's own history."""
+"""`pbstream tune`: choose α, γ and n_eff from a router's own history."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def tune(
 
 
 class _Cases:
-    """A router's cases on disk, their survey, what of the history was left out, and the reader of
-    its priors.
+    """A router's cases on disk, their survey, the account of skipped records, and the reader of its
+    priors.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ def _tune_knobs(cases: _Cases, router_id: str, profile: str, t_adapt: float, as_
         )
     console().print(shown)
     best, knee = max(settings, key=lambda s: s.reward), next(s for s in settings if s.knee)
-    # What chance alone could explain is no reason to change a setting.
+    # A difference that chance can explain is no reason to change a setting.
     alike = [
         s for s in settings if s is best or s.doubt is None or best.reward - s.reward <= s.doubt
     ]
@@ -203,7 +203,7 @@ def _tune_priors(cases: _Cases, profile: str, gamma: float, as_json: bool) -> No
         rewards = (w.reward, w.early, w.reward_mismatched, w.early_mismatched)
         shown.add_row(f"{w.t_adapt:g}", f"{w.n_eff:,.0f}", *(f"{value:.4f}" for value in rewards))
     console().print(shown)
-    # Equal weight for right and mismatched priors, for who does not know which theirs are.
+    # Right and mismatched priors count equally, for users who do not know which theirs are.
     best = max(weights, key=lambda w: w.reward + w.reward_mismatched)
     click.echo(
         f"If the priors may be as wrong as right, declare t_adapt {best.t_adapt:g}; if they are "

@@ -1,4 +1,4 @@
-"""`pbstream watch`: a live view of any running service."""
+"""`pbstream watch`: watch a running service live."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from watching import screen
 from watching.board import Board
 
 TOPICS = ("lambda", "routes", "costs", "rewards", "alerts", "dlq")
-"""Topics that a view is folded from, in the order in which it reads their past."""
+"""Topics of a view, in the order in which their past is read."""
 RECENT = 1000
-"""Last records of a topic that a view begins with."""
+"""Number of newest records of a topic with which a view begins."""
 LINE_EVERY = 2.0
 """Seconds between two lines where the output is no terminal."""
 
@@ -49,7 +49,7 @@ def watch(session: Session, router_id: str, once: bool, as_json: bool) -> None:
 async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool) -> None:
     async with (
         open_bus(session.settings, *TOPICS) as bus,
-        # Before the past is read, so that nothing falls between the two.
+        # Followed before the past is read, so that nothing is missed in between.
         bus.follow(*TOPICS, router_id=router_id) as records,
     ):
         board = await recent(bus, router_id)
@@ -88,11 +88,12 @@ def _show(board: Board, as_json: bool, *, line: bool = False) -> None:
 
 
 async def recent(bus: Bus, router_id: str) -> Board:
-    """Fold the last records of every topic; they have no rate, as nobody saw them arrive."""
+    """Return a view of the newest records of every topic; it has no rates, as arrival times are
+    unknown."""
     board = Board(router_id)
     for name in TOPICS:
         records = [record async for record in bus.backwards(name, router_id, limit=RECENT)]
-        # Oldest first again, as the fold takes them; at no time, so that they are in no rate.
+        # The oldest first, and without an arrival time, so that they count in no rate.
         _take(board, [(name, record) for record in reversed(records)], at=float("-inf"))
         await asyncio.sleep(0)
     return board

@@ -1,4 +1,4 @@
-"""Several workers of one group on one machine, as one: `pbstream worker --processes N`.
+"""Run several workers of one group on one machine: `pbstream worker --processes N`.
 
 Python runs one thread at a time; so one process uses one core. The crew starts the processes,
 replaces those that end, adds up their metrics and is ready when all of them are.
@@ -35,11 +35,11 @@ STOPS_WITHIN = 60.0
 
 
 class Crew:
-    """The members, and the web server that speaks for them.
+    """The members, and the web server that answers for them.
 
     Attributes:
-        announce: told where /readyz is served, once it is.
-        status: with what the crew's own process ends.
+        announce: called with the address of /readyz, once it is served.
+        status: exit status of the crew's own process.
     """
 
     def __init__(self, settings: Settings, *, processes: int, log_level: str) -> None:
@@ -61,7 +61,7 @@ class Crew:
         self.status = 0
 
     async def run(self) -> None:
-        """Stay until SIGTERM or SIGINT, or until a member could not even begin."""
+        """Run until SIGTERM or SIGINT, or until a member could not start."""
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._stopping.set)
@@ -76,7 +76,7 @@ class Crew:
             await self.web.stop()
 
     async def _fill(self, member: Member) -> None:
-        """Keep a member's place filled, with pauses that double."""
+        """Restart a member whenever it ends, with pauses that double."""
         pause = SOON
         while not self._stopping.is_set():
             began = time.monotonic()
@@ -87,12 +87,12 @@ class Crew:
             if self._stopping.is_set():
                 return
             log.error("member=%d pid=%s ended status=%d", member.number, member.pid, status)
-            if not member.was_up:  # it has said why, and would say it again
+            if not member.was_up:  # it has logged why, and would fail again
                 self.status = status if status > 0 else 1
                 self._stopping.set()
                 return
-            # From a sound run on it begins again; a process that ends again and again shall not
-            # keep the group rebalancing.
+            # A long run resets the pause. A process that keeps ending must not keep the group
+            # rebalancing.
             pause = SOON if time.monotonic() - began > SOUND else min(2 * pause, LATE)
             self._restarts.inc()
             try:
@@ -111,7 +111,7 @@ class Crew:
         await asyncio.gather(*places)
 
     async def not_ready(self) -> str:
-        """Return which members are not ready, and why; nothing where all of them are."""
+        """Return the members that are not ready, and why; empty if all are."""
         answers = await asyncio.gather(*(self._ask(member, "/readyz") for member in self._members))
         return "\n".join(
             f"member {member.number}: {text.strip()}"
@@ -120,10 +120,10 @@ class Crew:
         )
 
     async def scrape(self) -> bytes:
-        """Return the sums of what the members count; of one that does not answer, what it said
-        last.
+        """Return the sums of the members' metrics; a member that does not answer counts with its
+        last values.
         """
-        # One at a time: of two answers of a member the later one is taken in last.
+        # One scrape at a time, so that a member's later answer is taken in last.
         async with self._scraping:
             await asyncio.gather(*(self._count(member) for member in self._members))
         return self.sums.page()
@@ -131,7 +131,7 @@ class Crew:
     async def _count(self, member: Member) -> None:
         asked = member.address
         status, text = await self._ask(member, "/metrics")
-        # Of one that ended meanwhile its last answer is in the sums already.
+        # The last answer of a member that ended meanwhile is already in the sums.
         if status == 200 and member.address == asked:
             self.sums.said(member.number, text)
 

@@ -1,4 +1,4 @@
-"""One worker process of a crew: it says where it can be asked, and ends with its crew."""
+"""One worker process of a crew: it reports its address, and ends with its crew."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PROCESSES = multiprocessing.get_context("spawn")
 
 
 class Member:
-    """The process that has one place in the crew, and those that had it before.
+    """A place in the crew: its present process, and the ones before.
 
     Attributes:
-        address: where it answers /readyz and /metrics, None until it does.
-        was_up: whether one of this place has ever said where.
+        address: where it serves /readyz and /metrics; None until it does.
+        was_up: whether any process of this place has ever served.
     """
 
     def __init__(self, number: int, settings: Settings, log_level: str) -> None:
@@ -35,14 +35,14 @@ class Member:
         self._pipe, theirs = PROCESSES.Pipe()
         self._process = PROCESSES.Process(target=work, args=(*self._arguments, theirs))
         self._process.start()
-        # The child has it now; only so does its end show as EOF here.
+        # The child has its own copy; only when this one is closed does the child's end show as EOF.
         theirs.close()
         self.address = None
         asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._hear)
 
     @property
     def pid(self) -> int | None:
-        """Return the process's id."""
+        """Return the id of the process."""
         return self._process.pid
 
     async def ended(self) -> int:
@@ -82,7 +82,7 @@ def work(settings: Settings, log_level: str, crew: Connection) -> None:
     log_to_stderr(log_level, settings.log_format)
 
     async def run() -> None:
-        # Nothing is ever said this way: it is readable once the crew's process has ended.
+        # Nothing is ever written here: it becomes readable once the crew's process has ended.
         loop = asyncio.get_running_loop()
         loop.add_reader(crew.fileno(), lambda: os.kill(os.getpid(), signal.SIGTERM))
         app = build_worker(settings)

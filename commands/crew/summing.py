@@ -1,4 +1,4 @@
-"""Add up what the members of a crew count: no sum falls when a member is replaced."""
+"""Add up the metrics of a crew's members; no sum falls when a member is replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Series = tuple[str, tuple[tuple[str, str], ...]]
 #: Metrics that a crew shows as one member has them, instead of a sum.
 LARGEST = {"pb_topic_partitions", "pb_recovery_seconds", "pb_build_info", "python_info"}
 LEAST = {"pb_ready", "process_start_time_seconds"}
-"""Metrics of which a crew shows its members' smallest: ready when all are, as old as the oldest."""
+"""Metrics shown as the minimum over members: a crew is ready when all are, and as old as the
+oldest."""
 #: Kinds of metrics whose counts stay when a member ends.
 COUNTED = {"counter", "histogram"}
 
@@ -23,7 +24,7 @@ class Sums:
     """The metrics of all members, as one worker's.
 
     Args:
-        own: what the crew counts itself.
+        own: the crew's own metrics.
     """
 
     def __init__(self, own: CollectorRegistry) -> None:
@@ -32,12 +33,12 @@ class Sums:
         self._ended: list[Metric] = []
 
     def said(self, member: int, page: str) -> None:
-        """Take in what a member answers to a scrape."""
+        """Take in a member's answer to a scrape."""
         self._last[member] = list(text_string_to_metric_families(page))
 
     def ended(self, member: int) -> None:
-        """Keep what a member had counted when it was last asked; the one after it begins at 0."""
-        # What it counted after that is lost with it.
+        """Keep the counts of a member that ended; its successor begins at 0."""
+        # Counts after its last scrape are lost.
         last = self._last.pop(member, [])
         self._ended = list(added([self._ended, [one for one in last if one.type in COUNTED]]))
 
@@ -52,7 +53,7 @@ class Sums:
 
 
 def added(pages: Iterable[Iterable[Metric]]) -> Iterator[Metric]:
-    """Yield each metric of some pages once."""
+    """Yield each metric once, added up over several pages."""
     found: dict[str, Metric] = {}
     values: dict[str, dict[Series, float]] = {}
     for metric in (metric for page in pages for metric in page):

@@ -1,4 +1,4 @@
-"""The benchmark of the paper, read at run time out of the installed `paretobandit` wheel."""
+"""Read the paper's benchmark at run time from the installed `paretobandit` wheel."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def load_benchmark(
         split: "test" (1,824 prompts) or "val" (1,785).
         encoder: what encodes the prompts, `KIND` or `KIND:NAME`.
         projection: of its embeddings; None: that of `projection_for`.
-        folder: with the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
-            three of the wheel.
-        limit: only the first so many prompts.
+        folder: holds the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
+            wheel's three.
+        limit: load only so many of the first prompts.
 
     Raises:
         MissingData: the wheel or a file of `folder` is missing.
@@ -137,7 +137,7 @@ def wheel_folder() -> Path:
     Raises:
         MissingData: it is not installed.
     """
-    # Found and not imported: the package imports much that its data do not need.
+    # Located without an import: the package imports much that its data do not need.
     spec = importlib.util.find_spec("pareto_bandit")
     if spec is None or not spec.submodule_search_locations:
         raise MissingData(
@@ -157,8 +157,8 @@ def wheel_projection() -> Projection:
 
 
 def projection_for(encoder: str) -> Projection:
-    """Return the wheel's projection for MiniLM; for other encoders one that is fitted on the
-    validation prompts.
+    """Return the wheel's projection for MiniLM; for another encoder, one fitted on the validation
+    prompts.
     """
     # The wheel's PCA is of MiniLM's embeddings; other vectors need directions of their own.
     if encoder in {"onnx", "sentence-transformers"}:
@@ -186,13 +186,11 @@ def wheel_priors() -> Priors:
 
 
 def embed_cached(prompts: Sequence[str], *, encoder: str = "onnx") -> Array:
-    """Embed prompts, shape (n, e), once per encoder: what a network makes is kept in the cache
-    folder.
-    """
+    """Embed prompts, shape (n, e); embeddings of a network are kept in the cache folder."""
     sentences = sentences_of(choose_encoder(Settings(), encoder))
     if encoder == "static":
         return sentences.embed(prompts)
-    # By encoder and prompts: another release of either must not find these.
+    # Keyed by encoder and prompts: another release of either must not find these.
     digest = hashlib.sha256(json.dumps([sentences.identity, list(prompts)]).encode()).hexdigest()
     target = cache_folder("embeddings") / f"{digest}.npy"
     if target.exists():

@@ -1,6 +1,4 @@
-"""Play a scenario against a running service: send what clients would send, take in what it
-answers.
-"""
+"""Play a scenario against a running service: send the clients' events and take in its answers."""
 
 from __future__ import annotations
 
@@ -141,7 +139,7 @@ class Player:
             for name, record in arrivals:
                 self._take(bus, name, record)
             now = time.monotonic()
-            # Silence is what counts and not the time in all: a slow machine is no dead worker.
+            # Only silence counts, not the total time: a slow machine is no dead worker.
             heard = now if arrivals else heard
             if now - heard > self._patience:
                 raise NoAnswer(self._patience, web_port=self._settings.web_port)
@@ -152,7 +150,7 @@ class Player:
         came back.
         """
         state, traffic = self._board.state, self._traffic
-        # Dead letters of bills and rewards: what they refuse never comes into the state.
+        # Refused bills and rewards never come into the state.
         lost = len(self._dead_letters) - len(traffic.refused)
         expected = traffic.bills_sent + traffic.rewards_sent - lost
         return (
@@ -178,7 +176,7 @@ class Player:
     async def _declare(self, bus: Bus, declared: RouterDeclared) -> None:
         """Put a declaration in force, unless it is already."""
         document, before = orjson.loads(encode(declared)), self._in_force
-        # A shock that is taken back may declare what is in force; writing it again would only wait.
+        # The end of a shock may declare what is already in force; writing it again would only wait.
         if before is not None and before[0] == document:
             return
         based_on = before and before[1]

@@ -29,7 +29,7 @@ def known_before(encoder: str = "static", projection: Projection | None = None) 
     Raises:
         MissingData: the wheel is not installed.
     """
-    # Of the validation prompts: what is played must not have been seen.
+    # Fitted on the validation prompts: the prompts that are played must be unseen.
     projection = projection or projection_for(encoder)
     judged = load_benchmark("val", encoder=encoder, projection=projection)
     observed = Observations(
@@ -41,7 +41,7 @@ def known_before(encoder: str = "static", projection: Projection | None = None) 
 def paper_router(
     priors: Priors, *, router_id: str, budget_usd: float, profile: str
 ) -> RouterDeclared:
-    """Declare the paper's router with what is known of its models.
+    """Declare the paper's router with priors for its models.
 
     Raises:
         MissingData: the wheel is not installed.

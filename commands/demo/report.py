@@ -30,7 +30,7 @@ COLUMNS = ("", "mean reward", "cost ÷ budget", "cost per request")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A play, measured."""
+    """The measured results of a play."""
 
     scenario: Scenario
     play: Play
@@ -41,7 +41,7 @@ class Report:
 
     @property
     def ours(self) -> Yardstick:
-        """Return what the router reached on the requests that it answered."""
+        """Return the router's results on the requests that it answered."""
         outcomes = self.play.outcomes
         rewards, costs = [one.reward for one in outcomes], [one.cost_usd for one in outcomes]
         return Yardstick(
@@ -108,8 +108,8 @@ class Report:
 
     @property
     def result(self) -> str | None:
-        """Return in words what the budget bought, beside the best fixed mix; None where no model
-        was there all along.
+        """Return in words what the budget bought, beside the best fixed mix; None if no model was
+        there all the time.
         """
         beside = self.beside
         return None if beside is None else f"{self.pareto.sentence()} {beside}"
@@ -118,7 +118,7 @@ class Report:
     def beside(self) -> str | None:
         """Return the dollars of the result, and the best fixed mix within the budget."""
         told = {one.name: one for one in yardsticks(self.scenario)}
-        # A model that joined on the way has no mean over all requests, and is no yardstick.
+        # A model that joined later has no mean over all requests, so it can't be compared.
         fixed = [one for one in told.values() if one.name.startswith(ALWAYS)]
         mix = told.get(BEST_MIX)
         if not fixed or mix is None:
@@ -132,8 +132,8 @@ class Report:
 
     @property
     def why(self) -> str | None:
-        """Return what its choice between the two models that it called most was worth; None where
-        it called one alone.
+        """Return the worth of its choices between its two most called models; None if it called
+        only one.
         """
         most = Counter(outcome.decision.model for outcome in self.play.outcomes).most_common(2)
         if len(most) < 2:
@@ -218,18 +218,18 @@ class Report:
         shares = [weights.get(f"{ALWAYS}{model}", 0.0) for model in self.scenario.models]
         mixed = self.scenario.rewards[[outcome.position for outcome in outcomes]] @ shares
         gains = np.array([outcome.reward for outcome in outcomes]) - mixed
-        # Of the differences request by request: both had the same prompts, whose difficulty
-        # cancels.
+        # The interval is of differences request by request: both had the same prompts, whose
+        # difficulty cancels.
         half = 1.96 * float(gains.std(ddof=1)) / len(gains) ** 0.5
         return (
             f"Against the best fixed mix within the budget: {gains.mean():+.3f} ± {half:.3f} "
             "reward per request"
-            f"{', which chance may make' if abs(gains.mean()) <= half else ''}."
+            f"{', which may be chance' if abs(gains.mean()) <= half else ''}."
         )
 
     @property
     def over(self) -> str:
-        """Return over what it was found: requests, time, version."""
+        """Return the requests, the time and the version of the results."""
         times = [outcome.decision.decided_at for outcome in self.play.outcomes]
         return (
             f"Over {len(times):,} requests, {min(times):%Y-%m-%d %H:%M:%S} to "
@@ -267,8 +267,8 @@ class Report:
         )
 
     def _marks(self, series: Series) -> list[tuple[float, str]]:
-        """Return what happened, by the decisions that were made before: the scenario's events, and
-        what the service alarmed of.
+        """Return the scenario's events and the service's alerts, each by the number of decisions
+        before it.
         """
         times = [outcome.decision.decided_at for outcome in self.play.outcomes]
         told = [

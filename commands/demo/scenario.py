@@ -1,6 +1,4 @@
-"""Describe a play: prompts, what each model would earn and cost on each of them, and which
-declarations come when.
-"""
+"""Describe a play: prompts, each model's reward and cost on each of them, and the declarations."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ class Scenario:
 
     @property
     def router_id(self) -> str:
-        """Return the router that all of it is about."""
+        """Return the id of the scenario's router."""
         return self.declarations[0][1].router_id
 
     @property
@@ -56,8 +54,7 @@ class Scenario:
         return self.declarations[0][1].budget_usd_per_request
 
     def sampled(self, count: int, *, rng: np.random.Generator) -> Scenario:
-        """Return `count` of the requests in random order; only before anything depends on
-        positions.
+        """Return `count` of the requests in random order, before anything depends on positions.
 
         Raises:
             ValueError: there are fewer.

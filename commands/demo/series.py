@@ -1,4 +1,4 @@
-"""A play as curves over its requests."""
+"""Compute the curves of a play over its requests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Series:
         at = (kept + 1).tolist()
         columns = self.shares[kept].T.tolist()
         shares = dict(zip(map(short, self.models), columns, strict=True))
-        # Where no price meets the budget: a line up to it would flatten the rest.
+        # Left out where no price meets the budget: a line up to it would flatten the rest.
         prices = [one if one < UNREACHABLE else None for one in self.lambda_t[kept].tolist()]
         charts = [
             Chart(

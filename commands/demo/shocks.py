@@ -32,7 +32,7 @@ def model_failure(scenario: Scenario) -> Scenario:
     """Let the middle model's mean reward drop to 0.3 in the middle third; nobody announces it."""
     start, end = _middle(scenario)
     rewards = scenario.rewards.copy()
-    # Shifted and not replaced: which prompts it is better at stays, as in a real regression.
+    # Shifted, not replaced: it stays better at the same prompts, as in a real regression.
     shift = FAILED_QUALITY - rewards[start:end, MISTRAL].mean()
     rewards[start:end, MISTRAL] = np.clip(rewards[start:end, MISTRAL] + shift, 0.0, 1.0)
     return replace(
@@ -43,9 +43,7 @@ def model_failure(scenario: Scenario) -> Scenario:
 
 
 def new_model(scenario: Scenario) -> Scenario:
-    """Start without the middle model; it joins after the first third, and nothing is known of
-    it.
-    """
+    """Start without the middle model; it joins after the first third, without a prior."""
     start, _ = _middle(scenario)
     name = scenario.models[MISTRAL]
     full = scenario.declarations[0][1]

@@ -88,7 +88,7 @@ def show(options: Options, *, out: Console) -> Report:
         projection_for(options.encoder).save(folder / "projection")
         log, started = folder / "worker.log", time.monotonic()
         environment = _environment(folder, options.encoder)
-        # A process of its own, started as an operator would: what the demo shows is the product.
+        # Started in its own process, as an operator would: the demo shows the product.
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
         opens = out.is_terminal and _has_screen()
@@ -116,7 +116,7 @@ def show(options: Options, *, out: Console) -> Report:
 
 
 def _has_screen() -> bool:
-    """Tell whether a browser that is opened would be seen."""
+    """Tell whether this machine has a screen for a browser."""
     return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
 
 
@@ -136,13 +136,14 @@ def compose(options: Options) -> Scenario:
 
 
 def _environment(folder: Path, encoder: str) -> dict[str, str]:
-    """Return what whoever reads the demo's prompts needs: its worker, its dashboard, a replay."""
+    """Return the environment of processes that read the demo's prompts: worker, dashboard,
+    replay."""
     chosen = choose_encoder(load_settings(), encoder)
     return {**variables_of(chosen), "PB_PROJECTION_PATH": str((folder / "projection").absolute())}
 
 
 def _own_settings(broker: Broker) -> Settings:
-    # A prefix and a group of its own: on a broker that others use, nothing of theirs is touched.
+    # Its own prefix and group: on a shared broker nothing of others is touched.
     name = f"demo-{datetime.now():%H%M%S}-{uuid4().hex[:6]}"
     return load_settings(
         bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
@@ -165,8 +166,8 @@ def _play(
 
         def look(board: Board) -> None:
             nonlocal last
-            # The player looks after each poll; a terminal that is drawn that often does nothing
-            # else.
+            # The player calls this after each poll, far more often than a terminal should be
+            # redrawn.
             if time.monotonic() - last >= every:
                 last = time.monotonic()
                 draw(board)
@@ -235,7 +236,7 @@ def _stay(
         f"PB_APP_ID={settings.app_id}",
         soft_wrap=True,
     )
-    # What prompts are read with: a replay by other means would not find the same contexts.
+    # The encoder's settings: without them a replay would make other contexts.
     told = " ".join(f"{name}={quote(value)}" for name, value in environment.items())
     out.print(f"  export {told}", soft_wrap=True)
     for command in (

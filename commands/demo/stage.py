@@ -26,11 +26,11 @@ from streams.settings import Settings
 
 T = TypeVar("T")
 READY_SECONDS = 60.0
-"""Seconds that the worker has until it is ready."""
+"""Seconds within which the worker must be ready."""
 STOP_SECONDS = 10.0
-"""Seconds that the worker has to stop; then it is killed."""
+"""Seconds for an orderly stop of the worker; then it is killed."""
 LAST_LINES = 12
-"""Lines of the worker's log that are shown where it did not start."""
+"""Lines of the worker's log that are shown if it did not start."""
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def running_dashboard(
     command = ["nice", "env", *variables, sys.executable, "-m", "commands.cli", "dashboard"]
     process = spawn([*command, *(["--open"] if opens else [])], log=log)
     try:
-        # Killed at the end and not stopped: it holds nothing that anybody needs.
+        # Killed at the end: it holds nothing that has to be saved.
         yield f"http://127.0.0.1:{port}/"
     finally:
         process.kill()
@@ -105,14 +105,14 @@ def running_dashboard(
 async def beside(
     process: subprocess.Popen[bytes], work: Coroutine[object, None, T], *, log: Path
 ) -> T:
-    """Do `work` for as long as the worker lives.
+    """Run `work`, and fail if the worker ends first.
 
     Raises:
         Failure: the worker ended first; with the end of its log.
     """
     task = asyncio.create_task(work)
     try:
-        # Else a worker that died would be noticed by a minute of silence.
+        # Otherwise a dead worker would be noticed only after a minute of silence.
         while not (await asyncio.wait([task], timeout=0.3))[0]:
             _require_alive(process, log)
         return await task
@@ -152,7 +152,7 @@ def _last_words(log: Path) -> str:
 
 
 async def delete_topics(settings: Settings) -> None:
-    """Delete the topics of a demo from a broker that goes on; a broker that is gone has none."""
+    """Delete the topics of a demo, if its broker still runs."""
     admin = AIOKafkaAdminClient(**settings.kafka_auth())
     try:
         await admin.start()

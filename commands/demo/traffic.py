@@ -1,6 +1,4 @@
-"""Clients of the service, simulated: requests now, bills and rewards when so many more requests
-have been decided.
-"""
+"""Simulate clients: requests now, bills and rewards after so many further decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ Sent = RouterDeclared | RequestSubmitted | CostReported | RewardObserved
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """The delays of feedback, counted in decisions; drawn evenly from mean ± jitter·mean."""
+    """Delays of feedback in decisions, drawn uniformly from mean ± jitter·mean."""
 
     cost: int = 30
     reward: int = 100
@@ -37,15 +35,15 @@ class Outcome:
 
 
 class Traffic:
-    """Decides what clients send next; pure: decisions in, events out, no clock.
+    """Simulated clients, without a clock or I/O: they take decisions in and hand events out.
 
-    A request stays in flight until its bill was sent. Where nothing else can happen, as no more
-    requests may be in flight and all are decided, or at the end, the feedback that is due next
-    comes at once. A declaration waits until all requests before it are decided.
+    A request stays in flight until its bill was sent. If no decision is awaited and no request may
+    be sent, the next feedback comes at once. A declaration waits until all requests before it are
+    decided.
 
     Args:
         in_flight: at most so many requests without a bill, ≥ 1.
-        request_ids: what the requests' ids begin with.
+        request_ids: prefix of the requests' ids.
     """
 
     def __init__(
@@ -139,23 +137,22 @@ class Traffic:
             self._due,
             (
                 len(self.outcomes) + delay,
-                # A number that no other event has: equal times are ordered by it, and events are
-                # not comparable.
+                # A unique number, which orders equal times; events are not comparable.
                 2 * len(self.outcomes) + isinstance(event, RewardObserved),
                 event,
             ),
         )
 
     def _may_submit(self) -> bool:
-        # What a request costs is by its position: all before a declaration are decided before it.
+        # A request's cost depends on its position, so all before a declaration are decided before
+        # it.
         declared_next = bool(self._declarations) and self._declarations[0][0] <= self._next
         if declared_next and self._undecided:
             return False
         return self._next < len(self.scenario) and self.in_flight < self._limit
 
     def _next_feedback(self) -> CostReported | RewardObserved | None:
-        # Time is counted in decisions: where no more can come, what is due later would wait for
-        # ever.
+        # Time is counted in decisions: without further ones, later feedback would wait for ever.
         stuck = not self._undecided and not self._may_submit()
         if not self._due or (self._due[0][0] > len(self.outcomes) and not stuck):
             return None

@@ -29,15 +29,15 @@ class Yardstick:
 
 
 def yardsticks(scenario: Scenario) -> list[Yardstick]:
-    """Return all of them, on exactly the requests of the scenario."""
+    """Return all yardsticks, on exactly the requests of the scenario."""
     fixed = list(_fixed(scenario))
     mix = [] if scenario.budget_usd is None else [best_mix(fixed, scenario.budget_usd)]
     return [_random(scenario), *fixed, *[found for found in mix if found], _oracle(scenario)]
 
 
 def best_mix(fixed: list[Yardstick], budget_usd: float) -> Yardstick | None:
-    """Return the best that a coin between models can reach at a mean cost within the budget; None
-    where all are dearer.
+    """Return the best random mix of models whose mean cost is within the budget; None if all models
+    are dearer.
 
     With one constraint the optimum mixes at most two models.
     """
@@ -67,7 +67,7 @@ def _fixed(scenario: Scenario) -> Iterator[Yardstick]:
 
 
 def _random(scenario: Scenario) -> Yardstick:
-    # Evenly among those that were there at that request.
+    # Uniformly among the models that were available at that request.
     weights: Matrix = scenario.available / scenario.available.sum(axis=1, keepdims=True)
     reward, cost = (
         (weights * values).sum(axis=1).mean() for values in (scenario.rewards, scenario.costs)

@@ -1,3 +1,3 @@
-"""Hold what commands and the demo share: the bus to the topics, declarations, failures in words,
-tables on a screen.
+"""Parts that commands and the demo share: the bus to the topics, declarations, errors as sentences,
+tables.
 """

@@ -1,4 +1,4 @@
-"""One command's way to Kafka: send an event, follow a router's records, search its topics
+"""Connect a command to Kafka: send an event, follow a router's records, search its topics
 backwards.
 """
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:  # imported where they are used: the help of a command needs n
 
 T = TypeVar("T")
 FIRST_WINDOW = 256
-"""Records of the first step backwards; each further one is four times as long."""
+"""Records read by the first step backwards; each further step reads four times as many."""
 
 
 class Bus:
-    """Kafka as a command needs it: topics by their short names, records of one router.
+    """A connection to Kafka for commands: topics by their short names, records of one router.
 
     Example:
         async with open_bus(settings, "requests", "routes") as bus:
@@ -42,9 +42,7 @@ class Bus:
     async def send(
         self, name: str, event: Event, *, headers: Iterable[tuple[str, bytes]] = ()
     ) -> Placed:
-        """Write one event with its router's key and return where it stands (`partition`,
-        `offset`).
-        """
+        """Write one event with its router's key and return its place (`partition`, `offset`)."""
         return await self.send_bytes(name, event.router_id, encode(event), headers=headers)
 
     async def send_bytes(
@@ -55,7 +53,7 @@ class Bus:
         *,
         headers: Iterable[tuple[str, bytes]] = (),
     ) -> Placed:
-        """Write one record with a router's key, and return where it stands."""
+        """Write one record with a router's key and return its place."""
         topic = self.settings.topic(name)
         placed: Placed = await self._producer.send_and_wait(
             topic, value, key=router_id.encode(), headers=list(headers)
@@ -70,7 +68,7 @@ class Bus:
         *,
         headers: Iterable[tuple[str, bytes]],
     ) -> Placed:
-        """Write a record as it was, and return where it stands."""
+        """Write a record unchanged and return its place."""
         placed: Placed = await self._producer.send_and_wait(
             self.settings.topic(name), value, key=key, headers=list(headers)
         )
@@ -87,8 +85,8 @@ class Bus:
         await asyncio.gather(*stored)
 
     def places(self, name: str, router_id: str | None) -> list[TopicPartition]:
-        """Return the partition of the router; all of them for dead letters, whose key is the
-        source's, and without a router.
+        """Return the router's partition, or all partitions without a router. Dead letters also need
+        all: their key is that of their source.
         """
         from aiokafka import TopicPartition
 
@@ -101,17 +99,17 @@ class Bus:
         return [TopicPartition(topic, partition_of(router_id, count))]
 
     def name_of(self, topic: str) -> str:
-        """Return a topic's short name; one that is not the service's keeps its own."""
+        """Return a topic's short name; a topic of others keeps its full name."""
         return topic.removeprefix(self.settings.prefix)
 
     @asynccontextmanager
     async def follow(self, *names: str, router_id: str | None) -> AsyncIterator[Follower]:
-        """Follow topics from now on; what is sent inside the block is seen."""
+        """Follow topics from now on; every record sent inside the block is seen."""
         async with _consumer(self.settings) as consumer:
             places = [tp for name in names for tp in self.places(name, router_id)]
             consumer.assign(places)
-            # The ends are fixed before the caller sends anything: an answer that is faster than the
-            # first poll is behind them, and seen.
+            # The ends are fixed before the caller sends anything, so that even an answer before the
+            # first poll is seen.
             for tp, end in (await consumer.end_offsets(places)).items():
                 consumer.seek(tp, end)
             yield Follower(self, consumer)
@@ -119,8 +117,8 @@ class Bus:
     async def backwards(
         self, name: str, router_id: str | None, *, limit: int | None = None, only: int | None = None
     ) -> AsyncIterator[Record]:
-        """Yield a topic's records, the newest first within each partition, at most `limit` of a
-        partition; or of one partition.
+        """Yield a topic's records, or those of one partition, the newest first within each. At most
+        `limit` records of a partition are read.
         """
         from streams.log.stretch import bounds
 
@@ -136,7 +134,8 @@ class Bus:
                     start = max(begin, end - window)
                     for record in reversed(await _between(consumer, tp, start, end)):
                         yield record
-                    # What is looked for is mostly recent; where it is not, few windows reach it.
+                    # Most searches are for recent records; the growing windows reach old ones in a
+                    # few steps.
                     end, window = start, window * 4
 
     async def at(self, name: str, partition: int, offset: int) -> Record | None:
@@ -156,7 +155,7 @@ class Bus:
         return found[0] if found and found[0].offset == offset else None
 
     async def newest(self, name: str) -> dict[bytes | None, bytes | None]:
-        """Return the newest value of every key of a topic; None: what it was of is gone."""
+        """Return the newest value of every key of a topic; None marks a deleted key."""
         found: dict[bytes | None, bytes | None] = {}
         async for record in self.backwards(name, None):
             found.setdefault(record.key, record.value)
@@ -171,7 +170,7 @@ class Bus:
 
 
 class Follower:
-    """Records as they arrive."""
+    """A consumer that hands out records as they arrive."""
 
     def __init__(self, bus: Bus, consumer: AIOKafkaConsumer) -> None:
         self._bus = bus
@@ -195,7 +194,7 @@ class Follower:
         seconds: float,
         waited_for: str = "answered",
     ) -> T:
-        """Wait for the first record in which `found` finds something, and return that.
+        """Wait for the first record for which `found` returns a value, and return that value.
 
         Raises:
             NoAnswer: `seconds` have passed.
@@ -211,7 +210,7 @@ class Follower:
 
 @asynccontextmanager
 async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
-    """Connect, and see to it that the topics are there.
+    """Connect to Kafka and check that the topics exist.
 
     Raises:
         NoBroker: nothing answers at the address.
@@ -233,7 +232,7 @@ async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
     try:
         async with producer:
             yield Bus(settings, producer, partitions)
-    # Kafka names the topic alone; which right is missing is found by asking for each of them.
+    # Kafka names only the topic, so each right is asked for to find the missing one.
     except TopicAuthorizationFailedError as error:
         await require_rights(settings, "operator", names=[settings.topic(name) for name in names])
         raise NotAllowed(str(error)) from error
@@ -259,7 +258,7 @@ async def partitions_of_topics(settings: Settings, names: Iterable[str]) -> dict
 
 
 async def topics_seen(settings: Settings) -> dict[str, int]:
-    """Return how many partitions each topic has, of those that the user may see."""
+    """Return the partition counts of the topics that the user may see."""
     from aiokafka.admin import AIOKafkaAdminClient
 
     from streams.log.topics import counts_of

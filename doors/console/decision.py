@@ -1,4 +1,4 @@
-"""Explain a decision: every term of every candidate, and what made the choice."""
+"""Explain a decision: every term of every candidate, and the reason for the choice."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ EXCLUDED = {
     "ceiling": "above the price ceiling that λ_t sets",
     "out_of_reach": "this one call would cost more than a hundred requests may",
     "down": "it does not answer, and is tried now and then",
-    "rate_limited": "it limits its calls, and has had as many as it answers",
+    "rate_limited": "it has reached its limit of calls",
     "no_vision": "reads no images",
     "no_tools": "calls no tools",
     "no_json_output": "does not answer in JSON",
     "window_too_small": "has no room for the request's tokens",
-    "output_too_short": "can't answer at such length",
+    "output_too_short": "can't give so long an answer",
     "not_in_region": "does not run in the region that the request asks for",
     "retains_prompts": "its provider may keep prompts for longer than the request allows",
-    "cost_unknown": "few bills say what it costs, and calls that await theirs may cost too much",
+    "cost_unknown": "too few bills say what it costs, and its unbilled calls may cost too much",
 }
 """Explanation of why a candidate was ruled out, by `excluded`."""
 
@@ -51,7 +51,7 @@ TERMS = (
 )
 """Columns of the terms; the first three numbers add up to the score."""
 TIMED = ("expected time", "chance of being late")
-"""Columns beside them where the router has a target of latency; the penalty counts waits, too."""
+"""Further columns for a router with a target of latency, whose penalty includes waiting."""
 DOUBT = (
     "model",
     "uncertainty",
@@ -60,16 +60,14 @@ DOUBT = (
     "8 of 10 bills",
     "chance of a bill of $0",
 )
-"""Columns of what the router does not know."""
-HOW_SURE = (
-    "How sure it was: the expected reward is what is common to all models + the model's own part"
-)
-"""Title of what the router does not know."""
+"""Columns of the table of uncertainty."""
+HOW_SURE = "How sure it was: expected reward = part common to all models + the model's own part"
+"""Title of the table of uncertainty."""
 
 
 def explain_decision(decision: RouteDecided) -> RenderableType:
-    """Return the decision for people: a sentence, a table of the candidates, the state it was made
-    in.
+    """Return a decision as text for people: a sentence, a table of candidates, the state at the
+    time.
     """
     because = BECAUSE.get(decision.reason.value, decision.reason.value)
     if decision.propensity < 1.0:

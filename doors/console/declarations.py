@@ -1,4 +1,4 @@
-"""Change a router's declaration: read it, edit it, write it on the condition that nobody else did,
+"""Change a router's declaration: read it, edit it, write it unless somebody else did meanwhile, and
 wait until it is in force.
 """
 
@@ -29,7 +29,7 @@ from schemas import (
 )
 
 TOPICS = ("routers", "lambda", "dlq")
-"""Topics that tell whether a declaration came into force: itself, the offset in force, its
+"""Topics that tell whether a declaration came into force: the declaration, the offset in force, its
 refusal."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """First and longest pause, in seconds, before a change that came too late is tried again; pauses
@@ -37,16 +37,14 @@ are random, so that two writers do not meet again."""
 PATIENCE = 2.0
 """Seconds in which a worker that has just started may write again what is in force."""
 LETTERS = 1000
-"""Last dead letters of a partition that are searched for one that was written just now."""
+"""Newest dead letters of a partition that are searched for one that was just written."""
 
 Edit = Callable[[Document], Document]
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A router as it is declared: the JSON document, fields of newer versions included, and where
-    it stands.
-    """
+    """A router's declaration: a JSON document, which may have newer fields, and its offset."""
 
     document: Document
     offset: int
@@ -58,13 +56,13 @@ class Declared:
 
 
 async def read_router(bus: Bus, router_id: str, *, seconds: float = PATIENCE) -> Declared | None:
-    """Return the declaration in force; None if the router was never declared, or is gone.
+    """Return the declaration in force; None if the router was never declared or is removed.
 
-    `pb.lambda` names the offset in force. What was refused is passed over; before a worker has
-    taken a router up, its newest record counts.
+    `pb.lambda` names the offset in force. Refused declarations are skipped. Before a worker has
+    taken the router up, its newest record counts.
 
     Raises:
-        NotReadable: compaction has removed it, and no worker has written it again within `seconds`.
+        NotReadable: compaction removed it, and no worker wrote it again within `seconds`.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -95,7 +93,7 @@ async def _read_router(bus: Bus, router_id: str) -> Declared | None:
             in_force is None or record.offset == in_force or repeats(record, in_force)
         ):
             return found
-        # What stands before it was replaced by what is in force.
+        # Earlier records were replaced by the one in force.
         if in_force is not None and record.offset <= in_force:
             break
     if in_force is None:
@@ -194,11 +192,11 @@ async def put_in_force(
                 acknowledged, seconds=seconds, waited_for="took up the declaration"
             )
         except NoAnswer as error:
-            error.message += " The change stays queued, and is taken up, or refused, when one runs."
+            error.message += " The change stays queued; the next worker takes it up or refuses it."
             raise
     if isinstance(answer, LambdaUpdated) and answer.config_offset > placed.offset:
-        # A later one is in force: that may be the one before, which a worker wrote again behind
-        # this one.
+        # A later record is in force. It may be the previous declaration, which a worker wrote again
+        # after this one.
         async for record in bus.backwards("dlq", router_id, limit=LETTERS):
             answer = refusal_of(record, placed, "the declaration") or answer
     if isinstance(answer, Refused):

@@ -1,6 +1,4 @@
-"""The JSON document that declares a router, fields of newer versions included, and what is wrong
-with one.
-"""
+"""Check the JSON document that declares a router, fields of newer versions included."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ def faults(document: Document) -> list[str]:
 
 
 def _unknown(document: Document) -> Iterator[tuple[str, str, type[BaseModel]]]:
-    """Yield what no reader would look at: where it stands, its name, and what it is a part of."""
+    """Yield unknown fields: path, name, and the model that lacks them."""
     parts: list[tuple[str, object, type[BaseModel]]] = [
         ("", document, RouterDeclared),
         ("caps.", document.get("caps"), Caps),

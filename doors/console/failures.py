@@ -28,7 +28,7 @@ def _ready_page(port: int) -> str:
 
 
 class NoBroker(Failure):
-    """No Kafka at the address in use, or none that takes this user."""
+    """No Kafka answers at the address, or it rejects this user."""
 
     def __init__(self, bootstrap: str, why: str | None = None) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class NotAllowed(Failure):
 
 
 class NoTopics(Failure):
-    """The service's topics are not there."""
+    """The service's topics do not exist."""
 
     def __init__(self, missing: list[str], bootstrap: str) -> None:
         what = (
@@ -75,7 +75,7 @@ class NoRouter(Failure):
 
 
 def first_model(router_id: str) -> str:
-    """Return what to type where there is no router, or a router without models."""
+    """Return the command to type when there is no router, or one without models."""
     return (
         "add a first model with `pbstream models add NAME --input-price USD --output-price USD"
         f"{named(router_id)}`"
@@ -83,7 +83,7 @@ def first_model(router_id: str) -> str:
 
 
 class NotReadable(Failure):
-    """The declaration in force is no longer on the topic, and not written again yet."""
+    """Compaction removed the declaration in force, and no worker has written it again yet."""
 
     def __init__(self, router_id: str, offset: int) -> None:
         super().__init__(
@@ -111,9 +111,9 @@ REMEDIES = {
     ),
     "no_allowed_model": "`pbstream models list` shows the models that can be allowed",
     "no_affordable_model": "raise --max-price, or see the prices with `pbstream models list`",
-    "wrong_context": "a router's dimensions are what its contexts have, the last number 1.0, "
-    "or what its projection makes of prompts, else that of the workers; `pbstream models add` "
-    "chooses both when it creates the router (--dimensions, --projection)",
+    "wrong_context": "a context needs as many numbers as the router has dimensions, the "
+    "last one 1.0; `pbstream models add` sets the dimensions of a new router (--dimensions), or "
+    "the projection that makes contexts of its prompts (--projection)",
     "encoder_unavailable": "send a --context, or give the worker an encoder "
     "(PB_ENCODER_BACKEND, PB_ENCODER_PATH) and the router's projection (PB_PRIORS_PATH)",
     "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
@@ -137,7 +137,7 @@ class Refused(Failure):
     def __init__(self, what: str, reason: str, message: str, *, router_id: str) -> None:
         why = f" ({message})" if message else ""
         remedy = f": {REMEDIES[reason]}" if reason in REMEDIES else ""
-        # A command that is copied speaks of the router that was refused.
+        # A command to be copied names the router that was refused.
         remedy = re.sub(
             r"`(pbstream (?:models|routers) [^`]*)`",
             lambda found: f"`{found[1]}{named(router_id)}`",
@@ -160,14 +160,12 @@ KNOWN = {
     "UnusableArrays",
     "UnusableJudgements",
 }
-"""Errors whose text tells a user everything; by name, so that their modules need not be
+"""Names of errors whose text tells a user everything; names, so that their modules need not be
 imported."""
 
 
 def in_a_sentence(error: Exception) -> click.ClickException | None:
-    """Return a known failure as what click prints and exits with; None for a defect, which keeps
-    its trace.
-    """
+    """Return a known failure as a click exception; None for a defect, which keeps its traceback."""
     text = str(error)
     match type(error).__name__:
         case "BadSettings":
@@ -179,8 +177,8 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     if KNOWN & {base.__name__ for base in type(error).__mro__}:
         return Failure(text)
     if (
-        # Click prints its own; an OSError without a text of the system is a defect, whose trace
-        # helps more.
+        # Click prints its own errors. An OSError without a system message is a defect; its
+        # traceback helps more.
         isinstance(error, click.ClickException)
         or not isinstance(error, OSError)
         or not error.strerror
@@ -190,7 +188,7 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
 
 
 def _topics(problems: list[str]) -> str:
-    """Say once what is the same for many topics."""
+    """Join problems of many topics that are the same."""
     missing = [line.split()[1] for line in problems if " does not exist: " in line]
     if len(missing) < 2:
         return "\n".join(problems)

@@ -1,4 +1,4 @@
-"""All that the topics say of one request: its decision, its bills and labels, its refusals."""
+"""Find all records of one request: its decision, its bills and labels, its refusals."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ as Go and .NET do. A record about an id with one of them may not hold the id's b
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The records about a request; bills and labels in the order in which they came.
+    """The records about a request; bills and labels in order of arrival.
 
     Attributes:
-        trace: the id of its trace, 32 hexadecimal digits; None where it belongs to none.
+        trace: the id of its trace, 32 hexadecimal digits; None without a trace.
     """
 
     decision: RouteDecided | None
@@ -47,7 +47,7 @@ async def find(bus: Bus, router_id: str, request_id: str, *, limit: int | None =
     """Look a request up in its router's topics.
 
     Args:
-        limit: read at most so many records of a partition, the newest ones; None: all.
+        limit: read at most so many of a partition's newest records; None: all.
     """
     given = {
         name: await _records(bus, name, router_id, request_id, limit=limit)
@@ -73,7 +73,7 @@ def _trace(record: Record) -> str | None:
 
 
 def may_name(value: bytes, request_id: str) -> bool:
-    """Tell whether a JSON text may name a request: most are of others, and stay unparsed."""
+    """Tell whether a JSON text may name a request, without parsing it."""
     return (
         not request_id.isascii()
         or not ESCAPED.isdisjoint(request_id)
@@ -115,8 +115,7 @@ async def _dead_letters(
         # from.
         kind = kinds.get(bus.name_of(letter.topic))
         event = kind and _readable(kind, record.value)
-        # What cannot be parsed is shown as well where it names the id somewhere, and its key is the
-        # router's.
+        # An event that cannot be parsed is shown if it contains the id and has the router's key.
         if (
             record.key == router_id.encode() and request_id.encode() in record.value
             if event is None

@@ -1,4 +1,4 @@
-"""Print for people or programs: tables, as wide as they need where nobody looks, or JSON."""
+"""Print tables for people, or JSON and YAML for programs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPE_WIDTH = 160
-"""Columns of a table where nobody says how wide it may be."""
+"""Width of a table, in columns, when the output is no terminal."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return where tables go; a pipe has no width of its own, so it gets enough."""
+    """Return the console for tables; a pipe, which has no width, gets `PIPE_WIDTH`."""
     from rich.console import Console
 
     out = Console(highlight=False, stderr=stderr)
@@ -26,9 +26,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table: first column to the left, the others, which hold numbers, to the
-    right.
-    """
+    """Return an empty table: the first column is left-aligned, the others right-aligned."""
     from rich.table import Table
 
     made = Table(title=title, title_justify="left", title_style="bold")
@@ -38,7 +36,7 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 def print_json(value: object) -> None:
-    """Print one document for programs: JSON, or YAML where that was asked for."""
+    """Print one document for programs: JSON, or YAML if asked for."""
     from pydantic import BaseModel
 
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value

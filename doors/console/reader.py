@@ -1,4 +1,4 @@
-"""Read topics for as long as a process runs: first the recent past, then whatever comes."""
+"""Read topics for as long as a process runs: first the recent past, then new records."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ log = logging.getLogger(__name__)
 WHOLE = ("routers", "lambda")
 """Compacted topics, which are read from the beginning."""
 PAST = 20_000
-"""Last records of every other partition that are read at the start: some seconds of work at
-most."""
+"""Newest records of every other partition that are read at the start: some seconds of work."""
 AGAIN_AFTER = 1.0
-"""Seconds before Kafka is asked again after a failure."""
+"""Seconds between a failure and the next attempt."""
 LOOK_EVERY = 2.0
-"""Seconds between two looks at whether Kafka still answers."""
+"""Seconds between two checks whether Kafka still answers."""
 ANSWER_WITHIN = 10.0
 """Seconds without an answer after which Kafka is reported to be away."""
 FETCHED_AT_ONCE = 500
-"""Records between two looks at other work; a visitor's question waits for so long."""
+"""Records handled at a time; a visitor's question waits for so long."""
 
 
 class Take(Protocol):
@@ -49,15 +48,15 @@ class Take(Protocol):
 
 
 class TopicReader:
-    """Read topics outside of any group, whatever Kafka does meanwhile; batches that cannot be read
-    are left out.
+    """A reader of topics, outside any consumer group, that survives outages of Kafka and skips
+    damaged batches.
 
     Args:
-        phases: their names, without the prefix. The past of a phase is read before that of the
+        phases: groups of topics, without the prefix. The past of a phase is read before that of the
             next one.
 
     Attributes:
-        trouble: what is wrong, a sentence; None while all is well.
+        trouble: a sentence about what is wrong; None while all is well.
         since: when it began.
         complete: whether the past has been read.
     """
@@ -84,7 +83,7 @@ class TopicReader:
                 await self._task
 
     async def _follow(self) -> None:
-        # What is wrong is said below, once; the Kafka client says it a thousand times in an outage.
+        # The trouble is logged below, once; the Kafka client logs it a thousand times in an outage.
         CURRENT.set(Outage(f"Kafka at {self._settings.bootstrap}"))
         quieten("aiokafka")
         while True:
@@ -110,7 +109,7 @@ class TopicReader:
             await asyncio.sleep(AGAIN_AFTER)
 
     async def _read(self, consumer: AIOKafkaConsumer) -> None:
-        """Read until Kafka fails; what was read before a failure is read no second time."""
+        """Read until Kafka fails; nothing is read twice after a failure."""
         names = await self._places()
         ends = await consumer.end_offsets(list(names))
         await self._seek(consumer, names, ends)
@@ -152,8 +151,7 @@ class TopicReader:
             await asyncio.sleep(0)  # what is fetched already is handed over without a pause
         except UnreadableBatch as batch:
             log.warning("left out: %s", batch)
-            # A page about the service goes on without a damaged batch; workers, whose state is at
-            # stake, stop at one.
+            # A page can do without a damaged batch. Workers, whose state is at stake, stop at one.
             consumer.seek(batch.tp, batch.end)
             return {}
         return dict(found)
@@ -161,7 +159,8 @@ class TopicReader:
     def _take(
         self, names: dict[TopicPartition, str], found: dict[TopicPartition, list[Record]]
     ) -> None:
-        """Take records in, in the order of their times, so that a label meets its decision."""
+        """Hand records over in the order of their timestamps, so that a label follows its
+        decision."""
         records = [(names[place], record) for place, many in found.items() for record in many]
         for place, many in found.items():
             self._read_to[place] = many[-1].offset + 1
@@ -198,8 +197,8 @@ class TopicReader:
         self._works()
 
     async def _watch(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> None:
-        """Ask Kafka for an answer now and then: a consumer alone waits for ever for a broker that
-        is away.
+        """Ask Kafka for an answer regularly: a consumer alone waits for ever for a broker that is
+        away.
         """
         while True:
             await asyncio.sleep(LOOK_EVERY)

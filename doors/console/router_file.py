@@ -1,6 +1,4 @@
-"""One file for a router: its declaration as YAML, what a file would change, and everything that is
-wrong with one.
-"""
+"""Write a router's declaration as a YAML file, read it back, and compare two declarations."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from ground.json_values import Document, Json
 ABSENT = "–"
 """Sign for a value that one side does not have."""
 LONGEST = 60
-"""Characters of a value in a line of differences."""
+"""Most characters of a value in a line of differences."""
 
 
 def as_yaml(document: Document) -> str:
@@ -35,14 +33,14 @@ def read_file(path: Path) -> Document:
     """Read a declaration from YAML or JSON.
 
     Raises:
-        Failure: it is none; every fault of it, with its place.
+        Failure: the file is not a declaration; the message lists every fault with its place.
     """
     try:
         document = read_yaml(path)
         # YAML has dates and NaN, and a declaration is JSON.
         value = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise Failure(f"{path} is no YAML of a router: {error}") from error
+        raise Failure(f"{path} is not YAML of a router: {error}") from error
     if not isinstance(document, dict):
         raise Failure(f"{path} holds no router: `pbstream routers show ID > {path}` writes one")
     if found := faults(orjson.loads(value)):
@@ -53,8 +51,8 @@ def read_file(path: Path) -> Document:
 
 
 def changes(before: Document, after: Document) -> list[Document]:
-    """Return what differs: {"what": a path, "before": a value, "after": a value}; a value that is
-    not there is None.
+    """Return the differences, each {"what": a path, "before": a value, "after": a value}; None
+    where the value is absent.
     """
     old, new = dict(_leaves(before)), dict(_leaves(after))
     return [
@@ -74,19 +72,19 @@ def _leaves(document: Mapping[str, object], at: str = "") -> Iterator[tuple[str,
 
 
 def value_of(text: str) -> Json:
-    """Return what a value means that is written as in a file; nothing for an empty one.
+    """Return the value of a text written as in a file; None for an empty text.
 
     Raises:
-        Failure: it is no YAML.
+        Failure: it is not YAML.
     """
     try:
         return load_yaml(text)
     except BadYaml as error:
-        raise Failure(f"{text!r} is no YAML: {error}") from error
+        raise Failure(f"{text!r} is not YAML: {error}") from error
 
 
 def put(document: Document, path: list[str], value: object) -> None:
-    """Change a field, where its path leads; None takes it away, and what is left empty with it."""
+    """Set the field at a path. None removes it, and every object that this leaves empty."""
     *inner, name = path
     if not inner:
         if value is None:
@@ -103,7 +101,7 @@ def put(document: Document, path: list[str], value: object) -> None:
 
 
 def shown(value: object) -> str:
-    """Write a value in a line."""
+    """Write a value on one line."""
     if value is None:
         return ABSENT
     text = json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Share what every command needs: settings read once, the router, and the options that recur."""
+"""Settings, router and options that every command shares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTPUT = "pbstream.output"
 
 @dataclass(slots=False)
 class Session:
-    """The command line's own settings; they win over the environment."""
+    """The settings given on the command line, which win over the environment."""
 
     bootstrap: str | None = None
     prefix: str | None = None
@@ -47,7 +47,7 @@ SHARED = (
 
 
 def take_everywhere(command: click.Command) -> None:
-    """Let a command and all below it take the shared options; the innermost one given counts."""
+    """Add the shared options to a command and all below it; the innermost one given counts."""
     taken = {option for parameter in command.params for option in parameter.opts}
     for name, metavar, text in SHARED:
         flag = f"--{name.replace('_', '-')}"
@@ -88,12 +88,12 @@ def valid_router(value: str) -> str:
         return str(TypeAdapter(RouterId).validate_python(value))
     except ValidationError:
         raise click.BadParameter(
-            f"{value!r} is no router id: 1 to 128 of A-Z a-z 0-9 . _ -"
+            f"{value!r} is not a router id: 1 to 128 of A-Z a-z 0-9 . _ -"
         ) from None
 
 
 def named(router_id: str) -> str:
-    """Return the option by which a command that is copied speaks of the same router."""
+    """Return the `--router` option that a command to be copied needs."""
     return (
         # Whoever copies the command has the same environment.
         "" if router_id == os.environ.get("PB_ROUTER", DEFAULT_ROUTER) else f" --router {router_id}"
@@ -118,9 +118,7 @@ def option(name: str, kind: click.ParamType, default: object, text: str) -> Call
 
 
 def json_option(function: F) -> F:
-    """Let a command print for programs: `--json`, or `--output json` or `yaml`; it gets
-    `as_json`.
-    """
+    """Add `--json` and `--output json` or `yaml` to a command; it gets `as_json`."""
     flag = click.option(
         "--json", "as_json", is_flag=True, callback=_machine, help="Print JSON, for programs."
     )
@@ -155,14 +153,14 @@ timeout_option: Callable[[F], F] = click.option(
 
 
 def answered(function: Callable[..., object]) -> Callable[..., object]:
-    """Let a command speak of a router and wait for its worker's answer; it gets `session`,
+    """Add the options of a command that waits for a worker's answer; it gets `session`,
     `router_id`, `timeout` and `as_json`.
     """
     return router_option(timeout_option(json_option(pass_session(function))))
 
 
 def quiet() -> None:
-    """Keep the Kafka client's own log lines away: what fails is raised, and said in a sentence."""
+    """Silence the Kafka client's log lines: failures are raised and printed as a sentence."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 

@@ -1,3 +1,3 @@
-"""The door for HTTP: decisions, bills and rewards as requests and responses; each is an event on
-the same topics.
+"""The HTTP gateway: decisions, bills and rewards as requests and responses, each an event on the
+same topics.
 """

@@ -1,4 +1,4 @@
-"""The ASGI application: paths, and what happens to everything that goes wrong on them."""
+"""Build the ASGI application: its paths, and the handlers of their errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from schemas.sentences import what_is_wrong
 from streams.settings import Settings
 
 JSON = "application/json"
-"""Media type of answers that are no problems."""
+"""Media type of successful answers."""
 RouterId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 Timeout = Annotated[
     float | None,
@@ -79,13 +79,14 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
         timeout: Timeout = None,  # noqa: ASYNC109 - the caller's patience
         fallback: Fallback = None,
     ) -> Response:
-        """Ask which model shall answer a prompt, or many prompts; answered once the decision is on
-        `pb.routes`.
+        """Decide which model answers a prompt, or many prompts; the response follows once the
+        decision is on `pb.routes`.
         """
         bodies, is_batch = await door.events(request, router_id)
         asked = events.asks(router_id, bodies)
         seconds = min(timeout or door.patience, door.patience)
-        # Alone as it stands on the log, byte for byte; a problem is then the answer itself.
+        # A single decision is returned byte for byte as on the log; its problem is the response
+        # itself.
         if not is_batch:
             return Response(
                 await door.decide(asked[0], seconds=seconds, fallback=fallback), media_type=JSON
@@ -107,7 +108,7 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
         **documented.answers("Decision", "Every term of it"),
     )
     async def explain(request: Request, router_id: RouterId, request_id: str) -> Response:
-        """Show a decision again, with `because`: what made the choice, in words."""
+        """Show a decision again, with `because`: the reason for the choice, in words."""
         door.admit(request, router_id)
         decision = await door.lookup.find(router_id, request_id)
         if decision is None:
@@ -153,8 +154,8 @@ def _add_reports(app: FastAPI, door: Door) -> None:
 def _add_ingest(app: FastAPI, door: Door) -> None:
     @app.post("/v1/routers/{router_id}/ingest/{form}", **documented.reports("Foreign"))
     async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
-        """Take bills and labels as others have them, such as LiteLLM's `generic_api`; a body as a
-        whole or not at all. One that cannot be mapped is kept on `pb.dlq`.
+        """Take bills and labels in another system's form, such as LiteLLM's `generic_api`. A body
+        is taken as a whole or not at all; one that cannot be mapped is kept on `pb.dlq`.
         """
         reports = await door.foreign(request, router_id, form)
         await door.deliver(reports)

@@ -22,16 +22,15 @@ _one, _many = (
     msgspec.json.Decoder(msgspec.Raw).decode,
     msgspec.json.Decoder(list[msgspec.Raw]).decode,
 )
-"""Decoders that find where an event begins and ends; the schemas check its content, as they do on
-Kafka."""
+"""Decoders that split a body into events; the schemas check their content, as they do on Kafka."""
 
 
 async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bool]:
-    """Return the events of a body, each as it was sent, and whether it is a batch.
+    """Return the events of a body, each as it was sent, and whether the body is a batch.
 
     Raises:
-        Problem: it is too large, too slow, no JSON, or neither an object nor an array of some
-        objects.
+        Problem: it is too large, too slow, not JSON, or neither an object nor a non-empty array of
+            objects.
     """
     body = await read_body(request, bounds)
     is_batch = body.lstrip()[:1] == b"["
@@ -50,13 +49,14 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
 
 
 async def read_body(request: Request, bounds: Bounds) -> bytes:
-    """Return a request's body. Raises Problem: it is no JSON by its type, too large or too slow."""
+    """Return a request's body. Raises Problem: its type is not JSON, or it is too large or too
+    slow."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not JSON_TYPES.fullmatch(kind):
         raise Problem("unsupported_media_type", headers=CLOSE)
     too_large = Problem("body_too_large", f"{bounds.body_bytes} bytes is the limit", headers=CLOSE)
     declared = request.headers.get("content-length", "0")
-    # By what the client declares, before any of it is read; a client may also lie, see below.
+    # The declared length is checked before anything is read; the real one, below.
     if not declared.isdigit() or int(declared) > bounds.body_bytes:
         raise too_large
     body = bytearray()

@@ -1,5 +1,5 @@
-"""Take a call to a model, as OpenAI's chat completions have it, in place of a request: the prompt,
-its tokens and its needs are found in the call.
+"""Turn a call in the form of OpenAI's chat completions into a request: prompt, tokens and needs
+come from the call.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ OF_CALLS = frozenset(
         "tools",
     }
 )
-"""Fields of a call that go no further than the gateway."""
+"""Fields of a call that the gateway does not pass on."""
 
 
 def of_call(body: bytes) -> bytes:
-    """Return a request in place of a call with `messages`; what it says of itself wins. Any other
+    """Return the request for a call with `messages`; fields of a request in the call win. Any other
     body is returned as it is."""
-    # Bodies without messages are not parsed: what a parser bends, the schema would never see.
+    # Bodies without messages are not parsed, so that the schema sees them exactly as sent.
     if b'"messages"' not in body:
         return body
     try:

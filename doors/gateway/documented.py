@@ -1,4 +1,4 @@
-"""Describe bodies and answers for OpenAPI: the schemas of the wire contract, without the router's
+"""Describe bodies and responses for OpenAPI: the schemas of the wire contract, without the router's
 id.
 """
 
@@ -28,11 +28,11 @@ PROBLEM: Document = {
         "errors": {
             "type": "array",
             "items": {"type": "object"},
-            "description": "Of a refused batch: which events, and why",
+            "description": "For a refused batch: which events were wrong, and why",
         },
     },
 }
-"""Schema of every answer that is no success."""
+"""Schema of every error response."""
 FALLBACK: Document = {
     "type": "object",
     "description": (
@@ -47,13 +47,15 @@ FALLBACK: Document = {
         "fallback": {"const": True},
     },
 }
-"""Schema of an answer with the caller's own choice."""
+"""Schema of a response with the caller's fallback."""
 ACCEPTED: Document = {
     "type": "object",
     "required": ["accepted"],
-    "properties": {"accepted": {"type": "integer", "description": "Events that Kafka has"}},
+    "properties": {
+        "accepted": {"type": "integer", "description": "Number of events that Kafka has stored"}
+    },
 }
-"""Schema of the answer to bills and rewards."""
+"""Schema of the response to bills and rewards."""
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -115,7 +117,7 @@ PROBLEMS: dict[int | str, Document] = {
 
 
 def decisions() -> Document:
-    """Describe asking for decisions."""
+    """Describe the request for decisions."""
     answer = {"anyOf": [_ref("Decision"), _ref("Fallback")]}
     many = {"type": "array", "items": {"anyOf": [*answer["anyOf"], _ref("Problem")]}}
     return {
@@ -131,7 +133,7 @@ def decisions() -> Document:
 
 
 def reports(name: str) -> Document:
-    """Describe reporting bills or rewards."""
+    """Describe the report of bills or rewards."""
     return {
         "status_code": 202,
         "openapi_extra": {"requestBody": {"required": True, **_content(_one_or_many(name))}},
@@ -141,5 +143,5 @@ def reports(name: str) -> Document:
 
 
 def answers(name: str, description: str) -> Document:
-    """Describe reading something."""
+    """Describe a request that only reads."""
     return {"responses": {200: {"description": description, **_content(_ref(name))}} | PROBLEMS}

@@ -1,4 +1,5 @@
-"""Hold what the gateway's paths share: the way to Kafka, keys, limits, and what is remembered."""
+"""Shared state of the gateway's paths: the connection to Kafka, keys, limits and recent
+decisions."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ from schemas import MalformedEvent
 from streams.settings import Settings
 
 RECENT_BYTES = 64 * 2**20
-"""Bytes of recent decisions that are answered again without a search of the topics."""
+"""Bytes of recent decisions kept, which are answered again without a search of the topics."""
 CLOSING = 10.0
 """Seconds that accepted events have to reach Kafka when the gateway stops."""
 
 
 class Door:
-    """One gateway.
+    """A running gateway.
 
     Args:
         keys: who may call; None asks for no key.
@@ -66,7 +67,7 @@ class Door:
 
     @property
     def trouble(self) -> str | None:
-        """Why events cannot be sent or answers are not read yet, or None."""
+        """The reason why the gateway is not ready, or None."""
         if self.link.connected and self.books.reader.complete:
             return None
         return self.books.reader.trouble or "no connection to Kafka"
@@ -75,8 +76,8 @@ class Door:
         """Begin to connect; it goes on in the background for as long as it takes."""
         self.books.reader.start()
         try:
-            # Not waited for: a gateway that starts before Kafka says so on /readyz instead of
-            # ending.
+            # Nothing waits here: a gateway that starts before Kafka reports that on /readyz instead
+            # of ending.
             await self.link.start(seconds=0.01)
         except Unreachable:
             return
@@ -88,8 +89,8 @@ class Door:
         await self.books.reader.stop()
 
     def admit(self, request: Request, router_id: str, *, count: int = 1) -> str:
-        """Return who calls, and take `count` from the caller's allowance. Raises Problem for who
-        may not use this router.
+        """Return the caller, and take `count` from its allowance. Raises Problem if the caller may
+        not use this router.
         """
         if self._keys is None:
             from_this_machine(request, keys="PB_GATEWAY_KEYS_FILE")
@@ -105,17 +106,17 @@ class Door:
         return key.name
 
     async def events(self, request: Request, router_id: str) -> tuple[list[bytes], bool]:
-        """Return the events of a request from someone who may send them, and whether they are a
-        batch. Raises Problem.
+        """Admit the caller, and return the events of its request and whether they are a batch.
+        Raises Problem.
         """
         self.admit(request, router_id)  # before the body is read
         found, is_batch = await read_events(request, self._bounds)
-        # One was taken before the body.
+        # One event was already charged before the body was read.
         self.admit(request, router_id, count=len(found) - 1)
         return found, is_batch
 
     async def foreign(self, request: Request, router_id: str, form: str) -> list[Cost | Reward]:
-        """Return the bills and rewards of a payload of another form; one that cannot be mapped is
+        """Return the bills and rewards of another system's payload; one that cannot be mapped is
         kept as a dead letter. Raises Problem.
         """
         self.admit(request, router_id)
@@ -131,18 +132,16 @@ class Door:
     def _admit_reports(
         self, request: Request, router_id: str, reports: list[Cost | Reward]
     ) -> None:
-        """Check every router that reports are of, and take them from the caller's allowance. Raises
-        Problem.
+        """Check that the caller may use every router of the reports, and charge its allowance.
+        Raises Problem.
         """
-        # A payload may name a router by itself: a key must cover that one as well.
+        # A payload may name routers itself: the key must cover those as well.
         for named in {report.router_id for report in reports} - {router_id}:
             self.admit(request, named, count=0)
         self.admit(request, router_id, count=max(0, len(reports) - 1))
 
     async def decide(self, event: Ask, *, seconds: float, fallback: str | None) -> bytes:
-        """Return the decision as it stands on `pb.routes`, or the caller's fallback. Raises
-        Problem.
-        """
+        """Return the decision as it is on `pb.routes`, or the caller's fallback. Raises Problem."""
         try:
             route = await self.link.ask(event, seconds=seconds)
         except Refused as error:
@@ -150,8 +149,8 @@ class Door:
         except (TimeoutError, Undelivered):
             if fallback is None:
                 ref = (event.router_id, event.request_id)
-                # The two mean different things to a caller: whether the same id is to be sent again
-                # now, or asked for.
+                # The caller has to know which of the two happened: whether to send the same id
+                # again now, or to ask for it later.
                 delivered = not self.link.deliveries.under_way(ref)
                 why = "no_decision" if delivered else "undelivered"
                 raise Problem(why, request_id=event.request_id) from None
@@ -165,22 +164,21 @@ class Door:
             return orjson.dumps(told)
         self._answered.note(event.router_id, event.request_id, None)
         value = self.recent.get((event.router_id, event.request_id)) or msgspec.json.encode(route)
-        # The first answer is kept, with every candidate; of what was asked again the answer says
-        # so.
+        # The first answer, with every candidate, is kept; a repeated one says that it is a repeat.
         return orjson.dumps({**orjson.loads(value), "repeat": True}) if route.repeat else value
 
     async def deliver(self, reports: Sequence[Cost | Reward]) -> None:
         """Send bills or rewards, and return when Kafka has all of them. Raises Problem."""
         named = [self._named(report) for report in reports]
         try:
-            # Shielded: a caller that hangs up takes nothing back that may be on its way.
+            # Shielded: a caller that hangs up must not cancel events that may be on their way.
             await asyncio.gather(*(asyncio.shield(self.link.deliver(report)) for report in named))
         except Undelivered as error:
             raise Problem("undelivered") from error
 
     def _named(self, report: Cost | Reward) -> Cost | Reward:
-        """Return a report that names the model which answered, where that was another one than was
-        decided and this gateway knows it: as its own fallback, or from an earlier report.
+        """Return a report with the model that answered, if that was not the decided one. The
+        gateway knows it from its own fallback or from an earlier report.
         """
         ref = report.router_id, report.request_id
         if report.model is None:

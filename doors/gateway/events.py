@@ -1,5 +1,5 @@
-"""Events of HTTP requests: checked as a worker checks them, so that a refusal is the same by both
-doors.
+"""Check the events of HTTP requests as a worker does, so that refusals over HTTP and Kafka are the
+same.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _reward(event: RewardObserved) -> Reward:
 
 
 def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> list[Cost | Reward]:
-    """Return the bills and rewards of a payload of another form. Raises Unconvertible,
+    """Return the bills and rewards of another system's payload. Raises Unconvertible,
     MalformedEvent.
     """
     found = convert(body, finder_of(form, Defaults(router_id)), headers=headers)
@@ -96,18 +96,18 @@ def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> 
 
 
 def _with(body: bytes, *, before: Document | None = None, after: Document | None = None) -> bytes:
-    """Add fields to an object: those `before` give way to its own, those `after` win."""
-    # Nothing is parsed and written again: what a parser bends, the schema would never see.
+    """Add fields to a JSON object: those in `before` give way to its own, those in `after` win."""
+    # The body is not parsed and written again, so that the schema sees it exactly as sent.
     parts = [orjson.dumps(before or {}), body, orjson.dumps(after or {})]
     return b"{" + b",".join(inner for part in parts if (inner := part[1:-1].strip())) + b"}"
 
 
 def _checked(schema: type[E], router_id: str, bodies: list[bytes]) -> list[E]:
-    """Check every event before the first one is sent: a batch goes as a whole or not at all."""
+    """Check every event before the first is sent: a batch is sent as a whole or not at all."""
     events, wrong = [], []
     for index, body in enumerate(bodies):
         try:
-            # The path's router wins over the body's: it is the one that the key was checked for.
+            # The path's router wins over the body's, because the key was checked for the path's.
             events.append(decode(schema, _with(body, after={"router_id": router_id})))
         except MalformedEvent as error:
             wrong.append((index, error))

@@ -1,5 +1,5 @@
-"""API keys: who may speak for which routers. Only hashes are kept; a key itself is shown once, when
-it is made.
+"""API keys and the routers that each may use. Only hashes are kept; a key itself is shown once,
+when it is made.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from fnmatch import fnmatchcase
 _ENTRY = re.compile(
     r"(?P<name>[A-Za-z0-9-]{1,64}) sha256:(?P<digest>[0-9a-f]{64}) (?P<routers>[A-Za-z0-9._*?,-]+)"
 )
-"""A line of the list: a name, the key's SHA-256, patterns of routers."""
+"""Pattern of a line of the list: a name, the key's SHA-256, patterns of routers."""
 _KEY = re.compile(r"pbk_(?P<name>[A-Za-z0-9-]{1,64})_[A-Za-z0-9_-]{43}")
-"""A key: its name, and 256 random bits in base 64 (43 characters)."""
+"""Pattern of a key: its name, and 256 random bits in base 64 (43 characters)."""
 _NOBODY = "0" * 64
 """A digest that no key has, to compare with where the name is unknown."""
 
 
 class BadKeys(Exception):
-    """The list of keys cannot be read; the message says which line, and not what stands there."""
+    """The list of keys is malformed; the message gives the line's number, not its text."""
 
     reason = "bad_keys"
     retriable = False
@@ -31,7 +31,7 @@ class BadKeys(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One caller: a name for logs and limits, and patterns of the routers that it may use."""
+    """A caller: a name for logs and limits, and patterns of the routers that it may use."""
 
     name: str
     digest: str
@@ -47,11 +47,11 @@ class Key:
 
 
 ANYONE = Key("anyone", _NOBODY, ("*",))
-"""Caller where no keys are asked for, on loopback."""
+"""The caller when no keys are required, on loopback."""
 
 
 class Keys:
-    """All keys, by name."""
+    """The keys of a gateway, by name."""
 
     def __init__(self, keys: Mapping[str, Key]) -> None:
         self._keys = dict(keys)
@@ -61,11 +61,11 @@ class Keys:
 
     @classmethod
     def parse(cls, text: str) -> Keys:
-        """Read a list of keys: a line each, `NAME sha256:HEX ROUTERS`; empty lines and what follows
-        a # are skipped.
+        """Read a list of keys, one `NAME sha256:HEX ROUTERS` a line; empty lines and comments (#)
+        are skipped.
 
         Raises:
-            BadKeys: a line is none, or a name stands twice.
+            BadKeys: a line has another form, or a name appears twice.
         """
         keys: dict[str, Key] = {}
         for number, line in enumerate(text.splitlines(), 1):
@@ -85,7 +85,7 @@ class Keys:
         return cls(keys)
 
     def check(self, authorization: str) -> Key | None:
-        """Return whose key the header `Authorization: Bearer …` holds, or None.
+        """Return the owner of the key in the header `Authorization: Bearer …`, or None.
 
         A name is no secret; the digests are compared in constant time, also where there is none of
         that name.
@@ -98,7 +98,7 @@ class Keys:
 
 
 def digest(key: str) -> str:
-    """Return what is kept of a key: it holds 256 random bits, so that a fast hash is enough."""
+    """Return the hash that is kept of a key; a fast hash is enough for 256 random bits."""
     return hashlib.sha256(key.encode(errors="replace")).hexdigest()
 
 
@@ -106,7 +106,7 @@ def new_key(name: str, *, routers: str) -> tuple[str, str]:
     """Return a new key, and its line for the list.
 
     Raises:
-        BadKeys: no name, or no patterns of routers.
+        BadKeys: the name or the patterns are not valid.
     """
     key = f"pbk_{name}_{secrets.token_urlsafe(32)}"
     line = f"{name} sha256:{digest(key)} {routers}"

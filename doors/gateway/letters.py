@@ -1,5 +1,5 @@
-"""Keep payloads that this gateway does not understand on the dead letter topic, with their bytes: a
-webhook, which sends them, mostly keeps no copy.
+"""Write payloads that cannot be mapped to the dead letter topic, byte for byte: a webhook rarely
+keeps a copy of what it sends.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from schemas.dlq import INGEST, DeadLetter
 from streams.settings import Settings
 
 NOWHERE = -1
-"""Partition and offset of a payload that came over HTTP."""
+"""Partition and offset that a dead letter gives for a payload from HTTP."""
 SECONDS = 10.0
-"""Seconds that Kafka has to take a dead letter."""
+"""Seconds within which Kafka must store a dead letter."""
 
 
 class Letters:
-    """A producer of its own, made when it is first needed."""
+    """A producer of dead letters, made when it is first needed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -32,7 +32,7 @@ class Letters:
         """Write a payload to the dead letter topic, and return when Kafka has it.
 
         Raises:
-            Problem: Kafka did not take it; the caller still has it.
+            Problem: Kafka did not store it; the caller still has it.
         """
         letter = DeadLetter.of(
             error, topic=f"http:{form}", partition=NOWHERE, offset=NOWHERE, stage=INGEST
@@ -47,7 +47,7 @@ class Letters:
                     headers=letter.headers(),
                 )
         except (KafkaError, TimeoutError) as failed:
-            # The next one gets a new connection: this producer may hang on the old one.
+            # The next dead letter gets a new producer: this one may hang on a dead connection.
             await self.stop()
             raise Problem("undelivered", f"{error}; nor could it be kept: {failed}") from failed
 

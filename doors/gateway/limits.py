@@ -1,6 +1,4 @@
-"""Bound how much a caller may ask for in a second, and how many of the last decisions are kept at
-hand.
-"""
+"""Limit the rate of a caller's events and the memory for recent decisions."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ Ref = tuple[str, str]
 class Allowance:
     """A bucket of tokens for each caller: `rate` a second, at most `burst` saved up.
 
-    A call takes as many as it has events; one of more than `burst` waits until the bucket is full,
-    and leaves a debt.
+    A call takes a token for each event. A call of more than `burst` events waits until the bucket
+    is full, and leaves a debt.
 
     >>> allowance = Allowance(rate=2.0, burst=10.0, clock=lambda: 0.0)
     >>> allowance.take("caller", 10), allowance.take("caller", 1)
@@ -42,14 +40,14 @@ class Allowance:
         if left < wanted:
             self._left[caller] = left, now
             return (wanted - left) / self._rate
-        # Below 0 for a batch that is larger than the bucket: the debt slows the calls after it.
+        # Negative after a batch larger than the bucket: this debt slows the calls after it.
         self._left[caller] = left - events, now
         return 0.0
 
 
 class Recent:
-    """The last decisions as they stand on `pb.routes`, within a bound of bytes; of a request the
-    first answer stays.
+    """The last decisions as they are on `pb.routes`, up to a number of bytes; a request keeps its
+    first answer.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -67,7 +65,7 @@ class Recent:
             self._bytes -= len(self._values.popitem(last=False)[1])
 
     def get(self, ref: Ref) -> bytes | None:
-        """Return a decision, if it is still at hand."""
+        """Return a decision if it is still kept, else None."""
         return self._values.get(ref)
 
 

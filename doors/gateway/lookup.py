@@ -1,4 +1,4 @@
-"""Find a decision again: at hand, or on the log."""
+"""Find a decision again: in memory, or on the log."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from schemas import MalformedEvent, RouteDecided, decode
 from streams.settings import Settings
 
 SEARCHES_AT_ONCE = 4
-"""Most searches of the log at a time: each reads as much as it needs, the others wait."""
+"""Most searches of the log at a time; further ones wait."""
 
 
 class Lookup:
-    """Decisions by their request's id; of those that are not at hand, at most `search` records of a
-    partition are read.
+    """A search for decisions by request id: in memory first, then in the last `search` records of a
+    partition.
     """
 
     def __init__(self, settings: Settings, recent: Recent) -> None:
@@ -35,7 +35,8 @@ class Lookup:
         if value is not None:
             return decode(RouteDecided, value)
         try:
-            # A connection a search: they are rare, and one that hangs holds up no other.
+            # Each search has its own connection: searches are rare, and one that hangs blocks no
+            # other.
             async with self._searches, open_bus(self._settings, "routes") as bus:
                 return await self._search(bus, router_id, request_id)
         except (KafkaError, Failure) as error:

@@ -1,4 +1,4 @@
-"""Count and time answers, and close connections of clients that do not read theirs."""
+"""Count and time responses, and close connections of clients that do not read them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from doors.gateway.metrics import GatewayMetrics
 
 WRITE_SECONDS = 30.0
-"""Seconds that a client has to take its answer."""
+"""Seconds within which a client must read its response."""
 
 
 class Measured:
-    """An ASGI middleware around everything."""
+    """An ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp, metrics: GatewayMetrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; its path's last fixed word names it in the metrics."""
+        """Handle a request; the last fixed word of its path names it in the metrics."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # What leaves without an answer, such as a client that hung up, counts as a failure.
+        # A request without a response, such as of a client that hung up, counts as a failure.
         started, status = time.perf_counter(), 500
 
         async def sending(message: Message) -> None:

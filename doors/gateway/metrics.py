@@ -10,11 +10,11 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Upper bounds of a histogram's buckets, seconds."""
 
 STATUSES = (200, 202, 400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504)
-"""Statuses of answers that are known beforehand."""
+"""HTTP statuses whose counters exist from the start."""
 
 
 class GatewayMetrics:
-    """The metrics of one gateway, all with the prefix `pb_gateway_`."""
+    """The metrics of a gateway, all with the prefix `pb_gateway_`."""
 
     def __init__(self) -> None:
         registry = self.registry = new_registry()
@@ -23,13 +23,13 @@ class GatewayMetrics:
         )
         self.seconds = Histogram(
             "pb_gateway_seconds",
-            "Time until the answer",
+            "Seconds until the response",
             ["what"],
             buckets=SECONDS,
             registry=registry,
         )
         self.waiting = Gauge(
-            "pb_gateway_waiting", "Requests that wait for their decision", registry=registry
+            "pb_gateway_waiting", "Requests that are waiting for their decision", registry=registry
         )
         self.late = Gauge(
             "pb_gateway_late", "Decisions that came when nobody waited any more", registry=registry
@@ -41,10 +41,10 @@ class GatewayMetrics:
         )
 
     def begin_at_zero(self, names: Iterable[str]) -> None:
-        """Show every series at zero from the start, so that its first increase is seen.
+        """Create every series at zero, so that its first increase is seen.
 
         Args:
-            names: of the paths.
+            names: names of the paths.
         """
         # A counter that appears with its first failure has no increase that an alert could see.
         for name in (*names, "other"):

@@ -1,5 +1,5 @@
-"""Tell where a request comes from: a program, a page of this server, or a page of another site in a
-browser on this machine.
+"""Tell the origin of a request: a program, a page of this server, or a browser's page of another
+site.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from starlette.requests import Request
 from doors.gateway.problems import Problem
 
 OWN_PAGES = ("same-origin", "none")
-"""Values of `Sec-Fetch-Site` for a page's request to its own server, and for an address typed in
-(Fetch Metadata, 2.4)."""
+"""Values of `Sec-Fetch-Site` for requests of a page of this server and for a typed address (Fetch
+Metadata, 2.4)."""
 
 
 def is_loopback(address: str) -> bool:
@@ -25,11 +25,11 @@ def is_loopback(address: str) -> bool:
 
 
 def from_this_machine(request: Request, *, keys: str) -> None:
-    """Refuse what a page of another site sends, or a page whose name was made to lead here (DNS
-    rebinding).
+    """Refuse requests from pages of other sites, and from pages whose name was made to resolve to
+    this machine (DNS rebinding).
 
     Args:
-        keys: the setting of the keys, without which only this machine may ask.
+        keys: name of the setting for keys, to be named in the refusal.
 
     Raises:
         Problem: the request has another host, or comes from another site.

@@ -20,21 +20,21 @@ OWN = {
         "The API key does not cover this router; or there are no keys, and the request is not "
         "one of a program on this machine.",
     ),
-    "not_found": (404, "There is no such thing here."),
-    "method_not_allowed": (405, "This path takes another method."),
+    "not_found": (404, "There is nothing at this path."),
+    "method_not_allowed": (405, "This path does not take this method."),
     "request_timeout": (408, "The request was not sent completely in time."),
     "body_too_large": (413, "The body is larger than this gateway takes."),
     "too_many_events": (413, "The batch has more events than this gateway takes."),
     "unsupported_media_type": (
         415,
-        "The body is no JSON by its Content-Type: send `Content-Type: application/json`.",
+        "The Content-Type is not JSON: send `Content-Type: application/json`.",
     ),
     "rate_limited": (
         429,
         "The caller has used up its allowance; `Retry-After` says when to come again.",
     ),
     "internal_error": (500, "The gateway failed on this request alone: a defect, to be reported."),
-    "undelivered": (503, "Kafka did not take the event in time. Sending it again does no harm."),
+    "undelivered": (503, "Kafka did not store the event in time. Sending it again does no harm."),
     "no_decision": (
         504,
         "Kafka has the request, and no decision came in time. Send the same `request_id` again.",
@@ -52,13 +52,13 @@ STATUS = {
     Reason.MALFORMED_JSON: 400,
     Reason.INTERNAL_ERROR: 500,
 }
-"""HTTP status of the service's reasons that are not `UNPROCESSABLE`."""
+"""HTTP status of the service's reasons; all others have `UNPROCESSABLE`."""
 UNPROCESSABLE = 422
 """HTTP status of an event that was read and refused (RFC 9110, 15.5.21)."""
 
 
 class Problem(Exception):
-    """A request that cannot be answered as it was asked."""
+    """An error response to a request."""
 
     def __init__(
         self,
@@ -76,12 +76,12 @@ class Problem(Exception):
 
     @classmethod
     def of(cls, error: Refused | MalformedEvent, **members: Json) -> Problem:
-        """Return the problem that a refusal is."""
-        # By the text of the code: it may be of a newer service, and no `Reason` here.
+        """Return the problem for a refusal."""
+        # Looked up by the code's text: a newer service may have codes that are not in `Reason`.
         return cls(str(error.reason), error.message, **members)
 
     def body(self) -> Document:
-        """Return its members."""
+        """Return the members of the JSON body."""
         status, title = _meaning(self.reason)
         body = {
             "type": f"urn:paretobandit:{self.reason}",
@@ -92,7 +92,7 @@ class Problem(Exception):
         return {**body, **({"detail": self.detail} if self.detail else {}), **self.members}
 
     def response(self) -> Response:
-        """Return the response."""
+        """Return the HTTP response."""
         body = self.body()
         return Response(
             orjson.dumps(body), body["status"], headers=self.headers, media_type=MEDIA_TYPE

@@ -1,5 +1,5 @@
-"""HTTP connections that cost an attacker more than the gateway: heads are bounded in time and size,
-half-sent ones give way, then idle ones.
+"""Guard HTTP connections against slow and greedy clients: a request's head is bounded in time and
+size, and the number of connections is limited.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10.0
-"""Seconds that a client has to send the head of a request."""
+"""Seconds within which a client must send the head of a request."""
 HEAD_BYTES = 65_536
 """Largest head of a request, as in uvicorn's h11 protocol."""
 MAX_CONNECTIONS = 10_000
@@ -19,12 +19,12 @@ MAX_CONNECTIONS = 10_000
 longest is closed, else the one that has been idle for longest."""
 KEEP_ALIVE = 75
 """Seconds for which an idle connection is kept. Clients and load balancers keep theirs for 15 to
-60; closing later than they do avoids that a request meets a closing connection."""
+60; closing later than they do means that no request arrives on a closing connection."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which by itself waits for ever for a head that comes byte by byte, and
-    keeps one of any size.
+    """uvicorn's protocol with limits; by itself it waits for ever for a slow head and keeps one of
+    any size.
     """
 
     head_seconds = HEAD_SECONDS
@@ -33,16 +33,17 @@ class GuardedProtocol(HttpToolsProtocol):
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Expect a head within its time."""
+        """Start the timer for a request's head, and close another connection if there are too
+        many."""
         super().connection_made(cast("asyncio.Transport", transport))
         self._owe()
         if len(self.connections) > self.max_connections:
             owing, idle = self._waiting("owing"), self._waiting("idle")
-            # One owes its head: the connection that was just made.
+            # There is always one that owes its head: the new connection.
             next(iter(idle if idle and len(owing) == 1 else owing))._cut()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; a connection whose head is too large by now is closed."""
+        """Read bytes; close the connection if its head has become too large."""
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._owe()
         super().data_received(data)
@@ -52,13 +53,13 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._cut()
 
     def on_response_complete(self) -> None:
-        """Note that the connection is idle."""
+        """Mark the connection as idle."""
         super().on_response_complete()
         if self.timeout_keep_alive_task is not None:
             self._waiting("idle")[self] = None
 
     def on_headers_complete(self) -> None:
-        """Note that a head is there."""
+        """Stop the timer: the head is complete."""
         self._paid()
         super().on_headers_complete()
 
@@ -68,7 +69,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _waiting(self, what: str) -> OrderedDict[GuardedProtocol, None]:
-        """Return the server's connections that owe a head, or are idle, the longest one first."""
+        """Return the connections that owe a head, or those that are idle, the longest first."""
         found: OrderedDict[GuardedProtocol, None] = self.server_state.__dict__.setdefault(
             what, OrderedDict()
         )

@@ -21,14 +21,14 @@ from doors.gateway.protocol import KEEP_ALIVE, GuardedProtocol
 from streams.settings import BadSettings, Settings
 
 CLOSING = 15
-"""Seconds in which open requests may end."""
+"""Seconds that open requests have to finish at shutdown."""
 
 
 def keys_of(settings: Settings) -> Keys | None:
-    """Return the keys; None on loopback without any.
+    """Return the API keys; None if none are set and the gateway listens on loopback.
 
     Raises:
-        BadSettings: the list cannot be read, or is empty where others than this machine can call.
+        BadSettings: the list cannot be read, or is empty although other machines can call.
     """
     text = settings.gateway_keys
     try:
@@ -41,14 +41,14 @@ def keys_of(settings: Settings) -> Keys | None:
             "are no API keys: "
             "`pbstream gateway --new-key NAME` makes one, PB_GATEWAY_KEYS_FILE names the list"
         )
-    # An empty list is none: on loopback it means "no key asked for", elsewhere it was refused
+    # An empty list counts as no list: on loopback no key is required, elsewhere it was refused
     # above.
     return keys or None
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends in order on SIGTERM and Ctrl-C instead of passing the signal on
-    once it has ended.
+    """uvicorn's server, but it ends in order on SIGTERM and Ctrl-C and does not raise the signal
+    again.
     """
 
     @contextmanager
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
         yield
 
     def run_until_stopped(self) -> bool:
-        """Serve; tell whether it could."""
+        """Serve until stopped; return whether the server could start."""
         gc.collect()
         gc.freeze()  # 80,000 objects of the start: looking through them held every request 60 ms
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
 
 
 def server_of(settings: Settings) -> Server:
-    """Return the server; opens nothing."""
+    """Return the server; it opens nothing yet."""
     config = guarded(
         build_gateway(settings, keys_of(settings)),
         host=settings.gateway_bind,
@@ -82,8 +82,8 @@ def server_of(settings: Settings) -> Server:
 
 
 def guarded(app: FastAPI, *, host: str, port: int, closing: int) -> uvicorn.Config:
-    """Return how an app is served that strangers may call: connections are bounded in time and
-    size, nothing says what serves them, and the log is ours.
+    """Return uvicorn's settings for an app that strangers may call: bounded connections, no server
+    header, our own log.
 
     Args:
         closing: seconds in which open requests may end.

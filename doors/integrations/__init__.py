@@ -1,3 +1,3 @@
-"""Convert what other systems record of models, bills and labels into declarations and events of
-this service.
+"""Convert other systems' records of models, bills and labels into declarations and events of this
+service.
 """

@@ -1,5 +1,5 @@
-"""CloudEvents 1.0 whose data are bills or rewards of this service: in structured mode, or in binary
-mode with their headers.
+"""Read CloudEvents 1.0 whose data are bills or rewards of this service, in structured or binary
+mode.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from schemas import Reason
 
 
 def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str]) -> list[Found]:
-    """Return the event that the data are. Its topic is named by the type (`….costs.v1`), else by
-    what the data hold.
+    """Return the event in the data. The type (`….costs.v1`) names its topic; without one, the
+    fields of the data do.
     """
     attributes = {name[3:]: value for name, value in headers.items() if name[:3] in ("ce_", "ce-")}
     data: Json = document
@@ -26,11 +26,11 @@ def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str])
     if not attributes or kind.startswith("application/cloudevents"):
         attributes, data = document, _data(document)
     if attributes.get("specversion") != "1.0":
-        raise Unconvertible("specversion: is not 1.0; this is no CloudEvent that can be read")
+        raise Unconvertible("specversion: is not 1.0, the only version that can be read")
     if not isinstance(data, dict):
-        raise Unconvertible("data: is no JSON object")
+        raise Unconvertible("data: is not a JSON object")
     topic = _topic(str(attributes.get("type", "")), data)
-    # What the data say wins over the envelope: `subject` is a convention, a field is meant.
+    # A field of the data wins over the envelope, whose `subject` is only a convention.
     fields = {"router_id": defaults.router_id, "request_id": attributes.get("subject"), **data}
     if topic == "rewards":
         fields = {"source": defaults.source, **fields}
@@ -45,7 +45,7 @@ def _data(document: Document) -> Json:
     try:
         return orjson.loads(base64.b64decode(document["data_base64"], validate=True))
     except (binascii.Error, TypeError, ValueError):
-        raise Unconvertible("data_base64: is no JSON in base64") from None
+        raise Unconvertible("data_base64: is not JSON in base64") from None
 
 
 def _topic(kind: str, data: Mapping[str, Json]) -> Topic:

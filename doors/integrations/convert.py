@@ -1,4 +1,4 @@
-"""Convert the bytes of a foreign payload to checked events, whichever form it has."""
+"""Convert the bytes of another system's payload, in any known form, to checked events."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
 }
-"""Event that a payload becomes, by topic."""
+"""Schema of the events that payloads become, by topic."""
 Finder = Callable[[Json, Mapping[str, str]], list[Found]]
 
 
 def finder_of(form: str, defaults: Defaults) -> Finder:
-    """Return what finds events in the documents of a known form."""
+    """Return the function that finds events in documents of a form."""
     if form == "cloudevents":
         return lambda document, headers: cloudevents.found_in(document, defaults, headers)
     found_in = {
@@ -35,11 +35,11 @@ def finder_of(form: str, defaults: Defaults) -> Finder:
 def convert(
     raw: bytes | None, finder: Finder, *, headers: Mapping[str, str] | None = None
 ) -> list[tuple[str, Event]]:
-    """Return the events of a payload, (topic without prefix, event); none where it says nothing of
-    costs or rewards.
+    """Return the events of a payload as (topic without prefix, event); none if it holds no costs or
+    rewards.
 
-    A payload is taken as a whole or not at all: one JSON document, an array of them, or a line
-    each.
+    The payload is one JSON document, an array of them, or one a line. It is taken as a whole or not
+    at all.
 
     Raises:
         Unconvertible: some part of it cannot be mapped.
@@ -49,7 +49,7 @@ def convert(
     for document in _documents(raw):
         try:
             found = finder(document, headers or {})
-        # A finder takes a document apart as it should be. Its error names the kind alone: the text
+        # A finder expects a document of the right form. Only the error's type is reported: its text
         # may quote a prompt.
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Unconvertible(f"the document has another form ({type(error).__name__})") from None
@@ -63,7 +63,7 @@ def _dumps(fields: dict[str, object]) -> bytes:
     try:
         return orjson.dumps(fields)
     except orjson.JSONEncodeError:
-        raise Unconvertible("a field is no JSON") from None
+        raise Unconvertible("a field is not JSON") from None
 
 
 def _documents(raw: bytes | None) -> list[Json]:
@@ -73,7 +73,7 @@ def _documents(raw: bytes | None) -> list[Json]:
     except orjson.JSONDecodeError as error:
         lines = [line for line in (raw or b"").splitlines() if line.strip()]
         try:
-            # One line that is no JSON is no list of lines: the first error tells more about it.
+            # A single line that is not JSON is no list of lines, so the first error tells more.
             documents = [orjson.loads(line) for line in lines] if len(lines) > 1 else []
         except orjson.JSONDecodeError:
             documents = []

@@ -1,6 +1,4 @@
-"""List the forms of foreign payloads, apart from what reads them, so that a command can name them
-before it imports that.
-"""
+"""Names of the known forms of payloads, apart from their readers, which are slow to import."""
 
 FORMS = ("otel", "litellm", "langfuse", "cloudevents")
-"""Names of the forms, in commands and paths."""
+"""Names of the forms, as commands and paths use them."""

@@ -1,6 +1,4 @@
-"""Represent what a foreign payload states about a request: a bill or a reward, as the value of an
-event.
-"""
+"""A bill or a reward found in another system's payload, and how its values are read."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ class Unconvertible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One event: its topic without the prefix, and its fields; what is None is left out."""
+    """An event that was found: its topic without the prefix, and its fields; None is left out."""
 
     topic: Topic
     fields: dict[str, object]
@@ -34,14 +32,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The values that a payload leaves open: the router, and the source of its labels."""
+    """Values for what a payload leaves open: the router, and the source of its labels."""
 
     router_id: str
     source: str = "judge"
 
 
 def status_of(error: str) -> str:
-    """Return the status of a call that failed, by the name or the code of its error."""
+    """Return the status of a failed call, from the name or the code of its error."""
     name = error.lower()
     if "ratelimit" in name.replace("_", "") or "429" in name:
         return "rate_limited"
@@ -53,24 +51,24 @@ def status_of(error: str) -> str:
 
 
 def number(value: Json, name: str) -> float:
-    """Return a number. Raises Unconvertible for anything else; true and false are none."""
+    """Return a number. Raises Unconvertible for anything else, true and false included."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unconvertible(f"{name}: is no number")
+        raise Unconvertible(f"{name}: is not a number")
     return float(value)
 
 
 def rfc3339(value: Json, name: str) -> str:
-    """Return a time as events have it, from RFC 3339 text or from seconds, milliseconds or
+    """Return a time in the form of events, from RFC 3339 text or from seconds, milliseconds or
     nanoseconds since the epoch.
 
     Raises:
-        Unconvertible: it is no time.
+        Unconvertible: it is not a time.
     """
     try:
         if isinstance(value, str) and not value.isdigit():
             at = datetime.fromisoformat(value)
         else:
-            # Tools write seconds, milliseconds or nanoseconds, and none of them says which.
+            # Tools write seconds, milliseconds or nanoseconds without saying which.
             seconds = float(value)
             while seconds > 1e11:  # until the year 5138 seconds are fewer
                 seconds /= 1e3
@@ -82,4 +80,4 @@ def rfc3339(value: Json, name: str) -> str:
             .replace("+00:00", "Z")
         )
     except (TypeError, ValueError, OverflowError, OSError):
-        raise Unconvertible(f"{name}: is no time") from None
+        raise Unconvertible(f"{name}: is not a time") from None

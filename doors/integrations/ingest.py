@@ -1,6 +1,4 @@
-"""Read foreign payloads from a Kafka topic, and write what they say of costs and rewards as
-events.
-"""
+"""Read other systems' payloads from a Kafka topic, and write their costs and rewards as events."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 LARGEST_BYTES = 16 * 2**20
-"""Largest payload; its dead letter may be twice that."""
+"""Largest payload, in bytes; its dead letter may be twice that."""
 
 
 @dataclass(slots=True)
 class Ingested:
-    """The counts of a run: records read, events written, records refused."""
+    """Counts of a run: records read, events written, records refused."""
 
     records: int = 0
     events: int = 0
@@ -33,12 +31,12 @@ class Ingested:
 
 
 class Ingest:
-    """Bring one topic's payloads over. Offsets are committed once Kafka has what came of them:
-    nothing is lost, and events that are written again after a crash count once. What cannot be
-    mapped goes to the dead letter topic with its bytes.
+    """A run that converts the payloads of one topic. Offsets are committed once Kafka has the
+    events of their payloads: nothing is lost, and events written again after a crash count once. A
+    payload that cannot be mapped goes to the dead letter topic, byte for byte.
 
     Attributes:
-        done: what was done so far.
+        done: the counts so far.
     """
 
     def __init__(self, settings: Settings, finder: Finder, *, topic: str, group: str) -> None:
@@ -52,14 +50,14 @@ class Ingest:
         """Read until told to stop.
 
         Raises:
-            KafkaError: Kafka did not take what came of some records; their offsets stay as they
-                were.
+            KafkaError: Kafka did not store some events; the offsets of their payloads are not
+                committed.
         """
         auth = self._settings.kafka_auth()
         options = {
             "group_id": self._group,
             "enable_auto_commit": False,
-            # A new group brings over what is there already; what was reported before changes
+            # A new group begins with what is already there; events that were reported before change
             # nothing.
             "auto_offset_reset": "earliest",
         }
@@ -80,12 +78,13 @@ class Ingest:
                     for delivery in await self._take(record, producer)
                 ]
                 if batches:
-                    # Each by itself: `flush` waits as well, and raises for none that Kafka refused.
+                    # Each delivery is awaited: `flush` waits as well, but raises nothing for
+                    # refused records.
                     await asyncio.gather(*deliveries)
                     await consumer.commit()
 
     async def _take(self, record: Record, producer: AIOKafkaProducer) -> list[Awaitable[object]]:
-        """Send what a record becomes; return its deliveries."""
+        """Send the events of a record; return their deliveries."""
         self.done.records += 1
         headers = {
             name: value.decode(errors="replace")

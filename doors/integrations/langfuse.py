@@ -1,7 +1,8 @@
-"""Langfuse scores, as its API takes them and as versions 2 and 3 of it return them: numeric ones in
-[0, 1] and boolean ones; others need a mapping file.
+"""Read Langfuse scores, as its API takes them and as versions 2 and 3 return them. Numeric scores
+in [0, 1] and boolean ones are read; others need a mapping file.
 
-A request is found by `metadata.pb_request_id`, else by the trace: give the trace the request's id.
+A request is found by `metadata.pb_request_id`, else by the trace, which then must have the
+request's id.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from ground.json_values import Document
 from schemas import Reason
 
 SOURCES = {"ANNOTATION": "human", "EVAL": "judge"}
-"""Source of a label, by Langfuse's `source`; for what came over its API the defaults name it."""
+"""Source of a label, by Langfuse's `source`; scores that came over its API get the default."""
 
 
 def found_in(document: Document, defaults: Defaults) -> list[Found]:
-    """Return the reward that a score is, or those of a page of scores (`data`)."""
+    """Return the reward of a score, or the rewards of a page of scores (`data`)."""
     scores = document["data"] if isinstance(document.get("data"), list) else [document]
     return [_reward(score, defaults) for score in scores]
 
 
 def _reward(score: Document, defaults: Defaults) -> Found:
     if "value" not in score:
-        raise Unconvertible("value: is missing; this is no score", Reason.MISSING_FIELD)
+        raise Unconvertible("value: is missing, so this is not a score", Reason.MISSING_FIELD)
     if score.get("dataType", "NUMERIC") not in ("NUMERIC", "BOOLEAN"):
         raise Unconvertible(
             "dataType: only NUMERIC and BOOLEAN are rewards by themselves; map others with a "
@@ -44,7 +45,7 @@ def _reward(score: Document, defaults: Defaults) -> Found:
 
 
 def _trace(score: Document) -> object:
-    """Return the trace that a score is of; version 3 names what it is of as its `subject`."""
+    """Return the trace of a score; version 3 names it as the score's `subject`."""
     subject = score.get("subject") or {}
     if subject.get("kind") == "trace":
         return subject.get("id")

@@ -1,5 +1,5 @@
-"""LiteLLM's standard logging payload, as its `generic_api` callback sends it: one object, an array,
-or a line each.
+"""Read LiteLLM's standard logging payload, as its `generic_api` callback sends it: one object, an
+array, or one a line.
 
 A request is found by `pb_request_id` in the metadata that the caller gave, else by
 `litellm_call_id`, else by `id`.
@@ -23,14 +23,14 @@ def _ended(document: Document) -> Document:
     if started is not None and ended is not None:
         found["latency_ms"] = _milliseconds(started, ended)
         first = document.get("completionStartTime")
-        # Without a stream it is the end of the answer.
+        # Without streaming this is the end of the answer.
         if first is not None and document.get("stream"):
             found["first_token_ms"] = _milliseconds(started, first)
     return found
 
 
 def _cached(document: Document) -> Document:
-    """Return how many input tokens a provider's cache had, where its usage says so."""
+    """Return how many input tokens came from the provider's cache, if the usage says so."""
     usage = (document.get("metadata") or {}).get("usage_object") or {}
     details = usage.get("prompt_tokens_details") or {}
     cached, tokens = details.get("cached_tokens"), document.get("prompt_tokens")
@@ -45,20 +45,21 @@ def _milliseconds(start: Json, end: Json) -> float | None:
 
 
 def found_in(document: Document, defaults: Defaults) -> list[Found]:
-    """Return the bill of one call; a failed one costs what LiteLLM says, mostly nothing."""
+    """Return the bill of one call; a failed call costs what LiteLLM says, mostly nothing."""
     if "call_type" not in document and "response_cost" not in document:
         raise Unconvertible(
-            "response_cost: is missing; this is no standard logging payload", Reason.MISSING_FIELD
+            "response_cost: is missing; this is not a standard logging payload",
+            Reason.MISSING_FIELD,
         )
     metadata = document.get("metadata") or {}
     own = {
-        # LiteLLM keeps what a caller gave in one of the two, by the way the call came in.
+        # LiteLLM keeps a caller's metadata in one of the two, depending on how the call came in.
         **(metadata.get("spend_logs_metadata") or {}),
         **(metadata.get("requester_metadata") or {}),
     }
     cost = document.get("response_cost")
     bill: Document
-    # LiteLLM writes 0 where it knows no price, and why: what is unknown is not free.
+    # LiteLLM writes 0, and the reason, if it knows no price: unknown is not free.
     if cost is None or (cost == 0 and document.get("response_cost_failure_debug_info")):
         bill = {
             "input_tokens": document.get("prompt_tokens"),

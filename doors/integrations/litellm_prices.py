@@ -1,4 +1,4 @@
-"""LiteLLM's list of prices, read from its wheel without importing it, and what of it may go into a
+"""Read LiteLLM's list of prices without importing LiteLLM, and plan which of them go into a
 portfolio unasked.
 """
 
@@ -20,19 +20,20 @@ PRICE_LIST = "model_prices_and_context_window_backup.json"
 TALKING = frozenset({"chat", "completion", "responses"})
 """Modes of LiteLLM's models that answer prompts."""
 JUMP = 10.0
-"""Largest factor of a price change without a question: more is more often a slip in the list."""
+"""Largest factor of a price change that is taken without a question; a larger one is mostly an
+error in the list."""
 IMPORTED = "imported"
-"""Field of a model in the declaration, ignored by workers: the prices that were imported last.
-Other prices were set by hand."""
+"""Field of a model in the declaration, ignored by workers, with the prices of the last import. If
+today's prices differ from it, they were set by hand."""
 IMPORTED_OFFERS = "imported_offers"
-"""The same of what the model can do."""
+"""The same field for the model's capabilities."""
 IMPORTED_CACHE = "imported_cache"
-"""The same of what it bills for cached input."""
+"""The same field for the prices of cached input."""
 CACHE = {
     "cached_input_price_per_m": "cache_read_input_token_cost",
     "cache_write_price_per_m": "cache_creation_input_token_cost",
 }
-"""Prices of cached input in a declaration, and in the list."""
+"""Field of the list for each price of cached input in a declaration."""
 CACHE_FIELDS = (*CACHE, "cache_min_tokens")
 """Fields of a declaration about caches that the list may fill."""
 CAN = {
@@ -40,7 +41,7 @@ CAN = {
     "tools": ("supports_function_calling",),
     "json_output": ("supports_response_schema", "supports_native_structured_output"),
 }
-"""Capabilities, by the flags of the list that say so; the list leaves out what it does not know."""
+"""Capabilities by the list's flags; the list leaves out what it does not know."""
 
 
 class NoPriceList(Exception):
@@ -52,9 +53,7 @@ class NoPriceList(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A model of the list: dollars per million tokens, and since when or from when on it is
-    deprecated.
-    """
+    """A model of the list: dollars per million tokens, and the date of its deprecation."""
 
     name: str
     input_price_per_m: float
@@ -66,7 +65,7 @@ class Listed:
 
     @property
     def prices(self) -> dict[str, float]:
-        """Return the prices as a declaration has them."""
+        """Return the prices as fields of a declaration."""
         return {
             "input_price_per_m": self.input_price_per_m,
             "output_price_per_m": self.output_price_per_m,
@@ -75,16 +74,16 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change that an import would make to one model of the portfolio.
+    """A change that an import would make to one model of the portfolio.
 
     Attributes:
-        doubt: why it has to be asked about; None: it may be taken.
-        listed: None where the list does not have the model: it stays as it is.
-        kept: it was priced by hand, and stays so unless it is accepted.
-        offers: what it can do from now on; None: as declared, since that was set by hand or the
-            list says nothing.
-        cache: what it bills for cached input from now on; None: as declared, as above.
-        note: what the list leaves open of it; None: nothing.
+        doubt: why a person has to confirm it; None: it needs no confirmation.
+        listed: the list's entry; None if the list lacks the model, which then stays as it is.
+        kept: the prices were set by hand, and stay unless the change is accepted.
+        offers: its new capabilities; None: as declared, because they were set by hand or the list
+            has none.
+        cache: its new prices of cached input; None: as declared, as above.
+        note: what the list does not say about it; None: nothing is missing.
     """
 
     name: str
@@ -98,14 +97,14 @@ class Change:
 
     @property
     def changes(self) -> bool:
-        """Say whether prices, or what it offers, would differ from today's."""
+        """Tell whether prices or capabilities would differ from today's."""
         return self.listed is not None and (
             self.listed.prices != self.before or self.offers is not None or self.cache is not None
         )
 
 
 def read_list(path: Path | None = None) -> dict[str, Listed]:
-    """Return every model of the list that answers in text and has both prices.
+    """Return every model of the list that answers with text and has both prices.
 
     Raises:
         NoPriceList: there is none.
@@ -140,12 +139,11 @@ def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
 
 
 def _cache(entry: Mapping[str, Json], input_per_m: float) -> tuple[dict[str, Json], str | None]:
-    """Return what an entry says of cached input, and what is doubtful of it: then it is left
-    out."""
+    """Return an entry's prices of cached input, and a doubt; prices in doubt are left out."""
     found: dict[str, Json] = {}
     for name, listed in CACHE.items():
         price = entry.get(listed)
-        # The list has 0 for a cache that is written for nothing extra.
+        # The list has 0 if writing to the cache costs nothing extra.
         if isinstance(price, int | float) and not isinstance(price, bool) and price > 0.0:
             found[name] = round(float(price) * 1e6, 9)
     if "cached_input_price_per_m" not in found:
@@ -158,7 +156,7 @@ def _cache(entry: Mapping[str, Json], input_per_m: float) -> tuple[dict[str, Jso
 
 
 def _offers(entry: Mapping[str, Json]) -> dict[str, Json]:
-    """Return what an entry says that its model can do, by the names of a declaration."""
+    """Return an entry's capabilities, by the names of a declaration."""
     found: dict[str, Json] = {
         name: True for name, flags in CAN.items() if any(entry.get(flag) is True for flag in flags)
     }
@@ -184,9 +182,7 @@ def _date(text: object) -> date | None:
 
 
 def find(prices: Mapping[str, Listed], name: str) -> Listed | None:
-    """Return a model's entry; the list leaves the provider of some away: `openai/gpt-4o` is
-    `gpt-4o`.
-    """
+    """Return a model's entry; the list omits some providers: `openai/gpt-4o` is `gpt-4o`."""
     return prices.get(name) or prices.get(name.partition("/")[2])
 
 
@@ -197,12 +193,12 @@ def plan(
     only: str | None,
     today: date,
 ) -> list[Change]:
-    """Return what an import would change.
+    """Return the changes that an import would make.
 
     Args:
         models: the portfolio as it is declared.
-        only: a pattern of names: these models of the list, new ones too. None: the models of the
-            portfolio.
+        only: a pattern of names, for these models of the list, new ones included; None: the models
+            of the portfolio.
     """
     names = (
         list(models)

@@ -1,5 +1,5 @@
-"""A mapping file: which field of an event is found at which JSONPath of a payload, and what becomes
-a reward in [0, 1].
+"""Read a mapping file: the JSONPath of each event field in a payload, and how values become rewards
+in [0, 1].
 
 topic: rewards
 each: $.feedback[*]            # optional: one event for each match
@@ -39,7 +39,7 @@ THUMBS = {
     "true": 1.0,
     "false": 0.0,
 }
-"""Rewards of labels that are words, in lower case."""
+"""Rewards of labels given as words, in lower case."""
 Strict = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -59,7 +59,7 @@ def _readable(path: str) -> str:
     try:
         _compiled(path)
     except (JSONPathError, Exception) as error:  # the parser raises bare exceptions as well
-        raise ValueError(f"{path!r} is no JSONPath: {error}") from None
+        raise ValueError(f"{path!r} is not a JSONPath: {error}") from None
     return path
 
 
@@ -67,8 +67,7 @@ JsonPath = Annotated[str, AfterValidator(_readable)]
 
 
 class Rule(BaseModel):
-    """The rule for one field: where it is, what its values mean, and what it is when it is not
-    there.
+    """The rule for one field: its path, the meaning of its values, and its default.
 
     `scale: [low, high]` maps numbers to [0, 1], stars for example; `thumbs` maps up and down, true
     and false, 1 and −1.
@@ -93,7 +92,7 @@ class Rule(BaseModel):
         return self
 
     def of(self, document: Json, name: str) -> Json:
-        """Return the field of a payload. Raises Unconvertible."""
+        """Return the field's value in a payload. Raises Unconvertible."""
         if self.path is None:
             return self.value
         # The first match, as JSONPath orders them; `each` is for payloads with many.
@@ -121,7 +120,7 @@ def _thumb(found: Json, name: str) -> float:
 
 
 class FieldMapping(BaseModel):
-    """A whole mapping file."""
+    """The rules of a mapping file."""
 
     model_config = Strict
 
@@ -156,7 +155,7 @@ def read_mapping(path: Path) -> FieldMapping:
     """Read a mapping file.
 
     Raises:
-        BadMapping: it is no YAML, or says what no mapping says.
+        BadMapping: it is not YAML, or not a mapping.
     """
     try:
         return FieldMapping.model_validate(read_yaml(path))

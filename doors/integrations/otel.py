@@ -1,4 +1,4 @@
-"""OpenTelemetry, OTLP as JSON: usage of GenAI inference spans, and evaluation results as span
+"""Read OpenTelemetry (OTLP as JSON): usage of GenAI inference spans, and evaluation results as span
 events or log records.
 
 Semantic conventions for generative AI: attributes `gen_ai.usage.*`, event
@@ -25,11 +25,12 @@ from schemas import Reason
 EVALUATED = "gen_ai.evaluation.result"
 """The event of OpenTelemetry's semantic conventions for generative AI."""
 USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
-"""Tokens of a call by OpenTelemetry's semantic conventions for generative AI."""
+"""Attributes for the tokens of a call, by OpenTelemetry's semantic conventions for generative
+AI."""
 CACHED = "gen_ai.usage.cache_read.input_tokens"
-"""Input tokens that a provider's cache had, by the same conventions."""
+"""Attribute for input tokens from a provider's cache, by the same conventions."""
 FIRST_TOKEN = "gen_ai.response.time_to_first_chunk"
-"""Seconds to the first chunk, by OpenTelemetry's semantic conventions for generative AI."""
+"""Attribute for the seconds to the first chunk, by the same conventions."""
 NO_CALLS = frozenset(
     {
         "create_agent",
@@ -48,7 +49,7 @@ NO_CALLS = frozenset(
         "upsert_memory",
     }
 )
-"""The well-known values of `gen_ai.operation.name` that are no inference."""
+"""Well-known values of `gen_ai.operation.name` that are not inference."""
 KINDS = (("stringValue", str), ("intValue", int), ("doubleValue", float), ("boolValue", bool))
 """Fields of OTLP's `AnyValue` in JSON, and what they hold; 64-bit integers stand as text there."""
 
@@ -58,7 +59,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
     found = []
     for span in _records(document, "resourceSpans", "scopeSpans", "spans"):
         attributes = _attributes(span)
-        # By what is known to be no call, so that an operation that is named next year is billed.
+        # Only known non-inference is skipped, so that a future kind of call is billed.
         called = attributes.get("gen_ai.operation.name") not in NO_CALLS
         if called and any(name in attributes for name in USAGE):
             found.append(_bill(attributes, span, defaults))
@@ -66,7 +67,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
             evaluation = _attributes(event)
             if event.get("name") == EVALUATED and not _failed(evaluation):
                 at = event.get("timeUnixNano")
-                # The evaluation may leave out whose it is: it hangs on the span of its request.
+                # An evaluation may omit its request: it belongs to the span that it is attached to.
                 found.append(_reward({**attributes, **evaluation}, at, defaults))
     for record in _records(document, "resourceLogs", "scopeLogs", "logRecords"):
         attributes = _attributes(record)
@@ -94,7 +95,7 @@ def _attributes(record: Document) -> Document:
 
 def _bill(attributes: Document, span: Document, defaults: Defaults) -> Found:
     error = attributes.get("error.type")
-    # A call that failed may say only what went in.
+    # A failed call may report only its input tokens.
     unsaid = None if error is None else 0
     tokens = {name.rpartition(".")[2]: attributes.get(name, unsaid) for name in USAGE}
     started, ended = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
@@ -117,7 +118,7 @@ def _bill(attributes: Document, span: Document, defaults: Defaults) -> Found:
 
 
 def _failed(evaluation: Document) -> bool:
-    """Tell whether it is the evaluation that went wrong: then it says nothing of the answer."""
+    """Tell whether the evaluation itself failed; then it says nothing about the answer."""
     return "error.type" in evaluation and "gen_ai.evaluation.score.value" not in evaluation
 
 

@@ -1,1 +1,1 @@
-"""Pools as a person sees them: their declarations, and what routers say of their leases."""
+"""Pools for people: their declarations, and the leases that routers report."""

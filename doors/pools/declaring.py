@@ -21,16 +21,16 @@ async def read_pools(bus: Bus) -> dict[str, Document]:
         try:
             decode_pool(key=record.key, value=record.value)
         except MalformedEvent:
-            continue  # refused, so what stands before it is in force
+            continue  # refused, so the declaration before it is in force
         found[pool_id] = None if record.value is None else orjson.loads(record.value)
     return {name: found[name] for name in sorted(found) if found[name] is not None}  # type: ignore[misc]
 
 
 async def write_pool(bus: Bus, pool_id: str, document: Document | None) -> Placed:
-    """Declare a pool, or with None that it is gone.
+    """Declare a pool; None removes it.
 
     Raises:
-        Failure: it is no declaration of a pool.
+        Failure: the document is not a declaration of a pool.
     """
     value = None if document is None else orjson.dumps({**document, "pool_id": pool_id})
     try:

@@ -1,4 +1,4 @@
-"""Add up what routers say of their leases."""
+"""Add up the leases that routers report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from schemas.lambdas import PeriodStanding
 
 @dataclass(slots=True)
 class LineStanding:
-    """The present period of one budget of a pool.
+    """The current period of one budget of a pool.
 
     Attributes:
-        usd: dollars as declared; None where the declaration has no such budget.
-        routers: what each router that has a lease says of it.
+        usd: dollars as declared; None if the declaration has no such budget.
+        routers: the lease that each router reports.
     """
 
     name: str
@@ -27,12 +27,12 @@ class LineStanding:
 
     @property
     def lent_usd(self) -> float:
-        """Return the sum of all leases."""
+        """Return the dollars lent to all routers."""
         return math.fsum(one.usd for one in self.routers.values())
 
     @property
     def charged_usd(self) -> float:
-        """Return what routers were charged."""
+        """Return the dollars charged to all routers."""
         return math.fsum(one.charged_usd for one in self.routers.values())
 
 
@@ -51,7 +51,8 @@ async def read_states(bus: Bus) -> list[LambdaUpdated]:
 def lines_of(
     pools: Mapping[str, Document], states: Iterable[LambdaUpdated]
 ) -> dict[str, LineStanding]:
-    """Return every budget of every pool by its name, "POOL/PERIOD", and who has part in it."""
+    """Return every budget of every pool by its name, "POOL/PERIOD", with the routers that share
+    it."""
     found: dict[str, LineStanding] = {}
     for pool_id, document in pools.items():
         given = document.get("budget") or []

@@ -21,7 +21,7 @@ FORMAT_VERSION = 1
 
 Array = NDArray[np.float64]
 Precision = Literal["<f8", "<f2"]
-"""Type of numbers on disk, as numpy names it; in memory all are doubles."""
+"""Type of the numbers on disk, in numpy's notation; in memory all are doubles."""
 
 
 class UnusableArrays(ValueError):
@@ -41,7 +41,7 @@ class StoredArrays:
 
 
 def folder_named(name: str, *, inside: Path | None) -> Path:
-    """Return where the arrays are that a declaration refers to.
+    """Return the path of the folder that a declaration names.
 
     Raises:
         UnusableArrays: no folder was set, or the name leads out of it.
@@ -50,13 +50,13 @@ def folder_named(name: str, *, inside: Path | None) -> Path:
         raise UnusableArrays("PB_PRIORS_PATH is not set: references are names of folders in it")
     # A declaration comes from the network: `../..` must not lead out of the folder.
     if Path(name).name != name:
-        raise UnusableArrays(f"{name!r} is no name of a folder in PB_PRIORS_PATH")
+        raise UnusableArrays(f"{name!r} does not name a folder in PB_PRIORS_PATH")
     return inside / name
 
 
 def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, object]) -> str:
     """Return the SHA-256 of names, shapes, bytes and details: equal content, equal checksum."""
-    # Of the content and not of the files: a zip has times in it, which would differ each time.
+    # The checksum covers the content, not the files: a zip holds times, which differ each time.
     digest = hashlib.sha256(json.dumps(details, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name], dtype="<f8")
@@ -73,11 +73,11 @@ def write_arrays(
     *,
     precision: Precision = "<f8",
 ) -> str:
-    """Write `name.npz` and `name.json` into `folder`, each in one rename, and return the checksum,
-    that of the values as they are read again.
+    """Write `name.npz` and `name.json` into `folder`, each by one rename. Return the checksum of
+    the values as `read_arrays` will return them.
 
     Raises:
-        UnusableArrays: an array holds a NaN or an infinity, or does in this precision.
+        UnusableArrays: an array holds a NaN or an infinity, or would in this precision.
     """
     arrays = {key: np.asarray(array, dtype=precision) for key, array in arrays.items()}
     for key, array in arrays.items():

@@ -1,4 +1,4 @@
-"""YAML that people write for commands: plain values, each name once, of bounded size and depth."""
+"""Read YAML that people write for commands: plain values, unique names, bounded size and depth."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class BadYaml(ValueError):
 
 
 class _Loader(SafeLoader):
-    """Numbers as JSON has them (`1e-4` is one); names are text, and no name stands twice."""
+    """A loader that reads numbers as JSON does (`1e-4` is one), and wants names that are text and
+    unique."""
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[object, object]:
         seen: dict[str, Mark] = {}
@@ -47,7 +48,7 @@ class _Loader(SafeLoader):
                 raise _wrong("a name here is text: put it in quotes", key.start_mark)
             if (first := seen.get(key.value)) is not None:
                 raise _wrong(
-                    f"{key.value!r} stands twice, first on line {first.line + 1}", key.start_mark
+                    f"{key.value!r} appears twice, first on line {first.line + 1}", key.start_mark
                 )
             seen[key.value] = key.start_mark
         return super().construct_mapping(node, deep)
@@ -71,28 +72,28 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> object:
-    """Return what a file of YAML or JSON holds, None for an empty one.
+    """Return the value in a file of YAML or JSON; None for an empty file.
 
     Raises:
-        BadYaml: it is no such file, see `load_yaml`.
-        OSError: it can't be read.
+        BadYaml: the file is not valid, see `load_yaml`.
+        OSError: the file can't be read.
     """
     with path.open("rb") as file:
-        # Not its size on disk: a pipe has none.
+        # The size on disk is no help: a pipe has none.
         data = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
         raise BadYaml(f"more than {LARGEST_BYTES / 2**20:g} MiB")
     try:
         return load_yaml(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadYaml(f"byte {error.start} is no UTF-8") from error
+        raise BadYaml(f"byte {error.start} is not UTF-8") from error
 
 
 def load_yaml(text: str) -> object:
-    """Return what a text means, None for an empty one.
+    """Return the value of a YAML text; None for an empty text.
 
     Raises:
-        BadYaml: it is no YAML, too deep, has a name twice, or an alias or a tag.
+        BadYaml: it is not YAML, is too deep, repeats a name, or holds an alias or a tag.
     """
     try:
         _require_plain(text)
@@ -104,14 +105,15 @@ def load_yaml(text: str) -> object:
 
 
 def _require_plain(text: str) -> None:
-    """Raise where building the document would take more than its text: before it is built."""
+    """Refuse a document that would grow far beyond its text, before it is built."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
         if number > MOST_VALUES:
             raise _wrong(f"more than {MOST_VALUES:,} values", event.start_mark)
         if isinstance(event, yaml.AliasEvent):
             raise _wrong(f"alias *{event.anchor}: write the value itself", event.start_mark)
-        # A tag names a type, and its value need not be one: a defect of PyYAML then, not an error.
+        # A tag whose value does not fit its type makes PyYAML raise something else than a
+        # YAMLError.
         if getattr(event, "tag", None) is not None:
             raise _wrong("a tag: write the value without it", event.start_mark)
         if isinstance(event, yaml.CollectionStartEvent):

@@ -1,4 +1,5 @@
-"""Find changes: a detector on standardised residuals, and what an alarm does to rewards and bills.
+"""Detect changes of models: a detector on standardised residuals, and the response of rewards and
+bills.
 
 The detector is a CUSUM (Page 1954) that tells prompts of a new kind from a model that changed
 (`kernel/detector.py`). `rewards` and `bills` apply it.

@@ -1,5 +1,4 @@
-"""One bill, or one call's time: what it teaches its model, and whether it gives a silent change
-away: of price or tokens, or of speed."""
+"""Learn from one bill, or one call's time, and detect silent changes of price, tokens or speed."""
 
 from __future__ import annotations
 
@@ -24,7 +23,8 @@ def observe(
     now: float,
     signal: Literal["cost", "latency"] = "cost",
 ) -> Alert | None:
-    """Teach a model one bill, see `CostModel.observe`; return an alert if it gave a shift away."""
+    """Let a model learn one bill, see `CostModel.observe`; return an alert if it revealed a
+    shift."""
     found = model.observe(ratio, x, known=known, now=now)
     if found is None:
         return None

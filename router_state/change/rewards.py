@@ -1,4 +1,4 @@
-"""One reward: whether it gives a drift of its model away, and whether a suspected one is over."""
+"""Respond to a drift of rewards: suspect the model, test it, and end the suspicion."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from router_state.kernel import LIMIT, RIDGE_FLOOR, Shift
 from router_state.state.router import RouterState
 
 NOT_LEARNED = -MEMORY
-"""Stands for what an arm had forgotten when a reward came that it did not learn: nothing is left of
-it."""
+"""Mark of a reward that was not learned, in place of what the arm had forgotten by then."""
 
 
 def found(state: RouterState, arm: Arm, shift: Shift) -> None:
-    """Suspect an arm whose rewards gave a shift away, if prompts are as ever."""
+    """Suspect an arm whose rewards revealed a shift, unless the prompts are of a new kind."""
     if not shift.novel:
         suspicion = Suspicion(shift.size, shift.residuals, 0.0, shift.since, state.seq)
         state.arms.suspect_of(arm, suspicion)
@@ -26,8 +25,8 @@ def found(state: RouterState, arm: Arm, shift: Shift) -> None:
 
 
 def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
-    """Hold a reward against the suspicion of its arm; tell whether what the arm knows has faded, as
-    the drift is accepted.
+    """Test the suspicion of an arm with a reward; return whether the drift was accepted and the
+    arm's knowledge has faded.
 
     Args:
         x: context, shape (d,).
@@ -55,8 +54,8 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
         )
     elif suspicion.accepted:
         state.arms.suspect_of(arm, None)
-        # The offset moves into the bias, and of the rest no more counts than of a prior that has
-        # faded: the prompts that differ are learned anew.
+        # The offset moves into the bias. All else keeps only the weight of a faded prior, so that
+        # differences between prompts are learned anew.
         regression.shift(suspicion.offset)
         regression.fade(RIDGE_FLOOR)
         return True

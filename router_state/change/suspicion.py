@@ -1,5 +1,5 @@
-"""Assume less of a model whose rewards drifted, until a likelihood ratio tells that it is
-over."""
+"""Offset the expectations of a model whose rewards drifted, until a likelihood ratio tells that it
+recovered."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ RETURNED = 4.0
 """Log-likelihood ratio that ends a suspicion (benchmarks.drift); three rewards at least, as one
 good answer of a bad model proves nothing."""
 ACCEPTED_AFTER = 400
-"""Rewards after which a shift is the new normal."""
+"""Rewards after which a shift is accepted as permanent."""
 
 
 @dataclass(slots=True)
 class Suspicion:
-    """A model under suspicion: everything as before, but for one offset.
+    """The suspicion of a model: its expectations plus one offset.
 
-    The model's statistics rest meanwhile: they are the memory to which it returns.
+    The model's statistics are frozen meanwhile, so that it can return to them.
 
     Attributes:
         offset: mean residual so far.
@@ -26,8 +26,8 @@ class Suspicion:
         evidence: log-likelihood ratio of "as before" against "shifted by the offset", never below
             0.
         since: time at which the drift began.
-        after: seq of the last decision before the alarm. Rewards of decisions up to it say nothing
-            of what the model is like now.
+        after: seq of the last decision before the alarm. Rewards of decisions up to it do not
+            count, as they are from before the shift.
     """
 
     offset: float
@@ -38,7 +38,7 @@ class Suspicion:
 
     def observe(self, *, predicted: float, reward: float, sigma: float) -> None:
         """Take one reward in; `predicted` is without the offset."""
-        # Rewards are in [0, 1]: an offset leads no expectation out of it.
+        # Clipped, as rewards are in [0, 1].
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
         before = min(abs(reward - predicted) / sigma, CUT_AT)
         after = min(abs(reward - shifted) / sigma, CUT_AT)
@@ -54,5 +54,5 @@ class Suspicion:
 
     @property
     def accepted(self) -> bool:
-        """Tell whether the drift has lasted long enough to be the new normal."""
+        """Tell whether the drift has lasted long enough to be permanent."""
         return self.count > ACCEPTED_AFTER

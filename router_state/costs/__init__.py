@@ -2,5 +2,5 @@
 bills.
 
 The logarithm of a bill ÷ list price is a linear regression on the context. Input tokens that are
-known beforehand are priced apart.
+known before the call are priced apart.
 """

@@ -1,5 +1,4 @@
-"""Give a model the costs that are believed before its first bill: a declared mean, or sums over
-earlier bills."""
+"""Start the costs of a model from a prior: a declared mean, or sums over earlier bills."""
 
 from __future__ import annotations
 
@@ -20,14 +19,14 @@ from router_state.kernel import (
 from router_state.learning.offline_sums import require_counted, require_invertible, require_observed
 
 MOST_BILLS = 200.0
-"""Most bills that a prior counts for unless it says so: prices and habits change."""
+"""Most bills that a prior counts for by default: prices and habits change."""
 
 
 def checked(model: str, prior: CostPrior, *, price: Price, bills: SharedPrior) -> CostPrior:
     """Return a model's prior if it fits the router, and its price.
 
     Args:
-        bills: what the arms' bills have in common.
+        bills: the shared prior of the arms' bills.
 
     Raises:
         UnusablePrior: another dimension, not finite, not a sum of xxᵀ, a mean cost below zero, or
@@ -41,7 +40,7 @@ def checked(model: str, prior: CostPrior, *, price: Price, bills: SharedPrior) -
     least = np.linalg.eigvalsh(prior.A)[0]
     if least < -1e-6 * np.trace(prior.A):
         raise UnusablePrior(f"{what} must have as A a sum of xxᵀ over at least one bill")
-    # Of a free model's bills nothing is expected.
+    # A free model needs no prior of bills.
     if price.per_1k > 0.0:
         _require_payable(what, prior, list_price=list_price_of(price), bills=bills)
     return prior
@@ -94,8 +93,8 @@ def bills_of(prior: CostPrior) -> float:
 def start(
     model: CostModel, prior: CostPrior | None, mean_usd: float | None, *, tokens: float
 ) -> None:
-    """Start a model's costs from earlier bills, which are as good as its own, or from a declared
-    mean; so many input tokens of each are counted apart."""
+    """Start a model's costs from earlier bills, which count like its own, or from a declared
+    mean."""
     if model.free:
         return
     if prior is not None:
@@ -115,8 +114,8 @@ def believe(
 
     Args:
         A, b: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, shape (d, d) and (d,).
-        mean_usd: their mean, which counts for `BELIEVED` bills at least; bills: how many the rest
-            counts for.
+        mean_usd: their mean, which counts for `BELIEVED` bills at least; bills: the number of bills
+            that A and b count for.
         tokens: input tokens of each that are counted apart.
     """
     prior, left = model.prior, 0.0
@@ -133,7 +132,7 @@ def believe(
     # The mean of a lognormal is above the exponential of its logarithm's mean, by half the
     # variance between prompts.
     half = 0.5 * (max(spread, 0.0) + model.level)
-    # So that `factor`, which is shrunk, makes the mean the one that is declared.
+    # Chosen so that the shrunk `factor` gives the declared mean.
     factor = model.ratio * exp_of(left - bounded(float(theta @ means) + half))
     shrunk = (factor - lognormal_mean(prior.noise)) * BELIEVED / model.bills
     model.calibration = min(max(factor + shrunk, LEAST_PART), MOST_TAUGHT)

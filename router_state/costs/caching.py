@@ -1,8 +1,8 @@
-"""Cached prompts: what a model bills for the part of a prompt that it has just seen.
+"""Expected savings from caches: the part of a prompt that a model has just seen.
 
 A call of n input tokens, h of which its provider still has in its cache, costs
-p·((n − h)·w + h·r) of a list price p: w for what is written to the cache, r for what is read. In
-this module a prompt counts as the tokens at list price that cost the same, and saves the rest.
+p·((n − h)·w + h·r) of a list price p: w for what is written to the cache, r for what is read. This
+module counts a prompt as the tokens at list price that cost the same; the rest is saved.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from router_state.changes import Journal
 from router_state.state.framing import Json
 
 PIECE = "\x1fcaching"
-"""Name of the piece that holds it; there is none before a request names its session."""
+"""Name of the piece of state; there is none before a request names its session."""
 FIRST_HIT, HITS = 0.9, 10.0
-"""Chance that a warm prefix is billed as such before bills say, and how many bills that counts
-for."""
+"""First guess of the probability that a warm prefix is billed as cached, and the bills that it
+counts for."""
 HIT_MEMORY = 500.0
-"""Bills over which a chance is taken."""
+"""Effective number of bills behind a probability."""
 
 
 class Caching:
-    """The caches of models, by what bills and sessions say of them.
+    """The caches of models, learned from bills and sessions.
 
     Attributes:
         hits: per model the share of warm prefixes that bills show as cached, and of how many bills.
@@ -50,7 +50,7 @@ class Caching:
         self._journal.pieces.add(PIECE)
 
     def place(self, slot: int) -> None:
-        """Put what the request that is being decided saves beside its context in the window."""
+        """Store the present request's savings beside its context in the window."""
         if self.latest is not None:
             self.slots[slot] = self.latest
         elif self.slots.pop(slot, None) is None:
@@ -58,13 +58,13 @@ class Caching:
         self._journal.pieces.add(PIECE)
 
     def clear(self) -> None:
-        """Forget what was learned, where no model has cached input any more."""
+        """Forget what was learned, when no model has a price of cached input any more."""
         if self.values() is not None:
             self.hits, self.slots, self.latest = {}, {}, None
             self._journal.pieces.add(PIECE)
 
     def values(self) -> Json | None:
-        """Return what is kept of it; None: nothing."""
+        """Return the state to be kept; None if there is none."""
         if not (self.slots or self.hits):
             return None
         return {

@@ -1,9 +1,8 @@
-"""Learn how long prompts are: so much of a call's cost is known before it.
+"""Learn the length of prompts, the part of a call's cost that is known before it.
 
 A request may say how many input tokens its call sends, or bring a prompt of which they are
-counted. Then a call costs their list price, or the share of it that bills show, and only what
-comes on top is to be guessed from the context (see `cost_model`). A request with neither counts
-as long as requests are on average.
+counted. Their cost is the list price, or the share of it that bills show; only the rest is
+predicted from the context (see `cost_model`). A request with neither counts with the mean length.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from router_state.kernel import MOST_TAUGHT
 from router_state.state.framing import Json
 
 PIECE = "\x1finput"
-"""The piece that holds it; there is none before a request has said its tokens."""
+"""Name of the piece of state; there is none before a request has stated its tokens."""
 
 NONE = np.zeros(WINDOW)
 """Tokens of the window's requests before any are counted apart, for all routers."""
@@ -24,10 +23,10 @@ NONE.flags.writeable = False
 
 
 class InputTokens:
-    """Input tokens as requests have said them.
+    """The input tokens that requests have stated.
 
     Attributes:
-        mean: tokens of a request; count: requests that it is of.
+        mean: mean tokens of a request; count: number of requests in it.
         in_use: whether expected costs count input tokens apart, as enough requests have said
             theirs.
         latest: tokens of the request that is being decided, as used.
@@ -44,14 +43,13 @@ class InputTokens:
 
     @property
     def usual(self) -> float:
-        """The tokens of a request that does not say; 0 while they are not in use."""
+        """The tokens assumed for a request that states none; 0 while they are not in use."""
         return self.mean if self.in_use else 0.0
 
     def take(self, tokens: int | None) -> bool:
-        """Take in what a request says; return whether they are in use from this one on."""
+        """Take in a request's tokens; return whether input tokens come into use with it."""
         if tokens is not None:
-            # One book as a prompt would otherwise make all others look short for a thousand
-            # requests.
+            # Cut, as one very long prompt would make all others look short for a thousand requests.
             most = MOST_TAUGHT * self.mean if self.in_use else float(tokens)
             self.count += 1
             self.in_use = self.count >= BELIEVED
@@ -68,11 +66,11 @@ class InputTokens:
         return 0.0 if not self.in_use else self.mean if tokens is None else float(tokens)
 
     def place(self, slot: int) -> None:
-        """Put those of the request that is being decided beside its context in the window."""
+        """Store the present request's tokens beside its context in the window."""
         self.slots[slot] = self.latest
 
     def values(self) -> dict[str, Json]:
-        """Return what is kept of it."""
+        """Return the state to be kept."""
         return {"mean": self.mean, "count": self.count, "slots": self.slots.tolist()}
 
     def restore(self, values: Json) -> None:

@@ -1,4 +1,4 @@
-"""Charge a target of latency at a decision, and correct it by what bills say."""
+"""Charge a target of latency at a decision, and correct the charge by bills."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def billed(
 ) -> None:
     """Learn from a bill how long its call took, and put that in place of what was charged.
 
-    A call that was given up counts as at least the time that it took, and what comes after it waits
-    for that long.
+    A call that was given up counts with at least its time so far, which is added to the calls after
+    it.
     """
     lost = 0.0 if record.call is None else record.call.lost_seconds
     unanswered = event.status in UNANSWERED

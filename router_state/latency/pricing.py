@@ -1,5 +1,5 @@
-"""The price of a wait: the smallest at which the winners over the last contexts are expected to
-keep the target, given the price of a dollar."""
+"""Solve for the price of a wait: the smallest at which the winners over the last contexts keep the
+target, given the price of a dollar."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from router_state.pacing.window import (
 )
 
 TOLERATED = 0.1
-"""Share of the target by which expectations may miss it without a word."""
+"""Share of the target by which expectations may miss it without an alert."""
 PATIENCE = 25
 """Solutions in a row that must miss it, 200 decisions, as for a floor of rewards."""
 LEAST_PRICE, HALVINGS = 1e-6, 12
-"""Reward that a second costs at least if it costs anything; with so many halvings of its logarithm
-it is known to half a percent."""
+"""Least positive price of a second in reward, and halvings of its logarithm in the search: half a
+percent precise."""
 STEPS = 40
 """Halvings in search of the limit that the fastest models would keep."""
 
@@ -42,7 +42,7 @@ def weigh(
     target_usd: float,
     now: float,
 ) -> None:
-    """Find the price of a wait anew.
+    """Solve for the price of a wait again.
 
     Args:
         per_dollar: what a dollar costs in reward; target_usd: mean cost that it was solved for.
@@ -67,7 +67,7 @@ def weigh(
         return
     scored = scores - per_dollar * costs
     counted = np.minimum(waits, MOST_WAIT * most) * WAIT_PRICES[: window.size, None]
-    # At the two prices in force, which were found one given the other.
+    # Evaluated at the two prices in force, each found given the other.
     won = (scored - timing.per_unit * counted).argmax(1)
     timing.expected = float(waits[np.arange(len(won)), won].mean())
     _review(timing, window, scores, costs, waits, now=now)
@@ -146,7 +146,7 @@ def _review(
 
 
 def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) -> float:
-    """Return the seconds that the fastest models would keep as a target, whatever they cost."""
+    """Return the smallest target in seconds that the fastest models would keep at any cost."""
     if timing.goal.p95_seconds is None:
         return float(waits.min(1).mean())
     low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * MOST_WAIT
@@ -160,8 +160,8 @@ def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) ->
 
 
 def _needed(scores: Matrix, costs: Matrix, waits: Matrix, most: float) -> float | None:
-    """Return what a request would cost on average if the target were kept whatever it costs; None:
-    no model is fast enough."""
+    """Return the mean cost of a request if the target were kept at any cost; None: no model is fast
+    enough."""
     price = Options.of(scores, waits).price(target=most)
     if price is None:
         return None

@@ -10,7 +10,7 @@ from router_state.state import layout
 from router_state.state.framing import floats, packed
 
 PIECE = "\x1flatency:"
-"""Beginning of the names of the pieces that hold what is known of one model."""
+"""Prefix of the names of the pieces of state, one per model."""
 ONE_SECOND = Price(1000.0, 1000.0)
 """List price at which a second counts as a dollar does to `CostModel`."""
 LEAST_SECONDS = 1e-3
@@ -21,14 +21,14 @@ TRIAL_SHARE, FIRST_TRIAL = 150, 10
 """Decisions between two trials of a model that nothing was heard of, so that less than one call in
 a hundred is slow by them; and before the first one of a model that has told no time yet."""
 OWN = 4
-"""Numbers of a speed beside those of its costs."""
+"""Count of the numbers of a speed beside those of its costs."""
 
 
 class Speed:
     """The times of one model's calls.
 
     Attributes:
-        costs: what is learned of them, seconds in place of dollars.
+        costs: a cost model of them, with seconds in place of dollars.
         variance: of the logarithm of a call's seconds around its expectation; count: how many calls
             it is of, the first guess among them.
         heard: the router's last decision when a call last told its time, or was given a trial;
@@ -60,7 +60,8 @@ class Speed:
         self.heard, self.trials = seq, self.trials + 1
 
     def learn(self, seconds: float, x: Vector | None, *, seq: int, now: float) -> Alert | None:
-        """Learn a call's time; return an alert if the model has become faster or slower at once."""
+        """Learn a call's time; return an alert if the model has suddenly become faster or
+        slower."""
         seconds = max(seconds, LEAST_SECONDS)
         self.heard = seq
         if x is not None:
@@ -68,7 +69,7 @@ class Speed:
         return bills.observe(self.costs, seconds, x, known=0.0, now=now, signal="latency")
 
     def _scatter(self, seconds: float, x: Vector) -> None:
-        """Take into the variance how far a time is from its expectation."""
+        """Update the variance with the residual of a time."""
         regression = self.costs.regression
         exponent, doubt = regression.look(x)
         residual = log_of(seconds) - exponent

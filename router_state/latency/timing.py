@@ -1,5 +1,5 @@
-"""The times of a router's calls: what is learned of them, what a wait costs in reward, and the
-debt towards the target.
+"""The times of a router's calls: their expectations, the price of a wait, and the debt towards the
+target.
 
 The target is kept as a budget is. A decision charges what its call is expected to take, an answer
 the difference to what it took (`debt`). The price of a wait is solved over the window of the pacer,
@@ -26,18 +26,18 @@ from router_state.pacing.debt import Debt
 
 Singles = npt.NDArray[np.float32]
 PIECE = "\x1flatency"
-"""Name of the piece that holds target and debt; there is none without a target."""
+"""Name of the piece with target and debt; there is none without a target."""
 PRIOR = f"{PIECE}:"
-"""Name of the piece that holds what the times of all models have in common."""
+"""Name of the piece with the shared prior of times."""
 MOST_PRICE = 50.0
 """Most reward that a wait as long as the target may cost, or one of a second where there is only a
 price: beyond it money alone decides."""
 MOST_WAIT = 100.0
-"""Targets that one wait counts for at most in a score."""
+"""Largest wait in a score, in targets."""
 UNHEARD = 150
 """Answers in a row without a time after which an alert says so."""
 MEASURED = 1000.0
-"""Calls over which what was measured is taken."""
+"""Effective number of calls behind the measured mean."""
 
 
 class Timing:
@@ -94,7 +94,7 @@ class Timing:
         self.start_over()
 
     def start_over(self) -> None:
-        """Owe nothing; what was learned stays."""
+        """Reset the debt; what was learned stays."""
         self.debt, self.per_unit, self.target, self.expected = Debt(), 0.0, 0.0, 0.0
         self.tried = self.unheard = self.short = 0
         self.told = False
@@ -140,7 +140,7 @@ class Timing:
         self.speeds = {name: self.speeds[name] for name in names}
 
     def estimate_again(self) -> None:
-        """Estimate what the models have in common."""
+        """Estimate the shared prior."""
         estimate(self.prior, self.regressions)
 
     def look(self, x: Vector, excluded: Sequence[str | None], *, seq: int, multiple: float) -> None:
@@ -235,7 +235,7 @@ class Timing:
         return seconds > usual
 
     def measure(self, seconds: float) -> None:
-        """Take a call's time into what was measured."""
+        """Take a call's time into the measured mean."""
         self.count += 1.0
         late, n = self.goal.p95_seconds, min(self.count, MEASURED)
         self.mean_seconds += (seconds - self.mean_seconds) / n
@@ -249,7 +249,7 @@ class Timing:
         self._journal.alerts.append(alert)
 
     def miss(self, *, now: float) -> None:
-        """Note an answer that did not tell its time; an alert says so once none does."""
+        """Note an answer without a time; raise an alert when too many come in a row."""
         self.unheard += 1
         self.changed()
         if self.unheard != UNHEARD or self.told:
@@ -286,7 +286,7 @@ class Timing:
             speed.restore(piece(f"{SPEED}{name}"))
 
     def faults(self) -> Iterable[str]:
-        """Name what it can't be."""
+        """Yield the faults of a state that can't be true."""
         numbers = [self.debt.usd, *(float(getattr(self, name)) for name in NUMBERS)]
         if not np.isfinite(numbers).all() or min(self.per_unit, self.count, self.mean_seconds) < 0:
             yield "target of latency"

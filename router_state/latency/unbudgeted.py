@@ -11,7 +11,7 @@ from router_state.pacing.pacer import Terms
 
 
 class Unbudgeted(DollarDual):
-    """Keeps the window that the price of a wait is solved over; a dollar is worth nothing."""
+    """A pacer that keeps the window for the price of a wait; the price of a dollar is 0."""
 
     __slots__ = ()
     allowance_usd = math.inf
@@ -26,7 +26,7 @@ class Unbudgeted(DollarDual):
         return 0.0
 
     def _solve(self, arms: Arms, *, now: float) -> None:
-        """See DollarDual; there is nothing to be found."""
+        """See DollarDual; nothing is solved."""
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""

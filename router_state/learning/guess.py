@@ -1,4 +1,4 @@
-"""Define what is assumed of rewards and of bills before the first observation."""
+"""Define the first guesses of rewards and of bills, before any observation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Guess:
         noise: variance of an observation around its expectation.
         features: σ² ÷ variance that all features of an arm together explain.
         bias: σ² ÷ variance of the arms' biases around the shared one.
-        absolute: whether the two are about variances as such, and not about what they are to the
-            noise that is found.
+        absolute: whether the two refer to absolute variances, not to ratios with the estimated
+            noise.
     """
 
     mean: float

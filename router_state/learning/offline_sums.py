@@ -1,5 +1,5 @@
-"""Sums over earlier observations that a declaration brings along: whether anybody can have seen
-them.
+"""Check the sums over earlier observations in a declaration: whether real observations can have
+made them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def require_observed(what: str, A: Matrix, b: Vector, *, d: int) -> None:
 
 
 def require_counted(what: str, count: float) -> None:
-    """Check that so many observations are neither none nor too many to count.
+    """Check that the number of observations is within `OBSERVED`.
 
     Raises:
         UnusablePrior: they are.
@@ -59,7 +59,7 @@ def require_counted(what: str, count: float) -> None:
 
 
 def require_invertible(what: str, A: Matrix) -> None:
-    """Check that the inverse of A (d, d), the ridge in it, is right to some digits, in O(d³).
+    """Check that A (d, d), ridge included, is well conditioned, in O(d³).
 
     Raises:
         UnusablePrior: it is not.

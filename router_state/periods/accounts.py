@@ -1,4 +1,4 @@
-"""Keep what was charged to each period of a budget, and what one period leaves to the next."""
+"""Keep the accounts of a budget's periods: what was charged, and what is carried over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from router_state.periods.calendar import bounded
 from router_state.periods.declared import PeriodBudget
 
 KEPT = 4
-"""Periods that are kept: bills of the ones before still come, and a clock may step back."""
+"""Most periods kept: bills of earlier ones still come, and a clock may step back."""
 MOST_EMPTY = 1000
 """Periods without a request whose money is carried, at most."""
 
@@ -54,7 +54,7 @@ class Accounts:
     """The periods of one budget, in the order in which they were last used.
 
     Attributes:
-        told: begin of the last period of which it was told that nothing is left; −1: of none.
+        told: begin of the last period whose end of money was reported; −1: none.
     """
 
     budget: PeriodBudget
@@ -71,13 +71,13 @@ class Accounts:
         return self.budget.usd + account.carried_usd
 
     def is_lent(self, account: Account) -> bool:
-        """Tell whether a period has money of its own, be it all spent."""
+        """Tell whether a period has money of its own, spent or not."""
         return True
 
     def at(self, now: float, *, seq: int) -> Account | None:
         """Return the account of a time; a new one where none is kept, which `open` keeps. None
         where the budget is not in force."""
-        # A clock may say anything: charged and found again by the same time.
+        # Bounded, as a clock may show anything: an account is charged and found by the same time.
         now = bounded(now)
         # Mostly it is the last one: a calendar is asked where a period begins.
         if self.kept and self.kept[-1].begin <= now < self.kept[-1].end:
@@ -92,7 +92,7 @@ class Accounts:
         return Account(begin, end, self._carried(begin), first_seq=seq)
 
     def _carried(self, begin: float) -> float:
-        """Return what the periods before leave to one that begins then."""
+        """Return the money carried over to a period that begins then."""
         budget = self.budget
         before = [account for account in self.kept if account.end <= begin]
         if budget.carry <= 0.0 or not before:

@@ -1,4 +1,5 @@
-"""Find when a period begins and ends: hours, days, weeks, months in a time zone, or two dates."""
+"""Find the begin and end of a period: hours, days, weeks and months in a time zone, or two
+dates."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ Per = Literal["hour", "day", "week", "month"]
 HOUR = 3600.0
 """Seconds of an hour."""
 LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
-"""Last year: later times are taken for it, as a clock may say anything, a calendar can't."""
+"""Latest time of the calendar; later times, from a wrong clock, are taken for it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MONDAY = datetime(1970, 1, 5)
-"""Weeks begin on it, and all else that begins at midnight may."""
+"""A Monday at midnight, from which weeks and other periods are counted."""
 FIRST_OF_MONTH = datetime(1970, 1, 1)
 NEAR = 3
 """Periods on either side of a first guess that are looked at; the zone's offset moves it by one."""
@@ -41,7 +42,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def bounded(at: float) -> float:
-    """Return a time, seconds since the epoch, that a calendar can have."""
+    """Return a time, seconds since the epoch, within the calendar."""
     return min(max(at, 0.0), LATEST)
 
 
@@ -52,7 +53,7 @@ def local(at: float, zone: str) -> datetime:
 
 
 def utc_offset(at: float, zone: str) -> float:
-    """Return by how many seconds the wall clock is ahead of UTC."""
+    """Return the seconds by which the wall clock is ahead of UTC."""
     moment = (EPOCH + timedelta(seconds=bounded(at))).astimezone(zone_of(zone))
     offset = moment.utcoffset()
     return 0.0 if offset is None else offset.total_seconds()
@@ -71,7 +72,7 @@ def period_at(at: float, *, per: Per, zone: str, starts: float | None) -> tuple[
     if per == "hour":
         first = 0.0 if starts is None else starts
         begin = first + (at - first) // HOUR * HOUR
-        # Rounding may put a time beside the period that the division gave it.
+        # By rounding, the division may give a neighbouring period.
         begin += HOUR if at >= begin + HOUR else -HOUR if at < begin else 0.0
         return begin, begin + HOUR
     if starts is not None:

@@ -1,4 +1,4 @@
-"""Budgets of a period and what goes with them, as declared."""
+"""Declared budgets of a period, expected traffic and limits of spending."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PeriodBudget:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Return what makes its periods: one of the same identity goes on with what was charged."""
+        """Return what defines its periods; a budget of the same identity keeps its accounts."""
         return self.per, self.zone, self.starts, self.until
 
     def is_over(self, at: float) -> bool:
@@ -73,7 +73,7 @@ class PeriodBudget:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTraffic:
-    """Traffic as it is known beforehand.
+    """Declared traffic.
 
     Attributes:
         per_week: requests of a usual week; what comes moves it. None: learned.
@@ -132,12 +132,12 @@ class Spending:
 
     @property
     def has_floor(self) -> bool:
-        """Tell whether answers must be worth something."""
+        """Tell whether there is a floor of rewards."""
         return self.min_reward is not None or self.min_of_best is not None
 
     @property
     def paces(self) -> bool:
-        """Tell whether it says anything of what a dollar is worth."""
+        """Tell whether any of it affects the price of a dollar."""
         return bool(self.budgets) or self.has_floor or self.pool is not None
 
     def pack(self) -> Document:

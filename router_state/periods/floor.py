@@ -1,5 +1,5 @@
-"""The floor of rewards: the dual turned around. The highest price of a dollar at which the last
-prompts' winners are still expected to earn enough says what it takes to earn it (arXiv:2302.01203).
+"""Solve for a floor of rewards, the dual turned around: the highest price of a dollar at which the
+last prompts' winners still earn enough (arXiv:2302.01203).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MOST_CORRECTED = 0.05
 STEPS = 40
 """Halvings of the price's logarithm: it is known to one part in 10⁹ then."""
 CHEAPEST, FREE = 1e6, 1e-6
-"""Prices of a dollar, in rewards per mean cost, at which the cheapest win, and at which costs
-hardly count."""
+"""Ends of the search for the price of a dollar, in rewards per mean cost: the cheapest win, or
+costs hardly count."""
 
 
 class Kept(NamedTuple):
@@ -33,7 +33,7 @@ class Kept(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The price that the floor takes on the last prompts.
+    """The solution of a floor on the last prompts.
 
     Attributes:
         floor: reward that is to be met, without what makes up for the last requests.

@@ -1,4 +1,4 @@
-"""Keep a request within what one call may cost, and within what is left of the period."""
+"""Rule out models that cost more than one call may, or than is left of the period."""
 
 from __future__ import annotations
 

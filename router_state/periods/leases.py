@@ -1,8 +1,8 @@
-"""Leases that a router holds of its pool: dollars, each for one period of one budget.
+"""Leases that a router holds from its pool: dollars, each for one period of one budget.
 
 A lease is a number of dollars that the router may have been charged in the period, all in all, and
-a time until which it may go on spending. Its accounts are those of a budget of a period whose
-dollars come with the lease. So all that paces a period paces a lease.
+a time until which it may go on spending. A lease has the accounts of a budget of a period, so it is
+paced in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.declared import PeriodBudget
 
 UNKNOWN = ""
-"""Name of the line that stands for a pool's budgets until the first lease says which they are."""
+"""Name of the line that stands for a pool's budgets until the first lease names them."""
 
 
 class Lent(Struct, frozen=True):
@@ -51,7 +51,7 @@ class Lent(Struct, frozen=True):
 
 
 class Granted(Struct, frozen=True):
-    """All leases that a member has of its pool, as the pool's owner says them.
+    """A grant: all leases of a member, sent by its pool.
 
     Attributes:
         pool_id: the pool.
@@ -124,7 +124,7 @@ class Leases:
         pool_id: the pool.
         born: offset of the declaration that named the pool: the membership's number.
         n: number of the last grant, 0: none has come.
-        moves: how often anything of it has moved: of two reports the one with more is newer.
+        moves: counter of changes; of two reports the one with more is newer.
         lines: what is lent.
     """
 
@@ -141,8 +141,8 @@ class Leases:
         return cls(pool_id, born, lines=[unknown])
 
     def take(self, grant: Granted) -> bool:
-        """Put a grant in force; tell whether it is: one for others, or an older one, changes
-        nothing."""
+        """Put a grant in force; return False for an older one or one for another membership, which
+        change nothing."""
         if (grant.pool_id, grant.born) != (self.pool_id, self.born) or grant.n <= self.n:
             return False
         self.n = grant.n
@@ -157,7 +157,7 @@ class Leases:
                 _move(loose, line, lent)
             lines[at] = line
             line.lend(lent)
-        # Of a budget that the pool has no more nothing limits the router.
+        # A budget that the pool no longer has does not limit the router.
         self.lines = list(lines.values()) or self.lines
         return True
 
@@ -178,7 +178,7 @@ class Leases:
         return cls(packed["pool"], packed["born"], packed["n"], packed["moves"], lines)
 
     def is_sound(self) -> bool:
-        """Tell whether it holds only what can be."""
+        """Tell whether its values are possible."""
         loans = [n for line in self.lines for loan in line.loans.values() for n in loan]
         return all(map(math.isfinite, loans)) and min([0.0, *loans]) >= 0.0 <= self.n
 

@@ -1,6 +1,4 @@
-"""Compute what a router may still spend by the calendar, and what a request may cost so that it
-lasts.
-"""
+"""Compute the money left in a router's periods, and the budget of a request so that it lasts."""
 
 from __future__ import annotations
 
@@ -19,12 +17,11 @@ from router_state.periods.traffic import FIRST, Traffic
 from router_state.record import RequestRecord
 
 PIECE = "\x1fperiods"
-"""The piece of the state that holds the accounts; every decision and every bill writes it."""
+"""Name of the piece with the accounts, which every decision and every bill writes."""
 RESERVED = 1.28
-"""Deviations of what bills in flight may cost beyond their expectations that are held back: nine of
-ten cases."""
+"""Deviations of the bills in flight that are reserved: nine of ten cases."""
 MEMORY = 1000.0
-"""Settlements, and decisions, over which their means are taken."""
+"""Effective number of settlements, and of decisions, behind their means."""
 MOST_OFF = 20.0
 """Mean costs of a request by which a settlement counts as off at most: one bill is no matter of
 chance then."""
@@ -62,7 +59,7 @@ class Standing(NamedTuple):
 class Ledger:
     """The accounts of a router's budgets, and the traffic that they are spread over.
 
-    Looking changes nothing; what a decision charges, `commit` does.
+    Only `commit` charges a decision; looking changes nothing.
 
     Attributes:
         spending: as declared.
@@ -123,7 +120,7 @@ class Ledger:
         self.accounts = [*self.budgets, *(self.leases.lines if self.leases is not None else ())]
 
     def take(self, grant: Granted) -> bool:
-        """Put what the pool lends in force; tell whether that is anything new."""
+        """Put a grant of the pool in force; tell whether it is news."""
         if self.leases is None or not self.leases.take(grant):
             return False
         self.accounts = [*self.budgets, *self.leases.lines]
@@ -167,7 +164,7 @@ class Ledger:
                 account.gone, account.gone_usd = account.count, account.charged_usd
 
     def is_sound(self) -> bool:
-        """Tell whether it holds only what can be."""
+        """Tell whether its values are possible."""
         traffic, accounts = self.traffic, [one for all_of in self.accounts for one in all_of.kept]
         amounts = [n for one in accounts for n in (one.begin, one.end, one.charged_usd)]
         carried = [one.carried_usd for one in accounts]
@@ -203,7 +200,7 @@ class Ledger:
         return Standing(accounts, account, usd, left, reserved, requests, bounded)
 
     def reserved_usd(self, account: Account) -> float:
-        """Return what bills in flight may take beyond their expectations."""
+        """Return the reserve for bills in flight, beyond their expectations."""
         return RESERVED * math.sqrt(account.waiting * self.scatter)
 
     def is_over(self, now: float) -> bool:
@@ -212,7 +209,7 @@ class Ledger:
         return bool(budgets) and all(budget.is_over(now) for budget in budgets)
 
     def pace(self, now: float, *, seq: int) -> float:
-        """Return what decision `seq` may cost, so that the tightest budget lasts."""
+        """Return the budget of decision `seq`, so that the tightest budget lasts."""
         standings = self.standings(now, seq=seq)
         for standing in standings:
             standing.accounts.open(standing.account)
@@ -237,7 +234,7 @@ class Ledger:
         self._moved()
 
     def _earn(self, record: RequestRecord) -> None:
-        """Note what a decision is expected to earn, and what the best model would."""
+        """Note the expected reward of a decision, and that of the best model."""
         seen = record.candidates
         assert seen is not None
         open_to = [k for k, why in enumerate(seen.excluded) if why is None]

@@ -1,8 +1,8 @@
-"""The pacer of budgets of a period: the dollar dual, whose budget per request is what is left ÷
-the requests that are still to come.
+"""The pacer of budgets of a period: the dollar dual with a budget per request of the money left ÷
+the requests still to come.
 
-What a request is charged shortens what is left, so a period contains its own debt: an overspending
-is paid back by all requests that are still to come, and there is no other debt beside it.
+Charges reduce the money left, so an overspending is paid back by all remaining requests, and no
+other debt is needed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from router_state.periods.ledger import LEAST_USD, Ledger
 MOVED = 0.02
 """Share by which what a request may cost must change for λ_t to be solved before it is due."""
 TOLERATED = 0.005
-"""Reward by which a floor may be missed without a word: what one posterior sample moves."""
+"""Reward by which a floor may be missed without an alert: what one posterior sample moves."""
 PATIENCE = 25
 """Solutions in a row that must miss it, 200 decisions."""
 
 
 class PeriodDebt(Debt):
-    """A debt towards a budget per request, where there is one beside those of a period.
+    """The debt towards a budget per request that is declared beside budgets of a period.
 
     Attributes:
         most_usd: what a request may cost by the period.
@@ -100,8 +100,8 @@ class PeriodDual(DollarDual):
         return super().weigh(arms, x, limited_to=limited_to, seq=seq, now=now)
 
     def pace(self, per_request_usd: float) -> None:
-        """Let a request cost so much by the periods. The price of a dollar stays until it is solved
-        anew."""
+        """Set the budget of a request from the periods. The price of a dollar stays until it is
+        solved again."""
         budget = self._budget(per_request_usd)
         self.debt.most_usd = budget
         if budget == self.budget_usd:
@@ -112,7 +112,7 @@ class PeriodDual(DollarDual):
             self._journal.jumped = True
 
     def _solve(self, arms: Arms, *, now: float) -> None:
-        """See DollarDual; where there is a floor, what it takes is a budget as well."""
+        """See DollarDual; the cost of meeting a floor is one more budget."""
         ledger = self.ledger
         if not ledger.spending.has_floor:
             super()._solve(arms, now=now)
@@ -127,8 +127,7 @@ class PeriodDual(DollarDual):
         self._compare(met, float(means[np.arange(len(won)), won].mean()), now=now)
 
     def _compare(self, met: Met, reward: float, *, now: float) -> None:
-        """Raise an alert where what may be spent surely does not meet the floor; once, until it
-        does."""
+        """Raise an alert, once, while the budget surely does not meet the floor."""
         self.short = self.short + 1 if met.floor - reward > TOLERATED else 0
         if self.short != PATIENCE:
             return
@@ -151,7 +150,7 @@ class PeriodDual(DollarDual):
         )
 
     def _needed(self, per_request_usd: float | None, now: float) -> dict[str, object]:
-        """Return what the tightest period's budget would have to be."""
+        """Return the budget that the tightest period would need."""
         standings = self.ledger.standings(now, seq=0)
         if per_request_usd is None or not standings:
             return {}

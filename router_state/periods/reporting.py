@@ -1,5 +1,5 @@
-"""Say to a pool how one of its members stands: what it holds, what it has spent, and what it would
-spend at several prices of a dollar.
+"""Report a router to its pool: what it holds, what it has spent, and what it would spend at several
+prices of a dollar.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ count, and the mean cheapest one at the highest, where nothing else does."""
 WIDE = 12
 """Prices of a report between these two, at equal ratios."""
 NEAR = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
-"""Prices that it answers beside them, as multiples of the router's own."""
+"""Further prices of a report, as multiples of the router's own."""
 
 Curve = tuple[tuple[float, float], ...]
 """Prices, in reward per dollar and rising, and what would be spent at each, in dollars."""
@@ -70,7 +70,7 @@ class Reported(Struct, frozen=True):
 def reported(
     state: RouterState, router_id: str, *, now: float, left: bool = False
 ) -> Reported | None:
-    """Return what a router says to its pool; None where it has none."""
+    """Return a router's report to its pool; None without a pool."""
     ledger = state.ledger
     leases = None if ledger is None else ledger.leases
     if ledger is None or leases is None:
@@ -108,7 +108,7 @@ def _held(
         holds = max(spent, loan.usd) if is_lent and loan is not None else spent
         curve: Curve = ()
         if now < account.end and prices:
-            # What other budgets leave a request bounds it at any price.
+            # Other budgets bound a request at any price.
             most = _most(ledger, line, now=now)
             first = FIRST * (account.end - account.begin)
             requests = ledger.traffic.left(max(now, begin), account.end, first=first)
@@ -121,7 +121,7 @@ def _held(
 
 
 def _most(ledger: Ledger, line: LeasedAccounts, *, now: float) -> float:
-    """Return what a request may cost by everything but this line."""
+    """Return the budget of a request by all limits except this line."""
     others = [
         standing.per_request_usd
         for standing in ledger.standings(now, seq=0)
@@ -136,7 +136,7 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     if not isinstance(pacer, DollarDual) or not pacer.window.size or not len(arms):
         return [], []
     scores, costs = pacer.window.candidates(arms).arrays()
-    # Arms that a request could not be given to stand at a price that nobody pays.
+    # Arms that were not available to a request have a price that nobody pays.
     open_to = np.where(costs < 0.5 * CLOSED, costs, 0.0)
     dearest_usd = float(open_to.max(1).mean()) or 1.0
     cheapest_usd = float(costs.min(1).mean()) or dearest_usd

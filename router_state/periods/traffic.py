@@ -1,5 +1,5 @@
-"""Forecast how many requests are still to come: a level that follows the traffic, times the shares
-of the hours of the week that are left.
+"""Forecast the requests still to come: a decayed level of traffic times the shares of the remaining
+hours of the week.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Shape:
 
 
 FLAT = Shape([1.0] * HOURS)
-"""A week of which nothing is known."""
+"""The shape of an unknown week: flat."""
 
 
 class Traffic:
@@ -149,7 +149,7 @@ class Traffic:
         return self._shape
 
     def declare(self, declared: ExpectedTraffic, zone: str) -> None:
-        """Take what is known beforehand; what was learned stays."""
+        """Put declared traffic in force; what was learned stays."""
         per_week = declared.per_week
         if per_week is not None and per_week != self.declared.per_week:
             self.requests, self.hours = per_week / 7.0, DAY_HOURS

@@ -17,7 +17,7 @@ LEASE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Shares of a pool's money between which what a member has stays."""
+    """Least and most share of a pool's money for a member."""
 
     least: float = 0.0
     most: float = 1.0

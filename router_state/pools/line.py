@@ -1,8 +1,7 @@
-"""One period of one budget of a pool: what is lent of it, and to whom.
+"""One period of one budget of a pool: its loans to members.
 
-The rule of it all: what members may have been charged at the end, by all that was ever lent to
-them, is never more than the budget. A member counts with what it says that it holds, and with every
-grant that it has not confirmed yet.
+The invariant: the charges that all loans ever made allow together never exceed the budget. A member
+counts with what it says that it holds, and with every grant that it has not confirmed yet.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from router_state.pools.declared import Share
 from router_state.pools.sharing import Wish, share, together
 
 KEPT = 0.5
-"""Share of what a member has left that one round leaves it at least: what it spends until the
-change is in force does not make its lease too small."""
+"""Least share of a member's remaining money that one round leaves it, so that its spend until the
+change is in force does not exceed its lease."""
 WORTH_A_CHANGE = 0.02
 """Share of what a member has left that a change of its lease must be."""
 MICRO = 1_000_000
@@ -50,12 +49,12 @@ class Part:
 
     @property
     def exposed(self) -> float:
-        """Return what it may have been charged at the end."""
+        """Return the charges that its loans allow at most."""
         return self.before + max(self.most, self.holds)
 
     @property
     def charged(self) -> float:
-        """Return what it has been charged, as far as is known."""
+        """Return its known charges."""
         return self.before + self.spent
 
     def say(self, held: Held, *, confirmed: bool, moved: bool) -> None:
@@ -73,7 +72,7 @@ class Part:
             self.most, self.usd = 0.0, min(self.usd, held.holds_usd)
 
     def begin_anew(self) -> None:
-        """Count another membership: what the one before may have spent, it has."""
+        """Begin another membership; the exposure of the one before counts as spent."""
         self.before = self.exposed
         self.usd = self.most = self.holds = self.spent = self.until = 0.0
         self.curve = ()
@@ -126,7 +125,7 @@ class Line:
         bounds = {name: share for name, (share, _) in members.items()}
         for member in bounds:
             self.parts.setdefault(member, Part())
-        # Whoever is silent keeps what it holds.
+        # A silent member keeps its lease.
         others = math.fsum(p.exposed for name, p in self.parts.items() if name not in bounds)
         charged = {name: self.parts[name].charged for name in bounds}
         usd = self.usd if now < self.until else 0.0

@@ -1,4 +1,4 @@
-"""One pool: who is a member, what its members said, and what was lent to them."""
+"""One pool: its members, their reports, and its loans."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Pool:
                 for line in self.lines.values():
                     if (part := line.parts.get(report.member)) is not None:
                         part.begin_anew()
-            # Where nothing is known of it any more, its next grant must still count as newer.
+            # If the pool has forgotten the member, its next grant must still count as newer.
             n = report.n if member is None else member.n
             member = self.members[report.member] = Member(report.born, n=n, taken=n)
         elif report.born < member.born or report.moves < member.moves:
@@ -104,7 +104,7 @@ class Pool:
         for (name, _, begin), line in self.lines.items():
             held = said.get((name, begin))
             if held is None and report.left and report.member in line.parts:
-                # What it never took, it can't spend.
+                # A grant that was never taken can't be spent.
                 spent = line.parts[report.member].spent
                 held = Held(name, begin, spent, spent)
             if held is not None:
@@ -121,7 +121,7 @@ class Pool:
         missing = {id(line): line for line in self._lent()}
         for lent in grant.lines:
             at = lent.line, lent.budget.identity, lent.begin
-            # What comes round in a circle is the pool's own money.
+            # Money that comes back in a circle of pools is the pool's own.
             if lent.line.rpartition("/")[0] == self.pool_id or (
                 at not in self.lines and len(self.lines) >= MOST_LINES
             ):

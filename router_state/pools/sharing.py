@@ -33,13 +33,13 @@ class Wish(NamedTuple):
     most: float
 
     def at(self, price: float) -> float:
-        """Return what it gets at a price."""
+        """Return the dollars that it gets at a price."""
         return min(max(spent_at(self.curve, price), self.least), self.most)
 
 
 def spent_at(curve: Curve, price: float) -> float:
-    """Return what a curve says of a price: between its prices on a line over the logarithm, above
-    them the less the higher it is."""
+    """Return the spend of a curve at a price: interpolated over the logarithm of the price, falling
+    above its last one."""
     before_price, before = curve[0]
     for next_price, usd in curve[1:]:
         if price < next_price:
@@ -55,10 +55,9 @@ def spent_at(curve: Curve, price: float) -> float:
 
 
 def share(usd: float, wishes: Sequence[Wish]) -> list[float]:
-    """Return what each member gets of what is left, together no more than that.
+    """Return each member's share of the money left, in total no more than that.
 
-    Where even a price of 0 leaves something, it goes where the most would be spent: traffic may
-    grow.
+    Money left even at a price of 0 goes where the most would be spent, as traffic may grow.
     """
     least = [wish.least for wish in wishes]
     if not wishes or math.fsum(least) >= usd:
@@ -102,7 +101,7 @@ def _spread(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[f
 
 
 def together(curves: Sequence[Curve]) -> Curve:
-    """Return what several curves say together, at some of their prices."""
+    """Return the sum of several curves, at some of their prices."""
     prices = sorted({price for curve in curves for price, _ in curve})
     # Evenly many between two of them: where members stand there are the most.
     step = max((len(prices) - 1) / (POINTS - 1), 1.0)

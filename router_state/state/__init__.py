@@ -1,1 +1,1 @@
-"""Hold what a router owns and owes: its state, the books, and the state as bytes and back."""
+"""The state of a router, its books, and their serialization."""

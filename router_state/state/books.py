@@ -1,5 +1,4 @@
-"""The books of a router: what was decided, committed, billed and judged. They alone change what
-they count."""
+"""The books of a router: counts and sums of decisions, commitments, bills and rewards."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def checked_cost(cost_usd: float) -> float:
 
 @dataclass(slots=True)
 class Forgotten:
-    """Parts of a router's totals that come from requests that are not remembered any more."""
+    """The parts of a router's totals that come from forgotten requests."""
 
     requests: int = 0
     bills: int = 0
@@ -74,7 +73,7 @@ class Books:
         self.committed_usd += record.expected_cost_usd
 
     def bill(self, request_id: str, record: RequestRecord, cost_usd: float) -> None:
-        """Book a request's bill, or what a later revision of it says in its place."""
+        """Book a request's bill, or replace it by a later revision."""
         if record.bill is None:
             self.spend_usd += cost_usd
             self.settled += 1
@@ -109,6 +108,6 @@ class Books:
         """Take a commitment off the books, if it is still there."""
         if self.open_commitments.pop(request_id, None) is not None:
             self.committed_usd -= record.expected_cost_usd
-            # Sums of floats drift: with nothing awaited nothing is committed, to the cent.
+            # Reset to 0 when nothing is awaited, as sums of floats drift.
             if not self.open_commitments:
                 self.committed_usd = 0.0

@@ -1,4 +1,4 @@
-"""Caps: absolute limits in dollars, a token bucket per period, and requests kept within them."""
+"""Caps: absolute limits in dollars, each a token bucket that refills over its period."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from router_state.errors import CapReached
 
 @dataclass(slots=True)
 class Bucket:
-    """The rest of one cap.
+    """The token bucket of one cap.
 
     Attributes:
         cap: the limit.
@@ -27,18 +27,18 @@ class Bucket:
     exhausted: bool = False
 
     def left_at(self, now: float) -> float:
-        """Return the dollars that will be left at a time, the clock not being moved."""
+        """Return the dollars left at a time, without changing the bucket."""
         if now <= self.at:
             return self.left_usd
         return min(self.cap.usd, self.left_usd + (now - self.at) * self.cap.usd / self.cap.seconds)
 
     def refill(self, now: float) -> None:
-        """Let the time pass."""
+        """Refill up to a time."""
         self.left_usd, self.at = self.left_at(now), max(self.at, now)
 
     def recover(self, now: float) -> None:
-        """Let the time pass up to a request that can be paid for; one that is half full again may
-        be used up again."""
+        """Refill up to the time of an affordable request; once half full, the bucket may be
+        reported as used up again."""
         self.refill(now)
         self.exhausted = self.exhausted and self.left_usd <= self.cap.usd / 2.0
 
@@ -78,7 +78,7 @@ def keep_within(
     Raises:
         CapReached: a hard cap leaves nothing.
     """
-    # Looked at and not moved: a refusal must leave what is left as it was.
+    # The buckets are not changed here: a refusal must leave them as they were.
     lefts = [bucket.left_at(now) for bucket in buckets]
     left = min(lefts)
     under = [

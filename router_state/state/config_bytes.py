@@ -30,7 +30,7 @@ MAX_DIMENSIONS = 4096
 
 
 def pack_config(config: RouterConfig) -> bytes:
-    """Return a configuration without the priors, which have done their work when it is in force."""
+    """Return a configuration without its priors, which are not needed once it is in force."""
     models = {
         name: [
             model.price.input_price_per_m,
@@ -58,7 +58,7 @@ def pack_config(config: RouterConfig) -> bytes:
 
 
 def _said(config: RouterConfig) -> dict[str, Json]:
-    """Return what a configuration has only where it was declared."""
+    """Return the optional fields that were declared."""
     said: dict[str, Json] = {}
     if config.offers:
         said["offers"] = {name: to_builtins(one) for name, one in config.offers.items()}
@@ -80,7 +80,7 @@ def says_projection(data: bytes) -> bool:
 
 
 def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
-    """Return a router's knobs without those that its profile does not use."""
+    """Return the knobs that a router's profile uses."""
     unused = UNUSED[config.profile]
     return {name: getattr(config.knobs, name) for name in Knobs.__slots__ if name not in unused}
 
@@ -89,7 +89,7 @@ def unpack_config(data: bytes) -> RouterConfig:
     """Invert `pack_config`. Raises CorruptSnapshot."""
     with reading("configuration"):
         body = loads(data)
-        # Before arrays of that size are made.
+        # Checked before arrays of that size are made.
         if not 2 <= body["dimensions"] <= MAX_DIMENSIONS:
             raise CorruptSnapshot(f"{body['dimensions']} dimensions can't be")
         # JSON has no tuples.

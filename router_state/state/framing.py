@@ -15,8 +15,8 @@ from router_state.config import Vector
 from router_state.errors import CorruptSnapshot, InvalidConfig
 
 Json: TypeAlias = Any
-"""A JSON value as it was read. Who takes it apart stands inside `reading`, which calls corrupt
-whatever does not fit."""
+"""A JSON value as it was read. Code that takes it apart runs inside `reading`, which turns errors
+into CorruptSnapshot."""
 VERSION = 7
 """Version that is written. Whoever raises it lets `upgrade` read the ones before, with a fixture
 that they wrote."""
@@ -40,7 +40,7 @@ def version_of(data: bytes) -> int:
 
 def body_of(data: bytes) -> bytes:
     """Return the piece in a frame. Raises CorruptSnapshot."""
-    # The version first: bytes of another one may have their checksum elsewhere.
+    # The version is checked first: other versions may have the checksum elsewhere.
     if data and data[0] not in READABLE:
         known = " or ".join(map(str, READABLE))
         raise CorruptSnapshot(
@@ -85,7 +85,7 @@ def packed(*parts: Vector | list[float]) -> bytes:
 
 
 class reading:  # noqa: N801  # it reads as what it does
-    """Say of everything that does not fit the format that the snapshot is corrupt.
+    """A context manager that turns any error of the block into CorruptSnapshot.
 
     A class, since a generator would take longer than much of what it surrounds.
     """

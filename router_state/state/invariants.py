@@ -1,6 +1,6 @@
-"""Check what must hold after every step, and of every state from outside: a checksum vouches for
-bytes, not for their sense. Tests call `check` after each event, and a worker with
-PB_VALIDATE_STATE after each batch."""
+"""Check the invariants of a state after every step and after reading: a checksum proves bytes, not
+values. Tests call `check` after each event, and a worker with PB_VALIDATE_STATE after each
+batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
 
 
 def faults(state: RouterState) -> Iterator[str]:
-    """Name what a state can't be, requests apart. O(K·d³)."""
+    """Yield the faults of a state, without its requests. O(K·d³)."""
     arms = state.arms
     for name, value in zip(layout.COUNTERS.names, layout.COUNTERS.of(state), strict=True):
         is_sum = name.endswith("_usd") or name == "latest"
@@ -111,7 +111,7 @@ def _pacer(state: RouterState) -> Iterator[str]:
 
 
 def _derived(state: RouterState) -> Iterator[str]:
-    """Name what is derived, and differs from its derivation."""
+    """Yield cached values that differ from their derivation."""
     arms = state.arms
     for arm in arms:
         if arm.rewards.decay < RIDGE_FLOOR:
@@ -121,7 +121,7 @@ def _derived(state: RouterState) -> Iterator[str]:
     if arms.tokens.in_use != (arms.tokens.count >= BELIEVED):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
-    # Derived anew and compared: a cache that nobody renewed differs here.
+    # Derived again and compared, so that a stale cache shows.
     before = [getattr(arms, name) for name in names]
     arms.derive()
     for name, value in zip(names, before, strict=True):
@@ -159,8 +159,8 @@ def _is_prior(prior: SharedPrior) -> bool:
 
 
 def _is_regression(regression: Regression) -> bool:
-    """Tell whether V is positive definite and all is finite: another one would score with imaginary
-    doubts."""
+    """Tell whether V is positive definite and all numbers are finite, so that variances are
+    positive."""
     whole = 0.0 < regression.decay <= 1.0 and bool(np.isfinite(regression.kept).all())
     return whole and _is_positive_definite(regression.V())
 

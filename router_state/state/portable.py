@@ -61,7 +61,7 @@ def unpack(data: bytes) -> Exported:
         CorruptSnapshot: foreign, of another layout, truncated, damaged, or not a state that an
             engine can hold.
     """
-    # The beginning decides first: a truncated snapshot is told from a foreign file.
+    # The beginning is checked first, to tell a truncated snapshot from a foreign file.
     if not data or data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CorruptSnapshot("this is no snapshot of a router (a foreign file)")
     if len(data) < _PREFIX.size:
@@ -121,7 +121,7 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     state = unpack(data).state
     for name in [name for name in state.arms.names if name not in config.models]:
         state.arms.remove(name)
-    # What was learned is of the models, what was spent of the other router: only the first goes on.
+    # What was learned belongs to the models and is kept; spend belongs to the other router.
     state.start_over()
     state.since = Since()
     # Whether models answer is another matter by then.
@@ -133,7 +133,7 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     if state.ledger is not None:
         state.ledger.start_over()
     for arm in state.arms:
-        # Decisions are counted anew: all of them are after any alarm.
+        # Decisions are counted from 1 again, and all of them are after any alarm.
         if arm.suspicion is not None:
             arm.suspicion.after = 0
     state.journal.pieces.update(snapshot.piece_names(state))

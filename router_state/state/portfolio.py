@@ -31,8 +31,8 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             "another router_id"
         )
     joining = {name: model for name, model in config.models.items() if name not in arms.row}
-    # All of them before the first one joins: a prior that does not fit changes nothing, and none
-    # starts from another newcomer.
+    # All are prepared before the first one joins: a prior that does not fit then changes nothing,
+    # and no newcomer starts from another.
     starts = {name: _start(state, policy, name, model, config) for name, model in joining.items()}
     _go_on(arms, config, now=now)
     for name, model in joining.items():
@@ -52,7 +52,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
 
 
 def _go_on(arms: Arms, config: RouterConfig, *, now: float) -> None:
-    """Let the arms go on as declared: some retire, some come back, some at another price."""
+    """Bring existing arms in line: some retire, some come back, some change price."""
     for arm in arms:
         declared = config.models.get(arm.name)
         if declared is None:
@@ -68,8 +68,8 @@ def _go_on(arms: Arms, config: RouterConfig, *, now: float) -> None:
 def _start(
     state: RouterState, policy: Policy, name: str, model: ModelConfig, config: RouterConfig
 ) -> tuple[Matrix, Vector, CostPrior | None]:
-    """Return what a joining model starts from: A and b of its rewards, and what is believed of its
-    bills. Raises InvalidConfig."""
+    """Return the start of a joining model: A and b of its rewards, and the prior of its bills.
+    Raises InvalidConfig."""
     A, b = policy.statistics(state, config.knobs, name, model.prior)
     if model.prior is not None:
         require_invertible(f"the prior of {name!r}", A)

@@ -1,1 +1,1 @@
-"""Prove from the topics alone that a service kept its promises, or list where it did not."""
+"""Prove from the topics alone that a service kept its promises, or list the violations."""

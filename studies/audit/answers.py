@@ -1,4 +1,4 @@
-"""One decision or one dead letter for each request; seq without gaps."""
+"""Check that each request has one decision or one dead letter, and that seq has no gaps."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class AnswerCheck:
         """Read requests and routes; `begins_at` is the offset where the log of requests begins."""
         watermark = self._evidence.watermarks.get("requests", -1)
         for record in read("requests", self._evidence.number):
-            # What the state contains must have its answer; what came after may have one by now, or
-            # not yet.
+            # Every request that the state contains must have its answer; later requests may have
+            # one by now.
             if record.offset <= watermark:
                 self._ask(record)
             else:
@@ -86,7 +86,8 @@ class AnswerCheck:
                 )
             return
         place = ("requests", event.router_id, event.request_id)
-        # A producer with another partitioner put it here: it is sent on, and answered at home.
+        # A producer with another partitioner put it here; it is forwarded, and answered on its own
+        # partition.
         if self._partition_of(event.router_id) != evidence.number:
             if not refused:
                 self.answers.strays[place] += 1
@@ -101,7 +102,7 @@ class AnswerCheck:
             self._asked_later.add((event.router_id, event.request_id))
 
     def _ask_later(self, record: Record) -> None:
-        """Note a request that the state does not contain: it may have been decided since."""
+        """Note a request after the state's position: it may have been decided since."""
         try:
             event = decode_keyed(RequestSubmitted, key=record.key, value=record.value)
         except MalformedEvent:
@@ -117,7 +118,7 @@ class AnswerCheck:
             self._findings.violation(Kind.MALFORMED, where, str(error))
             return
         engine = self._evidence.engines.get(route.router_id)
-        # Routes are read in their order, so a seq that begins anew tells that the router was gone
+        # Routes are read in order, so a seq that restarts shows that the router was removed in
         # between.
         incarnations = self.answers.incarnations.setdefault(route.router_id, [Incarnation()])
         incarnation = incarnations[-1]
@@ -130,13 +131,13 @@ class AnswerCheck:
             incarnation = Incarnation()
             incarnations.append(incarnation)
             known = None
-            # Under a new declaration seq begins at 1, and a request_id may be asked again.
+            # A router that was declared again counts seq from 1, and may get known request ids.
             for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
                 del self.answers.decided[ref]
                 self.answers.earlier.add(ref)
         if engine is not None and self._is_beyond(route, engine):
             self._later[route.router_id, route.request_id] = where
-            # decided after the state was read, unless its request was decided before, or never sent
+            # decided after the state was read, unless its request was decided before or never sent
             return
         ref = (route.router_id, route.request_id)
         checksum = answer_checksum(route)
@@ -170,9 +171,7 @@ class AnswerCheck:
             self._answered[ref] += 1
 
     def _is_beyond(self, route: RouteDecided, engine: Engine) -> bool:
-        """Tell whether a decision comes after those that the router's state contains, in the same
-        incarnation.
-        """
+        """Tell whether a decision is newer than the router's state, in the same incarnation."""
         before, here = route.config_offset, engine.state.config.offset
         return route.seq > engine.state.seq and not (
             self._ends.between(route.router_id, before, here)
@@ -180,18 +179,18 @@ class AnswerCheck:
         )
 
     def _starts_anew(self, route: RouteDecided, incarnation: Incarnation, where: str) -> bool:
-        """Tell whether the router was gone between the incarnation so far and a decision."""
+        """Tell whether the router was removed between its incarnation so far and a decision."""
         before, now = incarnation.config_offset, route.config_offset
         if self._ends.between(route.router_id, before, now):
             return True
-        # No worker counts from 1 again but for a router that was gone.
+        # A worker counts from 1 again only for a router that was removed.
         if route.seq > 1 or not before < now or not self._ends.perhaps_between(before, now):
             return False
         self._findings.unprovable("incarnation", where, f"seq begins anew, {NO_RECORD}")
         return True
 
     def _present(self, router_id: str, engine: Engine) -> Incarnation:
-        """Return the incarnation that a router's state is of; an empty one has decided nothing."""
+        """Return the incarnation of a router's state; an empty one has decided nothing."""
         incarnation = self.answers.incarnations.get(router_id, [Incarnation()])[-1]
         before, here = incarnation.config_offset, engine.state.config.offset
         if not incarnation.decisions or not before < here:
@@ -214,7 +213,7 @@ class AnswerCheck:
                 self._findings.violation(
                     Kind.UNANSWERED, name_of(ref), "neither a decision nor a dead letter"
                 )
-            # The same id sent twice gets one decision and a repeat of it.
+            # An id that is sent twice gets one decision and one repeat.
             elif answered < asked:
                 self._findings.violation(
                     Kind.UNANSWERED, name_of(ref), f"asked {asked} times, answered {answered} times"
@@ -229,7 +228,7 @@ class AnswerCheck:
             if ref not in self._asked_later and ref not in self.answers.decided:
                 self._judge_unasked(ref, where, complete=complete)
         for ref in (
-            # Where requests were deleted by retention, a decision without one proves nothing.
+            # If retention deleted requests, a decision without one proves nothing.
             self._answered.keys() - self._asked.keys() - self._asked_later if complete else ()
         ):
             self._findings.violation(
@@ -240,15 +239,13 @@ class AnswerCheck:
         for router_id, engine in self._evidence.engines.items():
             present = self._present(router_id, engine)
             if not present.decisions and self.answers.incarnations.get(router_id):
-                # Under a new declaration the one before has nothing in the state any more.
+                # The state holds nothing of an earlier incarnation.
                 self.answers.incarnations[router_id].append(present)
             for request_id, record in engine.records.items():
                 self._check_record((router_id, request_id), record, present)
 
     def _judge_unasked(self, ref: Ref, where: str, *, complete: bool) -> None:
-        """Report a decision that no request asked for: every request stands on its topic before its
-        answer.
-        """
+        """Report a decision without a request: every request is on its topic before its answer."""
         if complete:
             self._findings.violation(
                 Kind.UNASKED,
@@ -278,7 +275,7 @@ class AnswerCheck:
                 continue
             first, last = min(incarnation.decisions), max(incarnation.decisions)
             missing = last - first + 1 - len(incarnation.decisions)
-            # Only where no decision can have been deleted must an incarnation begin at 1.
+            # An incarnation must begin at 1 only if no decision can have been deleted.
             if missing or (first > 1 and complete):
                 self._findings.violation(
                     Kind.SEQ_GAP, f"router {router_id}", f"{missing} missing from {first} to {last}"

@@ -1,5 +1,5 @@
-"""The declaration in force is the last one that was not refused; what is published is what the
-state holds.
+"""Check that the last accepted declaration is in force, and that published values equal the
+state's.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ COUNTERS = ("seq", "decided", "settled", "expired", "rewards_applied", "in_fligh
 AMOUNTS = ("lambda_t", "spend_usd", "committed_usd", "unmatched_cost_usd")
 """Fields of `pb.lambda` that must equal the state's up to `TOLERANCE`."""
 TOLERANCE = 1e-9
-"""Largest difference of two numbers that are equal, as in `explained`."""
+"""Largest difference of numbers that count as equal, as in `explained`."""
 
 
 def check_declarations(
     evidence: Evidence, read: Progress, findings: Findings, *, partition_of: Callable[[str], int]
 ) -> Ends:
-    """Compare declarations with what is in force; return at which offsets routers were declared
-    gone.
-    """
+    """Compare declarations with those in force; return the offsets of tombstones."""
     ends = Ends()
     in_force: dict[str, int] = {}
     for record in _noting_holes(evidence.contained("routers", read), ends.holes):
@@ -80,9 +78,7 @@ def _noting_holes(records: Iterable[Record], holes: list[tuple[int, int]]) -> It
 
 
 def check_published(evidence: Evidence, read: Progress, findings: Findings) -> None:
-    """Compare the last `pb.lambda` of each router with its state, wherever both speak of the same
-    moment.
-    """
+    """Compare each router's last `pb.lambda` with its state, if both are of the same moment."""
     last: dict[str, LambdaUpdated] = {}
     for record in read("lambda", evidence.number):
         findings.checked["lambda"] += 1

@@ -1,4 +1,4 @@
-"""One partition's state and dead letters: what the topics are checked against."""
+"""Recover one partition's state and dead letters, against which the topics are checked."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ Letters = dict[tuple[str, int], dict[int, Letter]]
 
 
 def checksum(value: bytes | None) -> int:
-    """Return a number that tells values apart; null is not empty."""
-    # CRC-32 is never negative, so null collides with nothing. It is to find faults, not forgery.
+    """Return a checksum of a value; null differs from empty."""
+    # CRC-32 is never negative, so null gets −1. It finds faults, not forgery.
     return -1 if value is None else zlib.crc32(value)
 
 
 def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: str) -> Letters:
-    """Index all dead letters; the same event's must be alike."""
+    """Index all dead letters; several of one event must be alike."""
     letters: Letters = {}
     for partition in topics.partitions():
         for record in read("dlq", partition):
@@ -72,7 +72,7 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
                 named,
                 record.timestamp,
             )
-            # A crash may deliver a dead letter twice, and both copies say the same.
+            # A crash may deliver a dead letter twice; both copies must agree.
             if place.setdefault(letter.offset, found) != found:
                 findings.violation(
                     Kind.LETTER_ALTERED,
@@ -84,7 +84,7 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
 
 @dataclass(slots=True)
 class Evidence:
-    """The state and the dead letters of one partition, which its topics are checked against.
+    """The state and the dead letters of one partition.
 
     Attributes:
         number: the partition.
@@ -108,7 +108,7 @@ class Evidence:
         return filter(lambda record: record.offset <= last, read(topic, self.number))
 
     def check_letter(self, topic: str, record: Record, findings: Findings) -> bool:
-        """Tell whether an event has a dead letter, and check that this is its copy."""
+        """Tell whether an event has a dead letter, and check that it is a copy of the event."""
         letter = self.letters[topic].get(record.offset)
         if letter is None:
             return False
@@ -125,7 +125,7 @@ class Evidence:
 def gather(
     number: int, read: Progress, letters: Letters, findings: Findings, *, names: Mapping[str, str]
 ) -> Evidence | None:
-    """Recover a partition's state; None where it can't be read at all.
+    """Recover a partition's state; None if it can't be read at all.
 
     Args:
         names: the short names of source topics by their full ones.
@@ -133,8 +133,7 @@ def gather(
     Raises:
         ForeignState: it is the state of another service.
     """
-    # By the code that workers recover with: an audit that read the changelog its own way would
-    # prove that way.
+    # Recovered by the workers' own code: another reader would prove only itself.
     partition = Partition(number)
     for record in read("changelog", number):
         findings.checked["changelog"] += 1
@@ -147,7 +146,7 @@ def gather(
             record.key,
             record.value,
             offset=record.offset,
-            # A record of an owner that was fenced off counts for nothing, here as in a recovery.
+            # Records of a fenced-off owner do not count, here as in a recovery.
             epoch=int(record.headers.get(EPOCH, "0")),
         )
     try:

@@ -1,4 +1,4 @@
-"""Every decision follows from what its own record shows."""
+"""Check that every decision follows from the values in its own record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOLERANCE = 1e-9
 
 
 def explain(route: RouteDecided, where: str, findings: Findings) -> None:
-    """Check that a decision follows from what its own record shows."""
+    """Check that a decision follows from the values in its own record."""
 
     def unexplained(why: str) -> None:
         findings.violation(Kind.UNEXPLAINED, where, f"{route.request_id}: {why}")
@@ -33,7 +33,7 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
             abs_tol=TOLERANCE,
         ):
             unexplained(f"the score of {candidate.model} is not mean + bonus − penalty")
-    # Onboarding goes above the ceiling on purpose: a model that is never called is never learned.
+    # Onboarding may exceed the ceiling on purpose: a model that is never called is never learned.
     forced = route.reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
     if chosen.excluded is not None and not forced:
         unexplained(f"the model is excluded ({chosen.excluded})")
@@ -41,8 +41,8 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
         (candidate.score for candidate in candidates if candidate.excluded is None),
         default=math.inf,
     )
-    # Those two are drawn by a count or by chance, whatever the scores; and where no price of a
-    # dollar meets the budget, whoever may be cheapest is.
+    # Onboarding and exploration ignore the scores. If no λ_t meets the budget, a model that may be
+    # the cheapest is chosen.
     drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
     drawn |= route.lambda_t >= UNREACHABLE
     if not drawn and chosen.score < best - TOLERANCE:

@@ -1,4 +1,4 @@
-"""Every bill and every reward is booked once, or accounted for; the books add up."""
+"""Check that every bill and reward is booked once or accounted for, and that the sums agree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ E = TypeVar("E", CostReported, RewardObserved)
 
 
 class BillInForce(NamedTuple):
-    """The bill that counts: of the highest revision the first."""
+    """The bill that counts: the first one of the highest revision."""
 
     revision: int
     cost_usd: float | None
@@ -40,15 +40,14 @@ class BillInForce(NamedTuple):
     model: str | None
 
     def usd(self, record: RequestRecord | None, state: RouterState) -> float | None:
-        """Return its dollars; None where tokens would need a price that is not remembered any
-        more.
-        """
+        """Return its dollars; None if a bill in tokens needs a price that is forgotten."""
         if self.cost_usd is not None:
             return self.cost_usd
         if record is None or self.tokens is None:
             return None
         called = self.model or record.called
-        # A record keeps its prices, those of cached input where the decided model answered.
+        # A record keeps the prices of its decision, those of cached input only for the decided
+        # model.
         remembered = called == record.model or (self.cached is None and record.is_answered)
         # Other prices are those of the declaration in force, which
         # may have changed since, as the model may that a bill does not name.
@@ -71,10 +70,10 @@ class LabelInForce(NamedTuple):
 
 @dataclass(slots=True)
 class Booked:
-    """The bills and rewards that the state must hold, by the topics.
+    """The bills and rewards that the state must hold, according to the topics.
 
     Attributes:
-        sessions: rewards of whole sessions, by router, as their requests have them.
+        sessions: rewards of whole sessions, by router.
         unmatched: Σ of orphaned bills, by router.
     """
 
@@ -117,9 +116,9 @@ class FeedbackCheck:
         """Read bills and rewards and compare them with the state.
 
         Args:
-            gone: routers that were gone, and were declared anew.
-            ends: where routers were declared gone, as far as that is known.
-            complete: the logs of bills and rewards begin at their beginning.
+            gone: routers that were removed and declared again.
+            ends: the known offsets at which routers were removed.
+            complete: whether the logs of bills and rewards are kept from their beginning.
         """
         for record in self._evidence.contained("costs", read):
             bill = self._take("costs", record, CostReported)
@@ -131,8 +130,8 @@ class FeedbackCheck:
                 self._fold_reward(reward)
         self._check_lost()
         for router_id, engine in self._evidence.engines.items():
-            # Sums over a router's whole life: with a part of its bills deleted, or a life before,
-            # they can't be told apart from a fault.
+            # These sums are over a router's life. If bills were deleted, or the router lived
+            # before, a difference may not be a fault.
             if (why := self._unclear.get(router_id)) is not None:
                 self._findings.unprovable("books", f"router {router_id}", why)
             elif complete and router_id not in gone:
@@ -147,8 +146,8 @@ class FeedbackCheck:
         return self._booked
 
     def _take(self, topic: str, record: Record, schema: type[E]) -> E | None:
-        """Return an event that counts here; None for one that is refused, waits, or belongs
-        elsewhere.
+        """Return an event that counts here; None if it is refused, waits, or belongs to another
+        partition.
         """
         self._findings.checked[topic] += 1
         refused = self._evidence.check_letter(topic, record, self._findings)
@@ -173,8 +172,7 @@ class FeedbackCheck:
         if refused:
             self._findings.checked[f"{topic}_refused"] += 1
             letter = self._evidence.letters[topic][record.offset]
-            # An orphaned bill is refused and yet booked: the dollars were spent, whoever they were
-            # for.
+            # An orphaned bill is refused, yet booked, because its dollars were spent.
             if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
                 ref = (event.router_id, event.request_id)
                 self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
@@ -207,8 +205,8 @@ class FeedbackCheck:
         found = self._booked.labels.get(ref)
         if (
             found is None
-            # Within a source by revision, among sources by rank: the same rule as the core's,
-            # written a second time so that one checks the other.
+            # Revision decides within a source, rank between sources. The core's rule is written a
+            # second time here, so that one checks the other.
             or rank > found.rank
             or (event.source == found.source and event.revision > found.revision)
         ):
@@ -217,8 +215,8 @@ class FeedbackCheck:
             )
 
     def _check_lost(self) -> None:
-        """Every event without a dead letter belongs to a decision, or was left out beside a bill
-        that waits or was orphaned.
+        """Check that every event without a dead letter belongs to a decision, or was superseded by
+        a bill that waits or was orphaned.
         """
         waiting = {
             (p.router_id, p.request_id)
@@ -248,8 +246,7 @@ class FeedbackCheck:
             self._judge_orphan(ref)
 
     def _judge_orphan(self, ref: Ref) -> None:
-        """Tell whether another bill of a request was left out beside one that was orphaned before
-        its decision, or came after it."""
+        """Tell whether a bill's request had another bill that was orphaned before the decision."""
         engine = self._evidence.engines.get(ref[0])
         record = None if engine is None else engine.records.get(ref[1])
         if record is None:
@@ -301,7 +298,7 @@ class FeedbackCheck:
             for ref in decided
             if (bill := self._booked.bills.get(ref)) is not None
         ]
-        # A price is remembered with its request, and forgotten with it.
+        # Prices are forgotten together with their request.
         if None in usd:
             self._findings.unprovable(
                 "spend", where, "bills in tokens whose price is not remembered any more"
@@ -312,11 +309,12 @@ class FeedbackCheck:
                 where,
                 "spend_usd",
                 state.spend_usd,
-                # Rounded once: what remains is the rounding of the state, not of the audit.
+                # The exact sum is rounded once, so that a difference comes from the state's
+                # rounding alone.
                 math.fsum(amount for amount in usd if amount is not None),
             )
         unmatched = self._booked.unmatched[router_id]
-        # A router that was gone before it decided anything left orphans, and nothing else.
+        # A router that was removed before any decision leaves only orphans.
         if state.unmatched_cost_usd < unmatched - TOLERANCE and ends.perhaps_between(
             -1, state.config.offset
         ):
@@ -342,7 +340,7 @@ class FeedbackCheck:
                 r.label is not None and r.label.source.startswith(WHOLE)
                 for r in engine.records.values()
             )
-            # What is forgotten may have had a session's reward, or not.
+            # A forgotten request may have had a session's reward.
             if state.forgotten.requests:
                 labels = max(state.rewards_applied, labels)
         for name, found, expected in (

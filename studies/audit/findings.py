@@ -1,4 +1,4 @@
-"""Collect what an audit found: violations, what could not be proved, and how much was checked."""
+"""Collect the results of an audit: violations, unprovable promises, and how much was checked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from enum import StrEnum
 from ground.json_values import Document
 
 EXAMPLES = 20
-"""Violations of a kind that are told one by one; the others are counted."""
+"""Most violations of a kind that are listed; the others are counted."""
 
 
 class Kind(StrEnum):
-    """Name a broken promise; codes are only ever added."""
+    """Codes of broken promises; codes are never removed."""
 
     UNANSWERED = "request_unanswered"
     ANSWERED_TWICE = "request_answered_twice"
@@ -80,7 +80,7 @@ class Findings:
         self._add(self.violations, kind.value, where, what)
 
     def unprovable(self, kind: str, where: str, what: str) -> None:
-        """Note something that the topics do not hold enough to prove."""
+        """Note a promise that the topics are not enough to prove."""
         self._add(self.notes, kind, where, what)
 
     def as_json(self) -> Document:

@@ -1,4 +1,5 @@
-"""The decisions of one partition's requests, by the incarnations of their routers."""
+"""Group the decisions of a partition by router and incarnation: a life from declaration to
+removal."""
 
 from __future__ import annotations
 
@@ -19,33 +20,33 @@ Ref = tuple[str, str]
 
 @dataclass(slots=True)
 class Ends:
-    """The places where routers were declared gone, as far as `pb.routers` holds them: compaction
-    takes such records too.
+    """The tombstones of routers that `pb.routers` still holds; compaction may have removed others.
 
     Attributes:
-        gone: {router_id: offsets} of records that say so.
-        holes: stretches of offsets that are missing, the second one not included.
+        gone: {router_id: offsets} of tombstones.
+        holes: ranges of missing offsets, the end not included.
     """
 
     gone: dict[str, list[int]] = field(default_factory=dict)
     holes: list[tuple[int, int]] = field(default_factory=list)
 
     def between(self, router_id: str, after: int, before: int) -> bool:
-        """Tell whether a router was declared gone between two declarations."""
+        """Tell whether a router has a tombstone between two declarations."""
         return any(after < offset < before for offset in self.gone.get(router_id, ()))
 
     def perhaps_between(self, after: int, before: int) -> bool:
-        """Tell whether a record is missing between two declarations, which may have said so."""
+        """Tell whether a record is missing between two declarations, which may have been a
+        tombstone."""
         return any(first < before and after + 1 < end for first, end in self.holes)
 
 
 @dataclass(slots=True)
 class Incarnation:
-    """The decisions of a router from its declaration until it is gone.
+    """The decisions of a router from its declaration until its removal.
 
     Attributes:
-        decisions: by seq: request_id and a checksum of what was answered.
-        config_offset: the highest declaration that was in force.
+        decisions: request_id and checksum of the answer, by seq.
+        config_offset: the highest offset of a declaration that was in force.
         forgotten: ranges of decisions, by seq, that the worker had forgotten; None: not kept.
     """
 
@@ -54,19 +55,19 @@ class Incarnation:
     forgotten: list[tuple[int, int]] | None = field(default_factory=list)
 
     def note(self, since: str) -> None:
-        """Note what the steps to a decision say of requests that were forgotten."""
+        """Note the requests that were forgotten in the steps to a decision."""
         if self.forgotten is None or (steps := steps_of(since)) is None:
             self.forgotten = None
             return
         for step in steps:
             if step.kind == "f":
-                # All before as well, so that the list stays short.
+                # Ranges up to here are joined, so that the list stays short.
                 self.forgotten = [(0, step.number)]
             elif step.kind == "g":
                 self.forgotten += step.seqs
 
     def has_forgotten(self, seq: int) -> bool:
-        """Tell whether the worker had, or may have, forgotten a decision."""
+        """Tell whether the worker may have forgotten a decision."""
         return self.forgotten is None or any(a <= seq <= b for a, b in self.forgotten)
 
 
@@ -77,7 +78,7 @@ class Answers:
     Attributes:
         incarnations: of each router, the present one last.
         decided: {request: seq} of the present incarnation; `earlier`: requests of those before.
-        asked_again: routers that decided anew of a request which they had forgotten.
+        asked_again: routers that decided a forgotten request a second time.
         strays, forwarded: events of other partitions, and those that came from there.
     """
 
@@ -90,7 +91,7 @@ class Answers:
 
 
 def answer_checksum(route: RouteDecided) -> int:
-    """Return a number that tells answers apart, whatever a repeat leaves out."""
+    """Return a checksum of an answer's fields that repeats have, too."""
     return _checksum(
         route.router_id,
         route.request_id,

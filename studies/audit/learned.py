@@ -1,4 +1,4 @@
-"""Recompute what was learned: a new engine applies the events of the topics in their order."""
+"""Recompute what was learned: a new engine applies the topics' events in order."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ TOLERANCE, ROUNDING = 1e-9, 1e-13
 steps and differ by rounding alone. The absolute one is for an entry near 0, which is the difference
 of larger ones."""
 LEARNED_OF_HEAD = ("ema", "dual", "buckets", "chance", "prices", "arms")
-"""Parts of a head that decisions depend on; its books are compared with the topics."""
+"""Parts of a router's head that decisions depend on; its sums are compared with the topics
+elsewhere."""
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
-"""Omissions of a merge that other checks have looked at."""
+"""Omissions of a merge that other checks cover."""
 
 
 class ContextGone(RouterStateError):
@@ -53,7 +54,7 @@ class ContextGone(RouterStateError):
 
 
 class StateContexts:
-    """Give requests their contexts: as sent or, of prompts, as the state keeps them."""
+    """Contexts of requests: as sent, or for prompts as the state keeps them."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._table = evidence.shard.table
@@ -65,12 +66,12 @@ class StateContexts:
         found = self._table.get(keys.key(keys.CONTEXT, request.router_id, request.request_id))
         if found is None:
             raise ContextGone("the context of a prompt is no longer in the state")
-        # Not encoded again: another processor's last bit would make other decisions.
+        # Not encoded again: another processor may differ in the last bit, and so in decisions.
         return np.frombuffer(found, "<f8")
 
 
 class Contained:
-    """One partition's topics as far as its state contains them."""
+    """One partition's topics up to the position of its state."""
 
     def __init__(self, evidence: Evidence, read: Progress) -> None:
         self._evidence = evidence
@@ -97,10 +98,10 @@ class LearnedCheck:
         self._findings = findings
 
     def run(self, read: Progress, rerun: Rerun, account: Account) -> None:
-        """Run everything again; where the topics do not hold all of it, say so instead."""
+        """Recompute everything, or report that the topics do not hold enough."""
         evidence = self._evidence
         refused = {
-            # What waits was not applied either.
+            # Waiting events were not applied either.
             (topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic]
             for topic in SOURCES
         }
@@ -120,7 +121,7 @@ class LearnedCheck:
             self._findings.unprovable("learned", f"router {router_id}", why)
         for router_id, difference in verdict.differences.items():
             where = f"router {router_id} seq {difference.recorded.seq}"
-            # The worker had the context and the audit has not: that says nothing of the decision.
+            # The audit lacks the context that the worker had, so the decision can't be judged.
             if ContextGone.reason in difference.refusal:
                 self._findings.unprovable("learned", where, difference.refusal)
             else:
@@ -139,9 +140,9 @@ class LearnedCheck:
                 )
 
     def _contains(self, decision: Decision) -> bool:
-        """Tell whether the state contains a decision; the recomputation would pass it by."""
+        """Tell whether the state contains a decision."""
         engine = self._evidence.engines.get(decision.router_id)
-        # One of an older declaration was of the router before it was gone.
+        # A decision under an older declaration belongs to an earlier incarnation.
         return engine is not None and (
             decision.seq <= engine.state.seq or decision.config_offset < engine.state.config.offset
         )
@@ -156,9 +157,10 @@ class LearnedCheck:
         self._findings.checked["routers_recomputed"] += 1
         differs = self._findings.violation
         if doubt is not None:
-            # Something that led to the state is not on the topics: a difference proves nothing.
+            # An event that led to the state is missing on the topics, so a difference proves
+            # nothing.
             differs = partial(self._unproven, doubt)
-        # What the worker has given up since the last decision.
+        # Commitments that expired since the last decision.
         expire_oldest(again, max(engine.state.expired - again.state.expired, 0))
         for what in differing(engine.state, again.state):
             differs(Kind.LEARNED, where, f"{what} differs from its recomputation")
@@ -188,8 +190,8 @@ def differing(found: RouterState, again: RouterState) -> Iterator[str]:
 
 
 def _leaves(state: RouterState) -> dict[str, list[Json]]:
-    """Return numbers and words of a router by the piece that holds them: all that is learned, of
-    the head only what decisions depend on."""
+    """Return a router's numbers and words by piece: everything learned, and the parts of the head
+    that decisions depend on."""
     arms = state.arms
     numbers = (
         SAMPLE_PIECE,
@@ -204,7 +206,7 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
         for name in numbers
     }
-    # The window's contexts are as they were asked, and beside them are bytes that are no numbers.
+    # The window is skipped: its contexts are as sent, and its other bytes are no numbers.
     found |= {
         name: list(body_of(snapshot.pack_piece(state, name) or b""))
         for name in state.pacer.pieces
@@ -214,14 +216,14 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
     for name in optional:
         piece = snapshot.pack_piece(state, name)
         value = {} if piece is None else loads(piece)
-        # A request that was refused may have found that no model answers: history has it not.
+        # A refused request may have found that no model answers; the history does not hold it.
         found[name] = list(_flat(value["models"] if name == AVAILABILITY and value else value))
     head = loads(snapshot.pack_piece(state, HEAD) or b"")
     return found | {f"{HEAD}:{part}": list(_flat(head[part])) for part in LEARNED_OF_HEAD}
 
 
 def _flat(value: Json) -> Iterator[Json]:
-    """Return what a JSON value holds, in its order."""
+    """Return the leaves of a JSON value, in order."""
     if isinstance(value, dict):
         value = [leaf for pair in value.items() for leaf in pair]
     if not isinstance(value, list):
@@ -232,7 +234,7 @@ def _flat(value: Json) -> Iterator[Json]:
 
 
 def _alike(ours: list[Json], theirs: list[Json]) -> bool:
-    """Tell whether words are equal and numbers are as good as equal."""
+    """Tell whether words are equal and numbers are equal within the tolerances."""
     return len(ours) == len(theirs) and all(
         one == other
         or (

@@ -1,4 +1,4 @@
-"""Prove that what pools lent, what their members took, spent and gave back adds up."""
+"""Prove that the sums agree: what pools lent, and what members took, spent and returned."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CLOSE = 1e-6
 
 
 class PoolCheck:
-    """Collect pools and their members from all partitions; compare them when all are there.
+    """A check that collects pools and their members from all partitions, and then compares them.
 
-    A member and its pool are on different partitions, so each says what the other must confirm.
+    A member and its pool may be on different partitions.
     """
 
     def __init__(self, findings: Findings) -> None:
@@ -35,7 +35,7 @@ class PoolCheck:
         self._granted: dict[tuple[str, str, int, int], Granted] = {}
 
     def add(self, evidence: Evidence, read: Progress) -> None:
-        """Take what one partition holds."""
+        """Take in one partition's pools and members."""
         for pool_id in evidence.shard.lending.pools:
             pool = evidence.shard.lending.pool(pool_id)
             if pool is None:
@@ -60,7 +60,7 @@ class PoolCheck:
                 self._hear(report_of(note))
 
     def _grant(self, note: LeaseNoted) -> None:
-        """Note a grant; one number never says two things."""
+        """Note a grant; grants of one number must be equal."""
         grant = grant_of(note, offset=-1)
         member = f"{note.member_kind}:{note.member_id}"
         at = note.pool_id, member, note.born, note.n
@@ -86,27 +86,28 @@ class PoolCheck:
                 self._check_member(pool, name, member)
 
     def _check_line(self, pool: Pool, line: Line) -> None:
-        """Check that no more was lent than there is."""
+        """Check that no more was lent than the line has."""
         lent = math.fsum(part.before + max(part.usd, part.most) for part in line.parts.values())
         where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
         if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
             return
         why = f"{lent!r} are lent of {line.usd!r}"
-        # A budget that became smaller: what was lent before is on its way back.
+        # The budget was lowered: earlier loans are being returned.
         if all(part.usd <= part.charged + CLOSE or part.most for part in line.parts.values()):
             self._findings.unprovable("pool", where, why)
         else:
             self._findings.violation(Kind.POOL, where, why)
 
     def _lent_to(self, pool: Pool, line: Line) -> float:
-        """Return what the pool's own pool counts it with; what that wants back is on its way."""
+        """Return what the parent pool counts as lent to this pool; money asked back is on its
+        way."""
         above = None if pool.config is None else self._pools.get(pool.config.parent or "")
         other = above and above.lines.get((line.name, line.budget.identity, line.begin))
         part = other and other.parts.get(f"pool:{pool.pool_id}")
         return part.exposed if part else 0.0
 
     def _check_member(self, pool: Pool, name: str, member: Member) -> None:
-        """Check what the pool knows of a member against what that has said, and has."""
+        """Check the pool's account of a member against the member's reports and leases."""
         where = f"pool {pool.pool_id}, {name}"
         heard = self._heard.get((pool.pool_id, name))
         if heard is not None and heard.born == member.born and heard.moves != member.moves:
@@ -135,7 +136,7 @@ class PoolCheck:
 
 
 def _loans(pool: Pool, name: str, leases: Leases) -> Iterator[tuple[Line, Part, float]]:
-    """Yield what a router holds of each line, beside what the pool knows of it."""
+    """Yield what a router holds of each line, beside the pool's account of it."""
     held = {
         (line.line, begin): loan.usd for line in leases.lines for begin, loan in line.loans.items()
     }
@@ -146,6 +147,6 @@ def _loans(pool: Pool, name: str, leases: Leases) -> Iterator[tuple[Line, Part, 
 
 
 def _follows(before: Granted, after: Granted) -> bool:
-    """Tell whether a grant was only said again, when some of its periods had ended."""
+    """Tell whether a grant only repeats another one without its ended periods."""
     kept: set[Lent] = set(before.lines) & set(after.lines)
     return len(kept) == min(len(before.lines), len(after.lines))

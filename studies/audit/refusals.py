@@ -1,4 +1,4 @@
-"""Check that clients were told of every dead letter that they may know of, and of nothing else."""
+"""Check that clients were told of every dead letter with a readable router, and of nothing else."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Reasons = dict[tuple[str, int], dict[int, str]]
 
 
 class RefusalCheck:
-    """Compare refusals with dead letters. Dead letters from before the first refusal are passed
-    over: it was not told then.
+    """Compare refusals with dead letters. Dead letters before the first refusal are skipped: older
+    workers published none.
     """
 
     def __init__(self, topics: Topics, read: Progress, findings: Findings) -> None:
@@ -38,8 +38,8 @@ class RefusalCheck:
         except MalformedEvent as error:
             self._findings.violation(Kind.MALFORMED, where, str(error))
             return
-        # Clients may read this topic without the right to read prompts: nothing but these fields
-        # may be on it.
+        # Clients may read this topic without the right to read prompts, so it may hold these fields
+        # only.
         if orjson.loads(value or b"").keys() - EventRefused.model_fields.keys():
             self._findings.violation(Kind.MALFORMED, where, "holds more than a refusal may")
         self._reasons.setdefault((refusal.topic, refusal.partition), {})[refusal.offset] = (
@@ -47,7 +47,7 @@ class RefusalCheck:
         )
 
     def run(self, evidence: Evidence) -> None:
-        """Check what was refused of the events that a partition's state contains."""
+        """Check the refused events that a partition's state contains."""
         for topic in SOURCES:
             told = self._reasons.get((topic, evidence.number), {})
             last, letters = evidence.watermarks.get(topic, -1), evidence.letters[topic]

@@ -1,6 +1,4 @@
-"""An audit from beginning to end: partition by partition, so that memory is bounded by the largest
-one.
-"""
+"""Run a whole audit, partition by partition, so that memory is bounded by the largest one."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ from studies.history.rerun import Rerun
 
 @dataclass(slots=True)
 class Strays:
-    """Events that stood on a partition that is not their router's, and the copies that were sent
-    on.
-    """
+    """Events on a partition that is not their router's, and their forwarded copies."""
 
     sent: Counter[tuple[str, str, str]]
     arrived: Counter[tuple[str, str, str]]
@@ -95,7 +91,7 @@ def _audit_partition(
     answers = AnswerCheck(evidence, findings, ends=ends, partition_of=home_of).run(
         read, begins_at=topics.begin("requests", number)
     )
-    # Of several lives the books of the last one are not all that stands on the topics.
+    # If a router had several lives, the topics hold more than the last one's sums.
     gone = set(ends.gone) | {
         router_id for router_id, each in answers.incarnations.items() if len(each) > 1
     }

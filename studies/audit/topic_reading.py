@@ -1,4 +1,4 @@
-"""The topics of a service as an audit reads them, and how it reads them from Kafka."""
+"""Read the topics of a service for an audit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = (
     "leases",
     "pools",
 )
-"""Topics in the order in which their ends are taken, so that no record refers to one beyond an
+"""Topics in the order in which their ends are read, so that no record refers to one after an
 end."""
 SETTLE_SECONDS = 2.0
 """Seconds between taking the end of the changelog and the ends of the others. By then the service
@@ -123,7 +123,7 @@ class Progress:
         """Read a partition's records."""
         for record in self._topics.read(topic, partition):
             self.read_so_far += 1
-            # Not asked for each record: it would slow the reading to tell how far it is.
+            # Reported by time, as a report for each record would slow the reading.
             if self.read_so_far % 1000 == 0 and time.monotonic() - self._told > 0.1:
                 self._told = time.monotonic()
                 self._tell(self.read_so_far)

@@ -1,4 +1,5 @@
-"""Count what of a history could not be used, by its reason, with the first place of each kind."""
+"""Count the records of a history that could not be used, by reason, with the first place of
+each."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Account:
-    """Reasons why records were left out, each with how often and where first."""
+    """Counts of skipped records by reason, and the first place of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def skip(self, reason: str, where: str, count: int = 1) -> None:
-        """Count records that are left out, or are not there."""
+        """Count records that are skipped or missing."""
         self.counts[reason] = self.counts.get(reason, 0) + count
         # The first one only: a history may leave out millions for one reason.
         self.first.setdefault(reason, where)

@@ -1,4 +1,4 @@
-"""A difference between history and replay, with what both saw."""
+"""Show a difference between history and replay, with the candidates of both."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def as_json(verdict: Verdict) -> Document:
 
 
 def tables(difference: Difference) -> list[Table]:
-    """Return what history saw and what the replay saw, one table each."""
+    """Return the candidates of history and of the replay, one table each."""
     shown = [
         _table(
             "In history",
@@ -84,7 +84,7 @@ def tables(difference: Difference) -> list[Table]:
 
 
 def rows_of(seen: Candidates | None) -> list[Document]:
-    """Return the candidates of a record as they stand on the wire."""
+    """Return a record's candidates as rows."""
     if seen is None:
         return []
     return [

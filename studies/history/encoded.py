@@ -1,5 +1,5 @@
-"""Contexts of a history: as recorded or, for prompts, encoded once and kept on disk by the prompt's
-hash.
+"""Contexts of a history: as recorded, or for prompts encoded once and cached on disk by the
+prompt's hash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from studies.history.reading import Request
 
 Encode = Callable[[list[str]], np.ndarray]
 KEPT_TOGETHER = 5_000
-"""Contexts of one commit, a second of encoding; each commit writes all over the file."""
+"""Contexts in one commit: a second of encoding. Commits are slow, as they write all over the
+file."""
 
 
 class Contexts:
@@ -52,7 +53,7 @@ class Contexts:
         prompt = request.prompt or ""
         kept, encode = self._open(projection)
         digest = hashlib.sha256(prompt.encode()).digest()
-        # By a hash: the file on disk must hold no prompts.
+        # Keyed by a hash: the file on disk must hold no prompts.
         row = kept.execute("SELECT x FROM contexts WHERE prompt = ?", (digest,)).fetchone()
         if row is not None:
             return np.frombuffer(row[0], "<f8")
@@ -61,7 +62,7 @@ class Contexts:
             "INSERT OR REPLACE INTO contexts VALUES (?, ?)", (digest, x.astype("<f8").tobytes())
         )
         self.encoded += 1
-        # So that a replay which is broken off does not encode all of it again.
+        # So that an interrupted replay need not encode everything again.
         if self.encoded % KEPT_TOGETHER == 0:
             kept.commit()
         if self._progress is not None and self.encoded % 100 == 0:
@@ -80,7 +81,7 @@ class Contexts:
         if found is None:
             identity, encode = self._open_encoder(projection)
             self._folder.mkdir(parents=True, exist_ok=True)
-            # A file for each encoder and projection: the same prompt has another context in each.
+            # Each encoder and projection has its own file, as each makes other contexts.
             kept = sqlite3.connect(
                 self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
             )

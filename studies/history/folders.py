@@ -1,4 +1,4 @@
-"""Histories in folders: write one, open one."""
+"""Export a history to a folder, and open such a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Format = Literal["jsonl", "parquet"]
 
 
 class BadFolder(Exception):
-    """The folder holds no history, or one where none may be."""
+    """The folder holds no history, or already holds one when it must not."""
 
     reason = "bad_folder"
     retriable = False
@@ -44,7 +44,7 @@ def export(
     written = 0
     for partition in history.partitions():
         for topic in SOURCES:
-            # A decision within the range was made under a declaration from before it.
+            # A decision in the range may depend on an earlier declaration.
             first = float("-inf") if topic == "routers" else since
             written += write(
                 _within(history.read(topic, partition), first, until),

@@ -1,4 +1,4 @@
-"""Define what may happen to a router, one event after the other."""
+"""Define the events that may happen to a router."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Swept(Struct, frozen=True, gc=False):
 
 @final
 class Untold(Struct, frozen=True, gc=False):
-    """The history does not hold something that led to what follows; `why` says what."""
+    """The history lacks something that later events depend on; `why` says what."""
 
     router_id: str
     why: str

@@ -18,8 +18,8 @@ class MissingTopics(Exception):
 
 
 class KafkaHistory(KafkaReader):
-    """The topics of a prefix up to now; what is written later is not seen. To be used where no
-    event loop runs.
+    """The topics of a prefix up to now; later records are not seen. Not to be used inside an event
+    loop.
 
     Args:
         settings: address and prefix.

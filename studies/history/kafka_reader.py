@@ -1,6 +1,4 @@
-"""Partitions read from an offset up to another: no group, no commit, no producer, no topic is
-created.
-"""
+"""Read ranges of offsets without side effects: no group, no commit, no producer, no new topic."""
 
 from __future__ import annotations
 
@@ -63,13 +61,14 @@ def record_of(found: KafkaRecord) -> Record:
 
 
 class KafkaReader:
-    """Partitions for code that is not asynchronous; to be used where no event loop runs."""
+    """A reader for synchronous code; not to be used inside an event loop."""
 
     def __init__(self, settings: Settings) -> None:
         client = logging.getLogger("aiokafka")
         client.setLevel(max(client.level, logging.ERROR))  # a command may have it quieter
         self.settings = settings
-        # A loop of its own, so that a merge of many partitions can be a plain iterator.
+        # The reader has its own event loop, so that a merge of many partitions can be a plain
+        # iterator.
         self._loop = asyncio.new_event_loop()
         self._open: list[AsyncIterator[list[Record]]] = []
 
@@ -90,7 +89,7 @@ class KafkaReader:
         return self._loop.run_until_complete(work)
 
     def look(self, work: Coroutine[object, None, T]) -> T:
-        """Return what a reader looks up when it is made; where that fails it is closed."""
+        """Run a look-up at construction; if it fails, close the reader."""
         with undoing(self.close):
             return self.run(work)
 
@@ -107,8 +106,8 @@ class KafkaReader:
             self._end(reading)
 
     def _end(self, reading: AsyncIterator[list[Record]]) -> None:
-        # A reader that was left half-way may be collected long after `close`, or while another one
-        # waits: then `close` ends it.
+        # An unfinished generator may be collected long after `close`, or while another one waits,
+        # so `close` ends it.
         if reading in self._open and not self._loop.is_running():
             self._open.remove(reading)
             self.run(reading.aclose())  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A partition's topics put back into the order in which its worker applied them.
+"""Merge a partition's topics into the order in which its worker applied them.
 
 Each topic is in order by itself. Across topics a decision says what was applied since the one
 before, step by step (`router_state.since`). Decisions of older workers say only how far each topic
@@ -34,7 +34,7 @@ from studies.history.records import History, Record
 from studies.history.source_events import MAX_WAITING, Cursor, Decoder, Requests, grants_of
 
 REORDER = 1_000
-"""Most decisions that wait for a missing one before it is reported as missing."""
+"""Most decisions that are held back for a missing one before it is reported."""
 EVENTS_AT_ONCE = 100
 """Most events of one partition before another partition's turn."""
 END = 2**63
@@ -48,7 +48,7 @@ class Merge:
         refused: offsets of refused events by (short topic name, partition), see
             `records.refused_offsets`.
         router_id: only this router; None: all.
-        account: takes what is left out.
+        account: counts skipped records.
         contains: tells which decisions belong to the history; by default all.
         since: the steps after each router's last decision, where a state says them.
     """
@@ -70,8 +70,8 @@ class Merge:
         self._decoder = Decoder(partition, router_id, account)
 
         def cursor(topic: str) -> Cursor:
-            # Compaction leaves holes among declarations; a decision whose declaration is gone says
-            # so itself.
+            # Compaction leaves holes among declarations; a decision without its declaration is
+            # reported anyway.
             where = None if topic == "routers" else f"{topic}-{partition}"
             found = refused.get((topic, partition), set())
             return Cursor(
@@ -97,7 +97,7 @@ class Merge:
             decision = decode("routes", record)
             if decision is not None and (self._contains is None or self._contains(decision)):
                 self._in_order(record, decision)
-            # Handed on in portions: a generator's turn costs more than many an event.
+            # Yielded in batches: switching generators costs more than handling many an event.
             if len(out) > EVENTS_AT_ONCE:
                 yield from out
                 out.clear()
@@ -110,7 +110,7 @@ class Merge:
         out.clear()
 
     def _in_order(self, record: Record, decision: Decision) -> None:
-        """Take a decision in its turn; answers that were given again are left out."""
+        """Handle decisions in the order of seq; repeated answers are skipped."""
         queue, seq = self._queue(decision.router_id), decision.seq
         # Almost always: the next one, and none is missing.
         if seq == queue.decided + 1 and not queue.early and not decision.repeat and queue.decided:
@@ -127,11 +127,11 @@ class Merge:
             queue.decided, queue.anew = 0, True  # the router was gone and was declared anew
         if decision.repeat or seq <= queue.decided:
             return
-        # A worker that crashed before its answers were delivered gave them again later: the order
-        # of decisions is their seq, not their offset.
+        # A worker that crashed before delivery sent its answers again later, so seq gives the
+        # order, not the offset.
         queue.early[seq] = record, decision
-        # The log begins in the middle of a router's life: what was before is not missing, it is
-        # gone.
+        # The log begins in the middle of a router's life; earlier decisions were deleted, and are
+        # not counted as missing.
         if queue.decided == 0 and seq > 1 and len(queue.early) > REORDER:
             queue.decided = min(queue.early) - 1
             self._account.skip(
@@ -176,16 +176,16 @@ class Merge:
             queue.hold(subjects)
 
     def _lead_to(self, queue: Queue, decision: Decision) -> None:
-        """Take what was applied between the decision before and this one."""
+        """Yield the events that were applied between the previous decision and this one."""
         applied = decision.applied
         if applied is None or applied.since is None:
-            # As `apply_waiting` does in the worker: right after the decision that they had
-            # overtaken.
+            # As `apply_waiting` does in the worker: right after the decision for which they had
+            # waited.
             self._out += queue.take_held()
         else:
             self._follow(queue, decision.router_id, applied.since, decision)
-        # The order of older workers, and what is left of the newer ones': what changed nothing, or
-        # waits.
+        # For older workers this gives the order; for newer ones only events remain that changed
+        # nothing or wait.
         self._declare(queue, decision, decision.at)
         if applied is None:
             self._feed_until(queue, decision.at)
@@ -195,7 +195,7 @@ class Merge:
     def _follow(
         self, queue: Queue, router_id: str, since: str, decision: Decision | None = None
     ) -> None:
-        """Take recorded steps one by one."""
+        """Follow the recorded steps one by one."""
         try:
             steps = steps_of(since)
         except (ValueError, IndexError):
@@ -234,7 +234,7 @@ class Merge:
                 self._out.append(Swept(router_id, step))
 
     def _lend(self, router_id: str, step: Step) -> None:
-        """Take a grant of the router's pool, or say that it is gone."""
+        """Yield a grant of the router's pool, or report that it is gone."""
         if self._grants is None:
             self._grants = grants_of(self._lent())
         grant = self._grants.get(step.number)
@@ -246,11 +246,12 @@ class Merge:
     def _declare_at(
         self, queue: Queue, router_id: str, step: Step, decision: Decision | None
     ) -> None:
-        """Put the declaration at an offset in force, or say that it is gone."""
+        """Yield the declaration at an offset, or report that it is gone."""
         offset, positions = step.number, (-1, -1)
         applied = None if decision is None else decision.applied
         if decision is not None and applied is not None and offset == decision.config_offset:
-            # What was contained and is no step has changed nothing, or was of the router before.
+            # A contained declaration without a step changed nothing, or belonged to an earlier
+            # incarnation.
             positions = applied.declared_costs, applied.declared_rewards
         self._read_declarations(offset)
         declarations = queue.declarations
@@ -269,13 +270,14 @@ class Merge:
             queue.anew = False
             queue.seen.clear()
         elif queue.anew:
-            # Compaction has taken the record which said that the router was gone.
+            # Compaction removed the router's tombstone.
             gone = Declared(declared.router_id, declared.offset - 1, declared.at, None)
             self._put_in_force(queue, gone)
         self._out.append(declared)
 
     def _declare(self, queue: Queue, decision: Decision, at: float) -> None:
-        """Put declarations in force up to the decision's, each after what was applied before it."""
+        """Yield declarations up to the decision's, each after the feedback that was applied before
+        it."""
         routers = self._cursors["routers"]
         if routers.head is not None and routers.head.offset <= decision.config_offset:
             self._read_declarations(decision.config_offset)
@@ -296,7 +298,7 @@ class Merge:
                 self._put_in_force(queue, replace(declared, applied=positions))
 
     def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
-        """Take the router's bills and rewards up to these offsets."""
+        """Yield the router's bills and rewards up to these offsets."""
         for topic, waiting, last in (
             ("costs", queue.bills, costs),
             ("rewards", queue.rewards, rewards),
@@ -309,7 +311,7 @@ class Merge:
                 self._known(queue, waiting.popleft())
 
     def _feed_until(self, queue: Queue, at: float) -> None:
-        """Take the router's bills and rewards up to this time."""
+        """Yield the router's bills and rewards up to this time."""
         for topic, waiting in (("costs", queue.bills), ("rewards", queue.rewards)):
             cursor = self._cursors[topic]
             while (record := cursor.head) is not None and record.timestamp <= at:
@@ -319,7 +321,7 @@ class Merge:
                 self._known(queue, waiting.popleft())
 
     def _known(self, queue: Queue, event: Feedback) -> None:
-        """Take feedback of a decided request; of another one it waits for the decision."""
+        """Yield feedback of a decided request; other feedback waits for its decision."""
         request_id = event.bill.request_id if type(event) is Billed else event.reward.subject
         if request_id in queue.seen:
             self._out.append(event)
@@ -330,7 +332,7 @@ class Merge:
             self._account.skip("feedback of a request that has no decision", f"request {lost}")
 
     def _rest(self) -> None:
-        """Take what came after the last decision."""
+        """Yield the events after the last decision."""
         for router_id, since in self._since.items():
             self._follow(self._queue(router_id), router_id, since)
         self._read_declarations(END)

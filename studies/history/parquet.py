@@ -1,5 +1,5 @@
-"""A history as Parquet: a file `TOPIC-PARTITION.parquet` per topic and partition, keys and values
-as the bytes they were.
+"""Read and write a history as Parquet: a file `TOPIC-PARTITION.parquet` per topic and partition,
+keys and values as raw bytes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def write_parquet(records: Iterable[Record], path: Path) -> int:
             headers = list(record.headers.items()) or None
             rows.append((record.offset, round(record.timestamp * 1e6), record.key, value, headers))
             size += 0 if value is None else len(value)
-            # By bytes too: a declaration with a snapshot is as large as ten thousand bills.
+            # Bytes are bounded, too: a declaration with a snapshot is as large as ten thousand
+            # bills.
             if len(rows) >= ROWS or size >= MAX_BYTES:
                 file.write_batch(_batch(pa, schema, rows))
                 written, rows, size = written + len(rows), [], 0

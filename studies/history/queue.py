@@ -1,4 +1,4 @@
-"""Hold the events of one router that are read but not yet due, and its decided requests."""
+"""Queue of one router in a merge: events that are read but not yet due, and decided requests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from studies.history.records import Record
 
 @dataclass(slots=True)
 class Queue:
-    """One router's turn in a merge.
+    """The queue of one router.
 
     Attributes:
         decided, config_offset: of the last decision.
-        anew: the router was gone and was declared anew, and no record has said so yet.
+        anew: whether the router was removed and declared again, without a tombstone so far.
         early: decisions whose turn has not come, by seq.
         orphans: feedback that waits for its decision, by request_id.
-        held: what had waited for the last decision; the next one says what of it was applied.
+        held: feedback that had waited for the last decision; the next decision tells what was
+            applied.
         seen: {request_id: seq} of the latest decisions, in their order, and {session: seq}.
     """
 
@@ -46,12 +47,12 @@ class Queue:
             self.seen[subject] = seq
 
     def hold(self, subjects: Iterable[str]) -> None:
-        """Take up what had waited for a decision that was just made."""
+        """Move feedback that had waited for this decision to `held`."""
         self.held = [event for subject in subjects for event in self.orphans.pop(subject, [])]
 
     def take_held(self) -> list[Feedback]:
-        """Return what had waited for the last decision, as a worker applies it: of several bills
-        the one of highest revision, then rewards in their order."""
+        """Return the held feedback as a worker applies it: the bill of the highest revision, then
+        the rewards in order."""
         held, self.held = self.held, []
         bills = [event for event in held if type(event) is Billed]
         # The first of them, as `max` returns it.
@@ -60,11 +61,11 @@ class Queue:
         return [*bill, *rewards]
 
     def take_named(self, kind: type[Feedback], offset: int) -> list[Feedback]:
-        """Return one event of those that had waited for the last decision."""
+        """Return one event of the held feedback."""
         return [e for e in self.held if type(e) is kind and e.offset == offset]
 
     def forget_until(self, seq: int) -> None:
-        """Forget the requests up to a decision: what comes for them waits."""
+        """Forget the requests up to a decision; feedback for them waits from then on."""
         seen = self.seen
         while seen and next(iter(seen.values())) <= seq:
             seen.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Events of a history, as far as a replay needs them.
+"""Decode the parts of a history's events that a replay needs.
 
 A worker has checked each of them before, so they are read without the full schema; one that does
 not fit is read again with it, for the reason why.
@@ -48,8 +48,8 @@ class Request(Struct, frozen=True, gc=False):
     session_id: str | None = None
 
     def __post_init__(self) -> None:
-        # The bias is what the whole schema checks beyond types; without it the core would refuse
-        # later.
+        # Of the full schema's checks only the bias matters: without it the core would refuse the
+        # context.
         if self.context is not None and self.context[-1:] != [1.0]:
             raise ValueError("a context ends with the bias 1.0")
 
@@ -72,7 +72,7 @@ class RecordedCandidate(Struct, frozen=True, gc=False):
 
 
 class Contained(Basis, frozen=True, gc=False):
-    """The events that the state contained, in their order; older workers do not give the order."""
+    """The events that the state contained, in order; older workers do not give the order."""
 
     request: int | None = None
     since: str | None = None
@@ -150,7 +150,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "costs": Decoder(RecordedBill).decode,
     "rewards": Decoder(Reward).decode,
 }
-"""Quick decoders of a topic's records, for millions of them: types and bounds only."""
+"""Fast decoders of each topic's records, which check types and bounds only."""
 UNREADABLE = (*NO_JSON, TypeError)  # of a value that is None
 SCHEMAS: dict[str, type[Event]] = {
     "requests": RequestSubmitted,
@@ -158,7 +158,7 @@ SCHEMAS: dict[str, type[Event]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
 }
-"""Whole schema of each topic, which says why a record cannot be read."""
+"""Full schema of each topic, which tells why a record cannot be read."""
 
 
 def reason_of(topic: str, record: Record) -> Reason:

@@ -1,5 +1,5 @@
-"""Records of a history, partition by partition, in order of their offsets; a folder of JSONL files
-holds them without Kafka.
+"""Records of a history, by partition and in order of offsets, in Kafka or in a folder of JSONL
+files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors of decoding bytes that are not the expected JSON."""
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "leases", "dlq")
-"""Topics that make a history."""
+"""Topics of a history."""
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -36,7 +36,7 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class History(Protocol):
-    """The topics of a service as they were. Topics go by their short names."""
+    """A source of a service's past records. Topics go by their short names."""
 
     def partitions(self) -> list[int]:
         """Return the partitions that hold requests."""
@@ -50,7 +50,7 @@ class History(Protocol):
 def partitions_of(history: History, router_id: str | None) -> list[int]:
     """Return the partitions that may hold decisions of a router (None: of any)."""
     numbers = history.partitions()
-    # An export may lack partitions: then their number is unknown, and so is the router's place.
+    # An export may lack partitions: then neither their number nor the router's partition is known.
     if router_id is None or numbers != list(range(len(numbers))):
         return numbers
     return [partition_of(router_id, len(numbers))]
@@ -102,7 +102,7 @@ class JsonlHistory:
     them.
 
     A line is `{"offset", "timestamp", "key", "value"}`, with `headers` where there are some.
-    `value` is the event itself; one that is no JSON stands as `{"base64": …}`.
+    `value` is the event itself; a value that is not JSON is written as `{"base64": …}`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -139,7 +139,8 @@ class JsonlHistory:
                     line.offset,
                     line.timestamp,
                     None if key is None else key.encode(),
-                    # By its first bytes: nearly all values are events, and stay unparsed.
+                    # Recognised by its first bytes, as nearly all values are events and stay
+                    # unparsed.
                     value if value[2:8] != b"base64" and value != b"null" else _opaque(value),
                     line.headers or NO_HEADERS,
                 )
@@ -180,7 +181,7 @@ def line_of(record: Record) -> bytes:
 
 
 def _checked(value: bytes) -> bytes:
-    """Return JSON as it stands on one line. Raises orjson.JSONDecodeError."""
+    """Return valid JSON on one line. Raises orjson.JSONDecodeError."""
     loaded = orjson.loads(value)
-    # Bytes as they were, wherever they fit on a line: a replay then reads what the worker read.
+    # Unchanged bytes if they fit on a line, so that a replay reads what the worker read.
     return orjson.dumps(loaded) if b"\n" in value or _is_opaque(loaded) else value

@@ -1,4 +1,4 @@
-"""The engine that ships, driven by a history instead of by agents."""
+"""Drive the product's engine by a history instead of by agents."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ReadPrior = Callable[[ReferencedPrior], Prior]
 
 
 class NoEngine(Exception):
-    """A decision of a router whose declaration is not in the history."""
+    """A decision belongs to a router whose declaration is not in the history."""
 
 
 class Remembered(OrderedDict[str, RequestRecord]):
-    """A router's requests; the oldest go when there are too many, so that a long history fits into
+    """A router's requests, bounded by forgetting the oldest, so that a long history fits into
     memory.
     """
 
@@ -40,13 +40,13 @@ class Remembered(OrderedDict[str, RequestRecord]):
         self._keep = keep
 
     def trim(self, engine: Engine) -> None:
-        """Forget the oldest that are neither needed nor awaited."""
+        """Forget the oldest requests that nothing needs or waits for."""
         while len(self) > self._keep and next(iter(self)) not in engine.state.open_commitments:
             self.popitem(last=False)
 
 
 def configuration(router: RouterDeclared, *, offset: int, read_prior: ReadPrior) -> RouterConfig:
-    """Return a declaration as the core's configuration, the priors that it refers to included."""
+    """Return a declaration as the core's configuration, with its referenced priors."""
     references = {
         name: read_prior(model.prior)
         for name, model in router.models.items()
@@ -56,7 +56,7 @@ def configuration(router: RouterDeclared, *, offset: int, read_prior: ReadPrior)
 
 
 class Rerun:
-    """Apply what happened, router by router.
+    """Apply a history's events to an engine for each router.
 
     Args:
         rank_of: rank of a reward's source, as the worker ranks them.
@@ -115,8 +115,8 @@ class Rerun:
         config = configuration(event.router, offset=event.offset, read_prior=self._read_prior)
         try:
             if engine is None:
-                # Where the first one is compacted away, this one may speak of models that it does
-                # not declare.
+                # If the first declaration was compacted away, the events may name models that this
+                # one lacks.
                 self.engines[event.router_id] = Engine.start(config, Remembered())
             else:
                 engine.configure(config, now=event.at)
@@ -127,12 +127,13 @@ class Rerun:
 
     def _decide(self, event: Decided, engine: Engine) -> RequestRecord:
         applied = event.decision.applied
-        # How many bills the worker's clock had given up by then; a rerun has no clock of its own.
+        # The record tells how many commitments the worker's clock had expired; a rerun has no
+        # clock.
         if applied is not None and applied.expired > engine.state.expired:
             expire_oldest(engine, applied.expired - engine.state.expired)
         request, known = event.request, engine.records.get(event.decision.request_id)
         if known is not None and known.seq != event.decision.seq:
-            # The worker had forgotten it, or it would not have decided anew.
+            # The worker must have forgotten the request, as it decided again.
             sweeping.drop(engine.state, engine.records, {event.decision.request_id: known})
         record = engine.decide(
             event.decision.request_id,
@@ -177,15 +178,13 @@ class Rerun:
 
 
 def expire_oldest(engine: Engine, count: int) -> None:
-    """Give up waiting for the bills of the oldest commitments, as many as the worker had given up
-    by then.
-    """
-    # Oldest first, as the worker's sweep does; how many is all that its clock has decided.
+    """Expire as many of the oldest commitments as the worker had by then."""
+    # The oldest first, as in the worker's sweep; its clock decided only the number.
     engine.expire(now=math.inf, limit=count)
 
 
 def sweep(engine: Engine, step: Step) -> None:
-    """Do again what time and bounds did to a router."""
+    """Repeat a recorded sweep: expire and forget what the worker did."""
     match step.kind:
         case "x":
             expire_oldest(engine, step.number)

@@ -1,4 +1,4 @@
-"""The source topics of one partition, read one record ahead and decoded as far as a merge asks."""
+"""Read the source topics of one partition, one record ahead, and decode them when a merge asks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MAX_WAITING = 100_000
 
 
 class Cursor:
-    """One topic's records of a partition, looked at one ahead; refused ones are left out, missing
-    offsets are counted.
+    """A cursor over one topic of a partition that shows the next record. It skips refused records
+    and counts missing offsets.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Cursor:
         self.advance()
 
     def advance(self) -> None:
-        """Look at the next record."""
+        """Move to the next record."""
         for record in self._records:
             offset = record.offset
             if offset != self._expected:
@@ -48,7 +48,7 @@ class Cursor:
                 else:
                     self._count_hole(self._where, offset)
             self._expected = offset + 1
-            # The refusal is on the log, so what depends on the clock need not be judged again.
+            # The refusal is on the log, so checks that depend on the clock need not be repeated.
             if not self._refused or offset not in self._refused:
                 self.head = record
                 return
@@ -79,7 +79,7 @@ class Decoder:
     def event(self, topic: str, record: Record) -> Any:
         """Return the event of a record, or None where it is of another router or can't be read."""
         key, only = record.key, self._key
-        # By the key, before it is decoded: a partition has many routers.
+        # Chosen by key, before decoding: a partition has many routers.
         if only is not None and key is not None and key != only:
             return None
         try:
@@ -143,7 +143,8 @@ class Requests:
         self._account = account
         self._is_decided = is_decided
         self._waiting: OrderedDict[tuple[str, str], tuple[int, Request]] = OrderedDict()
-        # Of ids that were decided before: a worker that has forgotten the first decides anew.
+        # Requests with an id that was decided before; a worker that forgot the first one decides
+        # again.
         self._again: OrderedDict[int, Request] = OrderedDict()
 
     def of(self, router_id: str, request_id: str, offset: int | None = None) -> Request | None:

@@ -1,4 +1,4 @@
-"""Decide again what was decided, and compare."""
+"""Make the decisions of a history again, and compare."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from studies.history.rerun import NoEngine, Rerun
 TOLERANCE = 1e-9
 """Largest difference, relative or absolute: the sums of another BLAS differ in the last digits."""
 NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
-"""Numbers of a candidate; its score follows from them."""
+"""Numbers of a candidate that are compared; its score follows from them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first decision of a router that came out otherwise; `again` None: the engine refused,
-    `refusal` says why.
+    """The first decision of a router that differs; `again` None: the engine refused, and `refusal`
+    says why.
     """
 
     recorded: Decision
@@ -41,7 +41,7 @@ class Verdict:
             them to the bit.
         differences: the first of each router that has one.
         unprovable: routers that can't be verified, or only up to some decision, with the reason.
-        doubts: what the history does not hold of routers; a difference after it proves nothing.
+        doubts: records that the history lacks, by router; a later difference proves nothing.
     """
 
     compared: int = 0
@@ -74,7 +74,7 @@ class Part:
 
 
 EVERYTHING = Part()
-"""Part that leaves nothing out, compared by identity."""
+"""The whole history, recognised by identity."""
 
 
 def verify(
@@ -102,7 +102,7 @@ def verify(
             rerun.apply(event)
             continue
         decision = event.decision
-        # Also 1: the router was gone, and was declared anew.
+        # Also at 1: the router was removed and declared again.
         if decision.seq not in (expected.get(router_id, 0) + 1, 1):
             first, last = expected.get(router_id, 0) + 1, decision.seq - 1
             verdict.unprovable[router_id] = (
@@ -114,7 +114,7 @@ def verify(
         _compare(event, rerun, verdict, part)
         if router_id in verdict.differences and router_id in verdict.doubts:
             del verdict.differences[router_id]
-            # It was not compared after all: with what is missing it might have come out equal.
+            # Not counted as compared: with the missing records it might be equal.
             verdict.compared -= 1
             verdict.unprovable[router_id] = (
                 f"decision {decision.seq} comes out otherwise, and that proves nothing: "
@@ -143,7 +143,7 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict, part: Part) -> None
         )
         return
     assert again is not None
-    # After it was applied: its effect on the state counts, whether it is compared or not.
+    # Checked after it was applied, as its effect on the state is needed in any case.
     if part is not EVERYTHING and not part.holds(event):
         return
     # Compaction keeps the last declaration only, so the rerun may stand under another one.
@@ -204,8 +204,8 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
 
 
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
-    """Tell whether a decision and every number of it are equal to the bit; the fast way for what is
-    almost always so.
+    """Tell whether a decision and its numbers are equal to the bit: the fast path, which nearly
+    always holds.
     """
     if (
         recorded.model != again.model

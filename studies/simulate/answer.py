@@ -1,4 +1,4 @@
-"""Write a study's result in sentences: which policy earned most, by how much, for which money, over
+"""Write a study's result in sentences: which policy earned most, by how much, at which cost, over
 which time.
 """
 
@@ -15,29 +15,27 @@ from studies.simulate.study import Study
 from studies.simulate.track import Track
 
 LEAST_STRETCHES, MOST_STRETCHES = 8, 40
-"""Fewest and most stretches that a history is cut into for an interval. The spread of fewer says
-too little; shorter ones do not stand for themselves."""
+"""Fewest and most stretches into which a history is cut for an interval. Fewer give a poor estimate
+of the spread, and shorter ones are correlated."""
 OVER = 1.05
-"""Spend over budget from which a policy is not called affordable."""
+"""Spend ÷ budget above which a policy counts as over the budget."""
 
 
 def doubt(track: Track, best: Track) -> float | None:
-    """Return half of the 95 % interval of the difference between two mean rewards, from the same
-    stretches of the history.
+    """Return half the width of the 95 % interval of the difference between two mean rewards, paired
+    by stretch of the history.
     """
     stretches = _stretches(track, best)
     if len(stretches) < LEAST_STRETCHES:
         return None
     differences, rewarded = np.array([s[0] for s in stretches]), sum(s[1] for s in stretches)
-    # The variance of a sum of stretches: neighbouring requests are alike, so single requests would
-    # claim too narrow an interval.
+    # Computed over stretches: neighbouring requests are correlated, so single requests would give
+    # too narrow an interval.
     return float(1.96 * differences.std(ddof=1) * len(stretches) ** 0.5 / max(rewarded, 1))
 
 
 def _stretches(track: Track, best: Track) -> list[tuple[float, int]]:
-    """Return per stretch how much more reward one earned than the other, and over how many
-    rewards.
-    """
+    """Return the difference of rewards in each stretch, and the number of rewards."""
     size = -(-len(track.buckets) // MOST_STRETCHES)
     pairs = list(zip(track.buckets, best.buckets, strict=False))
     parts = [pairs[at : at + size] for at in range(0, len(pairs), size or 1)]
@@ -54,8 +52,8 @@ def answer(study: Study) -> list[str]:
 
 
 def told_apart(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
-    """Return the policies, those that decided alike under one name: a line of one would hide that
-    of the other, and they differ by nothing, not by "0.000 ± 0.000".
+    """Return the policies, with identical ones under one joint name: their lines would hide each
+    other.
     """
     alike: list[tuple[list[str], PolicyRun]] = []
     for name, run in runs.items():
@@ -77,7 +75,7 @@ def _result(study: Study) -> Iterator[str]:
     if not ranked:
         yield "No request of this history has a reward: nothing can be said of quality."
         return
-    # Who spends over the budget is no answer to the question who earns most within it.
+    # A policy that spends over the budget can't be the best one within it.
     within = [name for name in ranked if not _is_over(runs[name])]
     best = (within or ranked)[0]
     over = "" if within else ", as all of them over the budget"

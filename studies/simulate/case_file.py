@@ -1,4 +1,4 @@
-"""Cases kept on disk while they are first read, so that every further pass costs no decoding and no
+"""Keep cases on disk while they are first read, so that further passes need no decoding and no
 memory.
 """
 
@@ -21,7 +21,7 @@ _fields = attrgetter(*(name for name in Case.__struct_fields__ if name != "x"))
 
 
 class CaseFile:
-    """A temporary file of cases and declarations, in order; it goes when it is closed."""
+    """A temporary file of cases and declarations, in order, deleted when it is closed."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="pbstream-cases-")  # noqa: SIM115
@@ -56,7 +56,7 @@ class CaseFile:
         self._file.seek(0)
         while True:
             try:
-                # Of a file that has no name, which only this process can have written.
+                # Safe to unpickle: the file has no name, so only this process can have written it.
                 read: Any = pickle.load(self._file)
             except EOFError:
                 return
@@ -69,7 +69,7 @@ class CaseFile:
     def _write(self) -> None:
         cases = self._open
         if cases:
-            # By columns: pickle then looks at a few long lists instead of at each case.
+            # Stored by columns: pickle handles a few long lists faster than many cases.
             columns = list(zip(*map(_fields, cases), strict=True))
             pickle.dump((np.array([case.x for case in cases]), columns), self._file, protocol=5)
             cases.clear()

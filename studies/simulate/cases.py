@@ -1,6 +1,4 @@
-"""One request with everything that history says of it: decision, bill and reward joined, and how
-late they came.
-"""
+"""Join each request's decision, bill and reward, with their delays."""
 
 from __future__ import annotations
 
@@ -36,13 +34,13 @@ class Case(Struct, gc=False):
 
     Attributes:
         index: its place among the decided requests, from 0.
-        outcomes: {model: (reward, cost_usd)} where the data says what other models would have
-            earned, else empty.
+        outcomes: {model: (reward, cost_usd)} if the data hold the outcomes of other models, else
+            empty.
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
         latency, first_token: seconds of the call, as its bill told them.
         input_tokens, needs: what the request said of them; session_id: the session that it named.
-        eligible: models that history could have called; None: it does not say.
+        eligible: models that history could have called; None: not known.
     """
 
     index: int
@@ -108,8 +106,8 @@ class Cases:
     def __iter__(self) -> Iterator[Case | Declared]:
         waiting = self._open
         for event in self._happened:
-            # By type and not by `isinstance`: this loop runs millions of times, and nothing derives
-            # from these.
+            # Compared by type: this loop runs millions of times, and none of these classes has
+            # subclasses.
             if type(event) is Decided:
                 if event.at >= self._until or event.offset > self._last:
                     break
@@ -119,7 +117,7 @@ class Cases:
                 self._declare(event)
             elif type(event) is Billed or type(event) is Rewarded:
                 self._feed(event)
-            # In the order of decisions: an open case holds up those behind it, for `horizon` at
+            # Yielded in the order of decisions: an open case delays the later ones, by `horizon` at
             # most.
             while waiting:
                 first = waiting[0]
@@ -144,7 +142,7 @@ class Cases:
     def _add(self, event: Decided) -> None:
         request, decision = event.request, event.decision
         at = event.at
-        # A worker on another machine has another clock; forgetting goes by time, and can't go back.
+        # Clocks of workers differ; forgetting goes by time, which must not go back.
         if at < self._clock:
             self._account.skip(
                 "clock jumps back; taken as standing still", f"decision {decision.seq}"
@@ -189,7 +187,7 @@ class Cases:
         case = self._by_id.get(feedback.request_id)
         if is_bill and event.bill.status in UNANSWERED:
             return
-        # Another model's is of a fallback, not of what was decided.
+        # Feedback that names another model is of a fallback, not of the decision.
         if case is None or feedback.model not in (None, case.model):
             return
         lag = self.decided - 1 - case.index
@@ -200,8 +198,8 @@ class Cases:
             case.first_token = seconds(event.bill.first_token_ms)
             case.cost_usd = event.bill.cost_usd
             if case.cost_usd is None and case.model in self._prices:
-                # At the price in force when it is read: the one of its decision is nearly always
-                # the same.
+                # Priced by the declaration in force when it is read, nearly always that of the
+                # decision.
                 into, out = event.bill.tokens or (0, 0)
                 price, cache = self._prices[case.model]
                 case.cost_usd = price.cost_usd(

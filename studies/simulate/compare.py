@@ -1,5 +1,5 @@
-"""Policies compared on a history that knows only the called models: what each chose, beside what
-came of history's choice.
+"""Compare policies on a history that holds only the called models' outcomes, by off-policy
+estimates.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ def learn(cases: Sequence[Case], rewards: DirectModel, costs: DirectModel) -> No
 
 
 class Comparison:
-    """Move the off-policy estimates of several policies on, by blocks of cases, small ones at
-    first.
+    """Off-policy estimates of several policies, updated by blocks of cases, small ones at first.
 
-    What is expected of a block was fitted on earlier blocks only.
+    Expectations for a block are fitted on earlier blocks only.
 
     Args:
         estimates: of every policy those of its reward and of its cost.
@@ -44,8 +43,8 @@ class Comparison:
         """Take one case in, and what every policy chose; None: nothing."""
         self._cases.append(case)
         self._choices.append(choices)
-        # A block is at most half of what came before it: the first cases are not all judged by fits
-        # that know nothing.
+        # A block has at most half as many cases as came before, so that few cases are judged by an
+        # empty fit.
         if len(self._cases) > min(BLOCK, self._settled // 2):
             self.settle()
 
@@ -73,7 +72,7 @@ class Comparison:
                 # mean.
                 known = made & np.isfinite(values)
                 estimate.observe(*(column[known] for column in columns), chance=chance[known])
-        # After its block was estimated: q must not have seen what it is asked about.
+        # Learned after the block was estimated: q must not have seen the cases that it predicts.
         learn(self._cases, self._rewards, self._costs)
         self._settled += len(self._cases)
         self._cases.clear()
@@ -81,8 +80,8 @@ class Comparison:
 
 
 def _had_a_chance(case: Case, choice: str | None) -> bool:
-    """Tell whether history could have chosen as a policy does: it did, or it chose at random among
-    models that include the policy's.
+    """Tell whether history could have made the policy's choice: it did, or it chose at random among
+    models that include it.
     """
     if choice == case.model:
         return True

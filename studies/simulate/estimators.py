@@ -46,7 +46,7 @@ class Ridge:
     def theta(self) -> Vector:
         """Return the coefficients, shape (d,)."""
         if self._theta is None:
-            # Solved when it is asked for, once a block: between two questions many outcomes come.
+            # Solved on demand, once a block, as many outcomes come between two predictions.
             self._theta = np.asarray(np.linalg.solve(self._A, self._b), dtype=np.float64)
         return self._theta
 
@@ -60,16 +60,16 @@ class Expectations(NamedTuple):
     table: Matrix
 
     def of(self, models: Sequence[str | None]) -> Vector:
-        """Return what these models, one per context, are expected to bring, shape (n,)."""
+        """Return the expected outcomes of these models, one per context, shape (n,)."""
         found: Vector = self.table[
-            # −1 is the last column, that of models which nothing is known of.
+            # −1 is the last column, for unknown models.
             np.arange(len(models)), [self.column.get(model, -1) for model in models]
         ]
         return found
 
 
 class DirectModel:
-    """Outcomes by context, a ridge regression per model; an unknown one gets the mean over all."""
+    """A ridge regression of outcomes per model; an unknown model gets the mean over all."""
 
     def __init__(self) -> None:
         self._models: dict[str, Ridge] = {}
@@ -159,7 +159,7 @@ class OffPolicy:
 
     Attributes:
         weight: Σw and Σw²; agreed: how often history chose as the policy does.
-        possible: how often history could have.
+        possible: how often history could have chosen so.
     """
 
     direct: Moments = field(default_factory=Moments)
@@ -189,8 +189,8 @@ class OffPolicy:
             chance: whether history could have called the policy's models. One that it had ruled
                 out has no weight, however random its choice was among the others.
         """
-        # Where history could not have chosen it the weight is 0; `chance` and `balanced` say what
-        # that hides.
+        # Where history could not have chosen so the weight is 0; `support` and `balanced` reveal
+        # this.
         weights = np.divide(
             agrees, propensities, out=np.zeros_like(agrees), where=propensities > 0.0
         )
@@ -233,7 +233,7 @@ class OffPolicy:
         return found
 
     def verdict(self) -> str:
-        """Return in a sentence how far the estimates can be trusted."""
+        """Return a sentence on how far the estimates can be trusted."""
         if self.supported:
             return f"supported: effective sample size {self.effective:,.0f} of {self.weight.n:,}"
         if self.support < SUPPORTED:

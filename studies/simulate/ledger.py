@@ -1,6 +1,4 @@
-"""Keep the books of a player: requests that wait for their decision, bills and rewards that are
-due.
-"""
+"""Keep a player's requests that wait for a decision, and its bills and rewards that are due."""
 
 from __future__ import annotations
 
@@ -28,8 +26,8 @@ class Due(NamedTuple):
 
 
 class Sent:
-    """The events that stand in the target's topics already, counted by id; the player takes one off
-    each time it comes to an id.
+    """Counts of events that are already in the target's topics, by id; the player takes one off
+    when it comes to an id.
     """
 
     def __init__(self) -> None:
@@ -41,7 +39,7 @@ class Sent:
         times[request_id] = times.get(request_id, 0) + 1
 
     def has_request(self, request_id: str) -> bool:
-        """Tell whether a request was sent that the player has not come to yet."""
+        """Tell whether a request was sent before, and the player has not reached it yet."""
         return request_id in self._times["requests"]
 
     def take(self, topic: str, request_id: str) -> bool:
@@ -80,7 +78,7 @@ class Ledger:
         return len(self._undecided)
 
     def submit(self, request_id: str, case: Case, copy: int) -> bool:
-        """Wait for a request's decision; return whether the request is still to be sent."""
+        """Register a request; return whether it still has to be sent."""
         self._undecided[request_id] = case, copy
         if not self._sent.take("requests", request_id):
             return True
@@ -113,11 +111,8 @@ class Ledger:
             self._later("rewards", case, copy, request_id, reward_here, case.reward_lag)
 
     def due(self, *, everything: bool = False) -> Iterator[Due]:
-        """Take off what is due now, or all there is; what an earlier player has sent is left
-        out.
-        """
-        # By decisions and not by time: what a bill teaches depends on how many were decided before
-        # it came.
+        """Remove and return what is due now, or everything, without what an earlier player sent."""
+        # Delays count decisions, not time: a bill's effect depends on the decisions before it.
         while self._due and (everything or self._due[0].decided <= self.decided):
             found = heapq.heappop(self._due)
             if not self._sent.take(found.topic, found.request_id):

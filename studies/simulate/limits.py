@@ -1,4 +1,4 @@
-"""Limits of an estimate: below them it is not shown, beyond them it is doubted."""
+"""Limits for showing or doubting an estimate."""
 
 Z95 = 1.959964
 """Half the width of a two-sided 95 % interval, in standard deviations."""

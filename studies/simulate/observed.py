@@ -1,5 +1,5 @@
-"""Read what a router's history shows of its models: every case's reward and bill, and the outcomes
-in its metadata.
+"""Collect observations of a router's models from its history: rewards, bills, and outcomes in the
+metadata.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def observe(cases: Iterable[Case | Declared]) -> Observations:
     if not kept:
         raise NothingObserved("no decided request of the history has a reward or a bill")
     shape = kept[-1][0].x.shape
-    # Contexts of another length were made by another projection: their numbers mean something else.
+    # Contexts of another length come from another projection, so their numbers mean something else.
     kept = [(case, then) for case, then in kept if case.x.shape == shape]
     return _table(kept, {name: price.per_1k for name, price in prices.items()})
 
@@ -75,5 +75,5 @@ def _since(name: str, then: dict[str, float], latest: dict[str, float]) -> float
     zero.
     """
     before, after = then.get(name, 0.0), latest.get(name, 0.0)
-    # A bill is proportional to the list price: one of last month is worth what it would cost today.
+    # Bills are proportional to list prices, so an old bill is converted to today's price.
     return after / before if before > 0.0 and after > 0.0 else 1.0

@@ -1,6 +1,4 @@
-"""Open what a study reads besides the history itself: contexts of its prompts, and the priors that
-declarations refer to.
-"""
+"""Open a study's further inputs: contexts of prompts, and referenced priors."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from studies.history.rerun import ReadPrior
 
 
 def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:
-    """Yield what happened to a router, or to all; `account` takes what is left out."""
+    """Yield the events of a router, or of all; `account` counts skipped records."""
     refused = refused_offsets(history)
     for partition in partitions_of(history, router_id):
         yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)

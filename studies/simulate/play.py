@@ -1,8 +1,8 @@
 """Play a history, changed by a scenario or not, into topics of another prefix, where workers decide
 it anew.
 
-What was already sent is read back from those topics, so that a player which was stopped or killed
-goes on where it was: a request, bill or reward that stands there is not sent again.
+A player that was stopped or killed continues where it was: it reads those topics back, and sends no
+event a second time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QUIET = 60.0
 
 
 class NoWorker(Exception):
-    """Nobody decides what was played."""
+    """No worker decides the played requests."""
 
 
 class SamePrefix(Exception):
@@ -42,9 +42,7 @@ class SamePrefix(Exception):
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a player: `already` counts requests that stood in the target's topics when it
-    came to them.
-    """
+    """Progress of a player; `already` counts requests that were in the target's topics before."""
 
     requests: int = 0
     already: int = 0
@@ -101,8 +99,7 @@ class Player:
             NoWorker: no decision came for a minute.
         """
         async with self._target:
-            # Read back first: what an earlier player has sent must be known before anything is
-            # sent.
+            # Read back before anything is sent, to know what an earlier player sent.
             self._ledger = Ledger(self._world, self._outcomes, await self._target.read_back())
             # In a thread: reading ahead must not hold up answers and heartbeats.
             while chunk := await asyncio.to_thread(lambda: list(islice(cases, CHUNK))):
@@ -159,11 +156,10 @@ class Player:
         self._era = era
         router = self._world.router(base, case.index)
         if not self._target.declares(router):
-            # One is left: that which is about to be sent counts as undecided.
+            # Down to one: the request that is about to be sent counts as undecided.
             await self._drain(1)
             offset = await self._target.declare(router)
-            # Until it is in force: the requests after it must be decided under it, as in the
-            # scenario.
+            # Wait until it is in force: later requests must be decided under it.
             await self._until(lambda: self._target.config_offset >= offset)
 
     async def _drain(self, down_to: int) -> None:

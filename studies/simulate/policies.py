@@ -1,5 +1,5 @@
-"""Decide in a simulation: by the engine that ships, by one model always, by chance, or as history
-did.
+"""Policies of a simulation: the product's engine, always one model, random choice, or history's
+choices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from studies.simulate.times import Seconds
 from studies.simulate.world import uniform
 
 REMEMBERED = 2_000
-"""Requests that a policy remembers; the oldest go."""
+"""Most requests that a policy remembers."""
 TIDY_EVERY = 64
 """Decisions between two sweeps."""
 KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
@@ -33,11 +33,11 @@ SPENDING = (
     "latency_target",
     "usd_per_second",
 )
-"""The same of the profile `live`; `paper` paces a budget per request alone."""
+"""Further such fields of the profile `live`; `paper` only paces a budget per request."""
 
 
 class Decider(Protocol):
-    """One policy in a simulation."""
+    """A policy in a simulation."""
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force."""
@@ -61,7 +61,7 @@ class Decider(Protocol):
 
 
 class Finished(Remembered):
-    """Requests of a simulation: the oldest go, whatever they wait for, once they are too many."""
+    """Requests of a simulation, bounded by forgetting the oldest."""
 
     def trim(self, engine: Engine) -> None:
         """Forget the oldest that have their bill and reward; one that waits forever is kept until
@@ -69,8 +69,7 @@ class Finished(Remembered):
         """
         while len(self) > self._keep:
             request_id, oldest = next(iter(self.items()))
-            # An open commitment is part of the books: forgetting its request would leave dollars
-            # that nobody settles.
+            # Forgetting a request with an open commitment would leave dollars that nobody settles.
             if request_id in engine.state.open_commitments or (
                 oldest.label is None and len(self) <= 10 * self._keep
             ):
@@ -94,7 +93,7 @@ class EngineDecider:
         if profile is not None and profile != "declared":
             names = (*KEPT, *SPENDING) if profile == "live" else KEPT
             kept = {name: getattr(router, name) for name in names}
-            # The other knobs are of the profile that was declared: this one is tried as it ships.
+            # Other knobs belong to the declared profile; this profile is tried with its defaults.
             router = RouterDeclared.model_construct(**kept, profile=profile)
         config = configuration(router, offset=self._versions, read_prior=self._read_prior)
         if self._policy.knobs:
@@ -185,7 +184,7 @@ class StaticDecider:
 
 
 def decider_of(policy: Policy, *, seed: int, read_prior: ReadPrior) -> Decider:
-    """Return what decides for a policy of a scenario."""
+    """Return the decider of a scenario's policy."""
     if policy.profile is not None:
         return EngineDecider(policy, read_prior=read_prior)
     if policy.model is not None:
@@ -196,8 +195,7 @@ def decider_of(policy: Policy, *, seed: int, read_prior: ReadPrior) -> Decider:
 
     def at_random(request_id: str, case: Case, models: list[str]) -> str | None:
         allowed = [m for m in models if case.allowed_models is None or m in case.allowed_models]
-        # By the index of the case, not by a generator: other policies in the study must not change
-        # the draw.
+        # Drawn from the case's index, so that other policies in the study do not change the draw.
         return allowed[int(uniform(seed, case.index) * len(allowed))] if allowed else None
 
     return StaticDecider(at_random)

@@ -1,6 +1,4 @@
-"""Rows of judged prompts as a history: each row a request that its model answered, billed and
-judged at once.
-"""
+"""Turn rows of judged prompts into a history: each row is a request, billed and judged at once."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ class Rows:
         return sorted(self.mean_cost_usd, key=self.mean_cost_usd.__getitem__)
 
     def __iter__(self) -> Iterator[Happened]:
-        """Yield what happened, a second for each request."""
+        """Yield the events, with one second per request."""
         yield Declared(self._router_id, 0, 0.0, self._declared())
         at = 0
         for row in self._judged:
@@ -86,7 +84,7 @@ class Rows:
             model: ModelDeclared(input_price_per_m=price * mean, output_price_per_m=price * mean)
             for model, mean in self.mean_cost_usd.items()
         }
-        # A budget of nothing is none: rows may all be free.
+        # No budget if all rows are free.
         budget = self.budget_usd or None
         return RouterDeclared(
             router_id=self._router_id, models=models, budget_usd_per_request=budget

@@ -95,7 +95,7 @@ class Quality(Happening):
 
 
 class Outage(Happening):
-    """Calls of a model fail: reward 0, no bill. Announced: its operator takes it out of the
+    """Calls of a model fail: reward 0, no bill. If announced, its operator removes it from the
     declaration meanwhile.
     """
 
@@ -124,8 +124,8 @@ class Removed(Happening):
 
 
 class Traffic(Happening):
-    """So many times as many requests in the same time: requests are repeated, or left out,
-    evenly.
+    """The number of requests in the same time is multiplied; requests are evenly repeated or left
+    out.
     """
 
     kind: Literal["traffic"]
@@ -300,7 +300,7 @@ class Scenario(BaseModel):
         if not isinstance(value, list | tuple):
             return value
         return [
-            # A typing error becomes a model, and `World` refuses models that nobody knows.
+            # A misspelt name becomes a model here, and `World` refuses unknown models.
             SHORT.get(one, {"name": one, "model": one}) if isinstance(one, str) else one
             for one in value
         ]
@@ -317,7 +317,7 @@ def load_scenario(path: Path) -> Scenario:
     """Read a scenario.
 
     Raises:
-        BadScenario: it is no YAML or not valid; one line a problem.
+        BadScenario: it is not YAML or not valid; one line a problem.
     """
     try:
         body = read_yaml(path)

@@ -1,6 +1,4 @@
-"""Run policies over cases in a world: decisions now, bills and rewards when so many more requests
-have been decided.
-"""
+"""Run policies over cases in a world, with bills and rewards delayed by so many decisions."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ from studies.simulate.world import World
 
 
 class Outcomes:
-    """The reward and cost of any model on a case: as observed, as the data says, else as the direct
-    model of the history expects.
+    """Rewards and costs of any model on a case: as observed, as in the data, or as predicted from
+    the history.
     """
 
     def __init__(self) -> None:
@@ -63,8 +61,8 @@ class Outcomes:
 
 @dataclass(slots=True)
 class PolicyRun:
-    """One policy under way: its decider, what is due to it, what it did, and what history says it
-    would have earned.
+    """A policy during a simulation: its decider, its due feedback, its track, and its off-policy
+    estimates.
 
     `due` holds feedback by the number of decisions after which it comes.
     """
@@ -155,7 +153,7 @@ class Simulation:
     def _step(self, run: PolicyRun, case: Case) -> None:
         world, base = self.world, self._base
         assert base is not None
-        # In one number: what the scenario changes, and what the history declares anew.
+        # One number for changes by the scenario and by the history.
         era = world.era(case.index) + (self._declared << 32)
         if era != run.era:
             run.era = era
@@ -172,7 +170,7 @@ class Simulation:
     def _call(self, run: PolicyRun, case: Case, copy: int) -> None:
         world, track, index = self.world, run.track, case.index
         run.last = None
-        # Before the decision: feedback that is due by now was known to it.
+        # Delivered before the decision, which knew it.
         run.feed()
         request_id = case.request_id if copy == 0 else f"{case.request_id}~{copy}"
         try:

@@ -1,6 +1,4 @@
-"""A scenario played over a history by several policies: what was run, and all that a report needs
-of it.
-"""
+"""Play a scenario over a history by several policies, and collect what a report needs."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ class NoRequest(Exception):
 
 @dataclass(slots=True)
 class Survey:
-    """The result of a first reading of a history; `first` and `last` decision in seconds since the
-    epoch; `changes`, what was declared anew before the request at that place.
+    """The summary of a first pass over a history; `first` and `last` decision in seconds since the
+    epoch; `changes`, new declarations by the index of the next request.
     """
 
     requests: int = 0
@@ -102,7 +100,7 @@ def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
 
 
 def world_of(scenario: Scenario, found: Survey) -> World:
-    """Lay a scenario over a history that was read.
+    """Lay a scenario over a surveyed history.
 
     Raises:
         BadScenario: it does not fit.

@@ -1,4 +1,4 @@
-"""The topics that a history is played into, as the player of one router sees them."""
+"""Access the topics that a history is played into, for the player of one router."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from studies.history.kafka_reader import batches, bounds_of, consumer_of
 from studies.simulate.ledger import Sent
 
 MAX_ANSWERS = 1000
-"""Most records of one look."""
+"""Most records of one poll."""
 
 
 class Answer(NamedTuple):
@@ -63,7 +63,7 @@ class Target:
         await self._producer.partitions_for(self.settings.topic("requests"))
         self._answers.assign([self._place("routes"), self._place("dlq"), self._place("lambda")])
         await self._answers.seek_to_beginning(self._place("routes"), self._place("dlq"))
-        # What earlier declarations were acknowledged with says nothing of this player's.
+        # Acknowledgements of earlier declarations say nothing about this player's.
         await self._answers.seek_to_end(self._place("lambda"))
         return self
 
@@ -93,7 +93,7 @@ class Target:
         return sent
 
     def declares(self, router: RouterDeclared) -> bool:
-        """Tell whether this is what the topic says of the router."""
+        """Tell whether this is the router's declaration on the topic."""
         return bool(orjson.loads(self._value(router)) == self._router)
 
     async def declare(self, router: RouterDeclared) -> int:

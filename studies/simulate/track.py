@@ -1,4 +1,5 @@
-"""Sum up what a policy did, in buckets over the requests and by phase, in bounded memory."""
+"""Sum up a policy's decisions and outcomes, in buckets over the requests and by phase, in bounded
+memory."""
 
 from __future__ import annotations
 
@@ -90,10 +91,10 @@ class Bucket:
 
 @dataclass(slots=True)
 class Track:
-    """A policy's history: buckets of equal width, which doubles whenever there are too many, and
-    one bucket per phase.
+    """The track of a policy: buckets of equal width, which doubles when there are too many, and one
+    bucket per phase.
 
-    What is observed counts in both once `finish` is called.
+    Observations count in both once `finish` is called.
     """
 
     name: str
@@ -165,7 +166,7 @@ class Track:
         self.finish()
         while self._phase < len(self.boundaries) and index >= self.boundaries[self._phase]:
             self._phase += 1
-        # Nobody knows beforehand how long a history is: curves get coarser instead of longer.
+        # The length of a history is not known beforehand, so curves get coarser instead of longer.
         while index // self.width >= BUCKETS:
             self._halve()
         place = index // self.width

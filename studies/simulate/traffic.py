@@ -1,5 +1,5 @@
-"""The traffic of a router's history: how many requests a usual week has, and what each hour of it
-gets."""
+"""Measure the traffic of a router's history: requests of a usual week, and the share of each
+hour."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from studies.history.happened import Declared
 from studies.simulate.cases import Case
 
 FILE = "traffic.json"
-"""Its name in the folder that is fitted: the value of a declaration's `traffic`."""
+"""File in the fitted folder that holds the value of a declaration's `traffic`."""
 WEEK = 7.0 * 86_400.0
-"""Seconds of a week: of a shorter history no shape is written."""
+"""Seconds of a week; a shorter history gives no shape."""
 
 
 class TrafficSeen:
@@ -40,7 +40,7 @@ class TrafficSeen:
             yield case
 
     def as_declared(self) -> dict[str, object] | None:
-        """Return what a declaration says of it; None where there is less than a week of it."""
+        """Return it as a declaration's `traffic`; None for less than a week."""
         times = self._times
         if not times or times[-1] - times[0] < WEEK:
             return None
@@ -52,7 +52,7 @@ class TrafficSeen:
         return {"per_week": round(len(times) / weeks, 1), "hours": hours}
 
     def write(self, folder: Path) -> Path | None:
-        """Write it into a folder; return where, None where there is too little."""
+        """Write it into a folder and return the file; None for less than a week."""
         declared = self.as_declared()
         if declared is None:
             return None

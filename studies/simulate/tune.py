@@ -21,7 +21,7 @@ from studies.simulate.study import Survey, run
 from studies.simulate.track import Track
 
 FAILED = 0.5
-"""Mean reward of the most called model in the last half below which a setting has failed."""
+"""Mean reward of the most called model in the last half of the history with a failure."""
 SETTINGS_AT_ONCE = 10
 """Engines that share one reading of the history."""
 ALPHAS = (0.01, 0.05, 0.1, 0.25)
@@ -81,9 +81,7 @@ def tune(
 
 
 def alpha_counts(settings: Iterable[Setting]) -> bool:
-    """Tell whether α changed what any γ earned: routers that learn what their models share do not
-    read it.
-    """
+    """Tell whether α changed the reward for any γ; routers with a shared prior do not use α."""
     earned = {(s.gamma, s.reward, s.reward_in_failure, s.cost_over_budget) for s in settings}
     return len(earned) > len({gamma for gamma, *_ in earned})
 
@@ -113,7 +111,7 @@ def _search(
     fails = Quality(
         kind="quality", model=max(calls, key=lambda model: calls[model]), to=FAILED, at="50%"
     )
-    # `recorded` has no part in it: history did not meet the failure.
+    # `recorded` is left out, as history did not meet the failure.
     failing = plain.model_copy(
         update={"events": (fails,), "policies": tuple(Policy.model_validate(p) for p in policies)}
     )

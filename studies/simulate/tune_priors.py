@@ -97,7 +97,7 @@ def tune_priors(
 
 
 def rotated(kept: Iterable[Case | Declared], *, shift: int | None) -> Iterator[Case | Declared]:
-    """Hand cases on, every model's prior replaced by that of the model `shift` places further, or
+    """Yield the cases with every model's prior replaced by that of the model `shift` places on, or
     by none.
     """
     for case in kept:
@@ -108,8 +108,8 @@ def rotated(kept: Iterable[Case | Declared], *, shift: int | None) -> Iterator[C
 
 
 def shifted(router: RouterDeclared, *, shift: int | None) -> RouterDeclared:
-    """Return a router with its models' priors rotated, or without them; how much they count is left
-    to the knobs.
+    """Return a router with its models' priors rotated or removed; the knobs decide how much they
+    count.
     """
     names, models = with_priors(router), dict(router.models)
     for place, name in enumerate(names):

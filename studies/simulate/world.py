@@ -1,4 +1,4 @@
-"""A scenario laid over a history: what each request meets, by its index."""
+"""Apply a scenario to a history: its effects on each request, by index."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def uniform(seed: int, *numbers: int) -> float:
     """Return a number in [0, 1) that depends on nothing but its arguments (SplitMix64)."""
     state = seed & _MASK
     for number in numbers:
-        # A hash of its arguments and not a stream: what one event draws depends on no other event.
+        # A hash instead of a stream, so that the draw of one event depends on no other.
         state = (state ^ number) * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15 & _MASK
         state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
         state = (state ^ state >> 27) * 0x94D049BB133111EB & _MASK
@@ -188,7 +188,7 @@ class World:
         return base.model_copy(update={"models": models, **money})
 
     def _join(self, models: dict[str, ModelDeclared], event: Added, *, active: bool) -> None:
-        # History may have declared it from the beginning: in the scenario it joins only here.
+        # History may have declared it earlier; in the scenario it joins only here.
         declared = models.pop(event.model, None)
         if not active:
             return

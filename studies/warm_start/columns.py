@@ -1,6 +1,4 @@
-"""Find the columns of a table that hold the prompt, the model, its score and its cost: by name, or
-as told.
-"""
+"""Find the columns of a table with prompt, model, score and cost, by name or as given."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ SYNONYMS = {
 }
 """Names of each column, the usual one first, in any case; spaces and hyphens are underscores."""
 EXAMPLE = "prompt,model,cost,score\nWhy is the sky blue?,small,0.00003,0.7"
-"""Example of a right file."""
+"""Example of a valid file."""
 
 
 class UnknownColumns(ValueError):

@@ -1,6 +1,4 @@
-"""Compare encoders on one's own prompts: each fits the same judgements, and predicts prompts that
-were held out.
-"""
+"""Compare encoders: each fits the same judgements and predicts held-out prompts."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _TIMED = 64  # prompts
 
 @dataclass(frozen=True, slots=True)
 class EncoderWorth:
-    """The worth of one encoder's contexts on prompts that were held out.
+    """The value of one encoder's contexts on held-out prompts.
 
     Attributes:
         ms_per_prompt: what encoding took, on all CPU threads.
@@ -36,7 +34,7 @@ class EncoderWorth:
         routed: reward of routing, the mean over budgets from the cheapest model's cost to the
             dearest one's; `mix` is the best fixed mix of models at them. None: not every model has
             rewards and bills.
-        problem: why the encoder could not be asked; all else is None then.
+        problem: why the encoder could not be loaded; all else is None then.
     """
 
     encoder: str
@@ -60,7 +58,7 @@ def compare_encoders(
     components: int = 25,
     console: Console | None = None,
 ) -> Iterator[EncoderWorth]:
-    """Yield what each encoder is worth; one that cannot be loaded here says why.
+    """Yield the worth of each encoder, or why it cannot be loaded.
 
     Args:
         load: makes an encoder by its name, `KIND` or `KIND:NAME`.
@@ -87,8 +85,8 @@ def compare_encoders(
 
 
 def within_chance(worths: Sequence[EncoderWorth], prompts: int) -> float | None:
-    """Return by how much reward encoders may differ by chance: two standard errors of choices with
-    nothing in common.
+    """Return the difference of reward that chance may make: two standard errors of unrelated
+    choices.
     """
     errors = [worth.reward_error for worth in worths if worth.reward_error is not None]
     return 2.0 * math.sqrt(2.0) * fmean(errors) / math.sqrt(prompts) if errors else None

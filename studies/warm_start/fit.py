@@ -73,7 +73,7 @@ def fit(
     )
     projection = chosen.projection
     summary = fit_observed(observed, out_dir, projection=projection.checksum, ridge=ridge)
-    # Last: a folder with a projection is one whose priors are whole.
+    # Written last, so that a folder with a projection has complete priors.
     projection.save(out_dir)
     return replace(summary, chosen=chosen)
 
@@ -85,14 +85,14 @@ def observe(
     components: int,
     console: Console | None = None,
 ) -> tuple[Observations, Chosen]:
-    """Encode prompts and fit a projection to them; return what is known in its coordinates, and
-    it.
+    """Encode prompts and fit a projection; return the observations in its coordinates, and the
+    projection.
 
     Raises:
         UnusableJudgements: there are fewer prompts than `components` + 1, or they differ in fewer
             directions.
     """
-    # More components than that are directions of rounding, or of one prompt each.
+    # Further components would describe rounding, or a single prompt each.
     if components >= sentences.width:
         raise UnusableJudgements(
             f"{components} components are too many for an embedding of {sentences.width} numbers: "
@@ -184,7 +184,7 @@ def fit_costs(observed: Observations) -> CostPriors | None:
     A, b, means = [], [], []
     for k in billed:
         bills = observed.costs[:, k]
-        # A bill of nothing has no logarithm, and belongs to the mean all the same.
+        # A bill of zero has no logarithm, but counts in the mean.
         some = bills > 0.0
         A.append(X[some].T @ X[some])
         b.append(np.log(bills[some]) @ X[some])

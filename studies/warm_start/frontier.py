@@ -1,5 +1,5 @@
-"""Compute what budgets buy by these priors, beside the best fixed mix of models, and how sure that
-is.
+"""Compute the reward that budgets buy with these priors and with the best fixed mix, with
+intervals.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ def _frontier(observed: Observations, scores: Array) -> tuple[list[Bought], list
     ):
         return [], []
     scale = np.maximum(np.nanmean(observed.costs, axis=0), 1e-12)
-    # In units of each model's mean, so that one ridge suits models of any price; never near 0,
-    # where a line may go below it.
+    # Scaled by each model's mean, so that one ridge suits all prices, and bounded away from 0,
+    # where a line may be negative.
     expected = np.maximum(observed.held_out(observed.costs / scale), LEAST_SHARE) * scale
     rewards = corrected(observed.rewards, scores)
     costs = corrected(observed.costs, expected)
     means = costs.mean(0)
     if means.max() <= 0.0:
         return [], []
-    # A free model would begin the curve at 0, which has no place on a logarithmic axis.
+    # A free model would begin the curve at 0, which a logarithmic axis can't show.
     low = max(float(means.min()), 1e-4 * float(means.max()))
     at = np.arange(len(observed))
     found, differences = [], []

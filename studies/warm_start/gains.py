@@ -1,6 +1,4 @@
-"""Separate gains from chance, by outcomes that predictions do not flatter and by intervals over
-prompts.
-"""
+"""Separate gains from chance, by doubly robust outcomes and intervals over prompts."""
 
 from __future__ import annotations
 

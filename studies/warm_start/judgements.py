@@ -1,6 +1,4 @@
-"""Prompts that were judged or billed offline: rows of a CSV or of flat JSON, or a JSON object with
-all models.
-"""
+"""Read prompts that were judged or billed offline, from CSV or JSON Lines."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _MOST_USD = 1000.0
 _COSTS = ("cost", "cost_usd")
 """Columns that may hold dollars."""
 _BY_MODEL = ("rewards", "costs", "arms")
-"""Fields of a line with all models; one of them makes it such a line."""
+"""Fields that mark a line as one with all models."""
 
 NESTED = (
     '"rewards" or "costs", as {"model": 0.9}, or "arms", as {"model": {"reward": 0.9, "cost": '
@@ -33,7 +31,7 @@ SCALE = "; 0 is useless, 1 is perfect. If your scores are from 1 to 5, give --sc
 
 
 class UnusableJudgements(ValueError):
-    """The prompts cannot be fitted; where lines are to blame, the message names them."""
+    """The prompts cannot be fitted; the message names bad lines."""
 
     reason = "unusable_judgements"
     retriable = False
@@ -52,7 +50,7 @@ class JudgedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The way to read a file: names of columns by what they hold, and the range of scores."""
+    """The format of a file: the names of its columns, and the range of its scores."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     score_range: tuple[float, float] | None = None
@@ -73,7 +71,7 @@ def read_judgements(path: Path, reading: Reading | None = None) -> list[JudgedPr
         for row in rows_of(path):
             try:
                 reader.take(row)
-            # All of them are collected: who mends a file wants to mend it once.
+            # All errors are collected, so that a file can be mended in one go.
             except UnusableJudgements as wrong:
                 wrongs += 1
                 if wrongs <= _SHOWN_ERRORS:
@@ -195,7 +193,7 @@ def _cell(value: Json, separator: str | None) -> Json:
     text = value.strip().removeprefix("$")
     if not text:
         return None
-    # Where a comma separates no columns it is the decimal point of Excel.
+    # If columns are not separated by commas, a comma is Excel's decimal point.
     if separator != ",":
         text = text.replace(",", ".")
     try:

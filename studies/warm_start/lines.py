@@ -1,6 +1,4 @@
-"""Predict held-out prompts by a linear model, and choose with it under a budget, beside the best
-fixed mix.
-"""
+"""Predict held-out prompts by ridge regression, and choose models under a budget."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
 """Ridges of which leave-one-out validation takes the best for each outcome; contexts have variance
 1, so that a ridge counts as so many prompts."""
 FEW = 2 * FOLDS
-"""Outcomes of which nothing but their mean is learned."""
+"""Number of outcomes up to which only their mean is learned."""
 
 
 def held_out(contexts: Array | list[Array], outcomes: Array) -> Array:
@@ -42,9 +40,7 @@ def held_out(contexts: Array | list[Array], outcomes: Array) -> Array:
 
 
 def folds(count: int) -> Iterator[tuple[Rows, Rows]]:
-    """Yield which of so many prompts are learned from and which are predicted, fold by fold; the
-    same ones at every call.
-    """
+    """Yield the training and the held-out prompts of each fold; the same at every call."""
     kept = sklearn("model_selection").KFold(FOLDS, shuffle=True, random_state=0)
     yield from kept.split(np.empty(count))
 
@@ -91,7 +87,7 @@ def within_budget(
 
     if not over(0.0):
         return choices(0.0)
-    # Half the budget asks for a price that is surely too high: an upper end to bisect from.
+    # The price for half the budget is surely too high: an upper end for the bisection.
     low, high = 0.0, 2.0 * (Options.of(scores, expected).price(target=budget / 2.0) or 1e6)
     # Sixty halvings leave less than the rounding of a float.
     for _ in range(60):

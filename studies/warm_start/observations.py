@@ -1,4 +1,4 @@
-"""Hold the known outcomes of models on prompts, judged offline or from a router's history."""
+"""Known outcomes of models on prompts, judged offline or from a router's history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from studies.warm_start.lines import held_out
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observations:
-    """n prompts, and what each of K models earned and cost on each; NaN: nobody knows.
+    """Rewards and costs of K models on n prompts; NaN: not known.
 
     Args:
         models: K names, in the columns' order.
@@ -38,7 +38,7 @@ class Observations:
 
     @property
     def log_costs(self) -> Array:
-        """The logarithms of bills above zero: an error of one is a factor, alike for cheap and dear
+        """Logarithms of bills above zero: an error is then a factor, comparable for cheap and dear
         models.
         """
         with np.errstate(divide="ignore", invalid="ignore"):

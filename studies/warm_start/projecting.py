@@ -1,6 +1,4 @@
-"""Choose the directions that a context keeps: those in which prompts differ most, or those that
-tell rewards and costs.
-"""
+"""Fit the projection of embeddings: principal components, or partial least squares."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ Kind = Literal["pca", "pls"]
 SUPERVISED = (2, 4, 8)
 """Numbers of directions that partial least squares is tried with (docs/lab/fit.md)."""
 LEAST_PROMPTS = 40
-"""Prompts of which cross-validation can tell two projections apart: eight a fold."""
+"""Fewest prompts for a cross-validation of projections: eight a fold."""
 MOST_PROMPTS = 5_000
 """Prompts that cross-validation looks at: an error is known to 1.4 % then."""
 LEAST_SPREAD = 1e-6
-"""Share of the largest variance that the smallest component has at least. Along a direction in
-which no prompt differs whitening divides by rounding: the next prompt that does would be refused.
+"""Share of the largest variance that the smallest component has at least. Whitening a direction
+without variance would divide by rounding, and later prompts that differ in it would be refused.
 """
 
 
@@ -70,8 +68,8 @@ def choose_projection(embeddings: Array, outcomes: Array, components: int) -> Ch
         return Chosen(pca, "pca", kept, None, {})
     errors = _held_out_errors(embeddings, targets, counts)
     told = dict(zip(counts, errors.mean(axis=0).tolist(), strict=True))
-    # One standard error in favour of directions that no outcome chose: a model that is added later
-    # may differ in others.
+    # Principal components win within one standard error, as models that are added later may differ
+    # in other directions.
     gains = errors[:, :1] - errors
     best = int(gains.mean(axis=0).argmax())
     if gains[:, best].mean() <= gains[:, best].std(ddof=1) / np.sqrt(len(gains)):

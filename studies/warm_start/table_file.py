@@ -1,4 +1,4 @@
-"""A file of rows, read as it streams by: CSV with any usual separator, or a JSON object a line."""
+"""Stream the rows of a file: CSV with any usual separator, or one JSON object a line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Row:
 
 
 def rows_of(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file; blank ones are passed over. A terminal sees how far it is.
+    """Yield the rows of a file without blank ones; a terminal shows the progress.
 
     Raises:
         Unreadable: the file as a whole.
@@ -118,11 +118,11 @@ def _csv_rows(file: IO[bytes]) -> Iterator[Row]:
 
 
 def _header(lines: Iterator[str]) -> tuple[int, str, str]:
-    """Return the number of the header's line, it, and what separates its columns."""
+    """Return the header's line number, the header, and the separator."""
     said = None
     for at, line in enumerate(lines, 1):
         text = line.strip()
-        # What Excel may write before the header, for itself.
+        # Excel may write a line `sep=;` before the header.
         if text.lower().startswith("sep=") and len(text) == len("sep=,"):
             said = text[-1]
         elif text:

@@ -1,5 +1,5 @@
-"""Measure what priors are worth: how well they predict held-out prompts, which models differ on
-which, and what a budget buys.
+"""Measure the worth of priors: errors on held-out prompts, differences between models, and what a
+budget buys.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """All of it.
+    """The worth of priors.
 
     Attributes:
         frontier: empty where rewards or costs are missing.
         prompts: how many were predicted.
-        told_apart: whether choosing by prompt earns more than chance explains, at any budget or
-            without one; None: fewer than two models have rewards.
+        told_apart: whether choosing by prompt earns more than chance explains, with or without a
+            budget; None: fewer than two models have rewards.
         complete: every outcome is known, so that none had to be predicted.
     """
 
@@ -85,15 +85,15 @@ class Worth:
 
     @property
     def most(self) -> Bought | None:
-        """Return where routing gains most over the best fixed mix, beyond chance where it does
-        anywhere.
+        """Return the budget at which routing gains most over the best fixed mix; one with a gain
+        beyond chance, if there is any.
         """
         sure = [bought for bought in self.frontier if bought.gain > bought.off]
         return max(sure or self.frontier, key=lambda bought: bought.gain, default=None)
 
 
 def worth_of(observed: Observations) -> Worth:
-    """Predict every prompt from others, and say what that is worth."""
+    """Return the worth of predictions of every prompt from others."""
     scores, logs = observed.held_out(observed.rewards), observed.log_costs
     models = _models(observed, scores, logs, observed.held_out(logs))
     rewarded = [k for k in range(len(observed.models)) if np.isfinite(observed.rewards[:, k]).any()]
@@ -162,7 +162,7 @@ def _pair(observed: Observations, scores: Array, i: int, j: int) -> Pair:
 
 
 def sentence(worth: Worth) -> str:
-    """Return in a sentence what a budget buys."""
+    """Return a sentence on what a budget buys."""
     most = worth.most
     if len(worth.models) == 1:
         return f"There is nothing to route: {worth.models[0].model} is the only model."

@@ -1,4 +1,4 @@
-"""Show on a page what priors are worth."""
+"""Write the page on the worth of priors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def render(worth: Worth) -> str:
 
 
 def best_on(worth: Worth, model: ModelWorth) -> str:
-    """Return on which share of the prompts a model is the best, where that is more than chance."""
+    """Return the share of prompts on which a model is the best, if more than chance."""
     return f"{model.best_on:.0%}" if worth.told_apart else "–"
 
 

@@ -344,13 +344,11 @@ async def test_a_broker_that_hangs_loses_no_bill(own_broker: LocalKafka, tmp_pat
     ) as asking:
         (node,) = own_broker.nodes
         own_broker.pause(node)
-        started = time.monotonic()
-        decisions = [
-            await asking.route(context=CONTEXT, request_id=f"h-{number}") for number in range(5)
-        ]
-        assert time.monotonic() - started < PATIENCE and {
-            decision.fallback for decision in decisions
-        } == {True}
+        async with asyncio.timeout(PATIENCE):
+            decisions = [
+                await asking.route(context=CONTEXT, request_id=f"h-{number}") for number in range(5)
+            ]
+        assert {decision.fallback for decision in decisions} == {True}
         bills = asyncio.gather(*(decision.cost(cost_usd=0.01) for decision in decisions))
         cancelled = asyncio.create_task(asking.cost("h-0", cost_usd=0.01, revision=1))
         await asyncio.sleep(0.1)

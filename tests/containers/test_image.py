@@ -59,6 +59,15 @@ def test_no_build_tool_is_left_behind(inside: str, tool: str) -> None:
     assert run(inside, "sh", "-c", f"command -v {tool}").returncode != 0
 
 
+def test_its_kernel_is_compiled(inside: str) -> None:
+    code = (
+        "from paretobandit_streams import enter; enter(); import router_state.kernel as kernel; "
+        "print(kernel.COMPILED)"
+    )
+    shown = run(inside, "python", "-W", "error", "-c", code)
+    assert shown.stdout.strip() == "True", shown.stderr
+
+
 def test_prompts_are_encoded_without_torch_and_without_onnx_runtime(inside: str) -> None:
     code = (
         "import importlib.util as u, paretobandit_streams as p; p.enter(); from "

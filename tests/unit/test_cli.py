@@ -150,12 +150,12 @@ def test_a_misspelt_setting_is_named_with_the_right_spelling(
     [
         (["request"], None, "give a prompt in quotes"),
         (["request", "a prompt", "--context", "-"], "[1.0]", "give a prompt in quotes"),
-        (["request", "--context", "-"], "not json", "no JSON array of numbers"),
-        (["request", "hi", "--router", "a b"], None, "no router id"),
+        (["request", "--context", "-"], "not json", "not hold a JSON array of numbers"),
+        (["request", "hi", "--router", "a b"], None, "not a router id"),
         (
             ["models", "add", "", "--input-price", "1", "--output-price", "1"],
             None,
-            "'' is no name of a model",
+            "'' is not a model name",
         ),
         (["budget", "set", "-1"], None, "dollars, above 0"),
         (["request", "-"], None, "--context -"),
@@ -188,7 +188,7 @@ def test_a_request_that_would_be_refused_is_not_sent() -> None:
     result = run("request", "--context", "-", stdin="[0.5, 0.5]")
     assert result.exit_code == 1
     assert "wrong_context" in result.output
-    assert "last number 1.0" in result.output
+    assert "last one 1.0" in result.output
 
 
 def test_a_folder_without_priors_is_named(tmp_path: Path) -> None:

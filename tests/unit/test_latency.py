@@ -135,7 +135,7 @@ def test_without_times_a_target_changes_nothing_and_says_so() -> None:
         evidence=dict(alerts[0].evidence),
         observed_at=utc(1.0),
     )
-    assert sentence(told) == ("150 answers in a row told no time: the target has no effect on them")
+    assert sentence(told) == ("150 answers in a row had no time: the target has no effect on them")
 
 
 def test_times_on_bills_change_nothing_without_a_target() -> None:

@@ -64,7 +64,7 @@ def test_the_sentence_compares_with_the_best_model_and_the_next_one_with_mixes()
     assert PICTURE.saved == pytest.approx(0.97) and PICTURE.saved_mix == pytest.approx(0.25)
     dear = Pareto(MODELS, Point("r", 8e-4, 0.75, 0.2))
     assert "as good costs 50% less" in dear.beside_mixes()
-    assert dear.beside_mixes().endswith("more, which chance may make.")
+    assert dear.beside_mixes().endswith("more, which may be chance.")
     beyond = Pareto(MODELS, Point("r", 2e-2, 0.95)).facts(10)[0]
     assert beyond == ("Saved against c", "−$0.1", "−100% of $0.1")
     assert Pareto(MODELS, Point("r", 3e-4, 0.95)).beside_mixes().startswith("No fixed mix")

@@ -201,7 +201,7 @@ def test_an_unknown_router_is_answered_with_those_that_there_are(
         (("--verify", "--policy", "live"), "takes the history as it is"),
         (("--into", "test.", "--report", "x.html"), "the workers decide"),
         (("--export", "x", "--offsets", "1:2"), "goes by time"),
-        (("--into", "two words"), "no prefix"),
+        (("--into", "two words"), "not a prefix"),
         (("--report", "nowhere/x.html"), "folder nowhere does not exist"),
     ],
 )

@@ -249,10 +249,10 @@ def test_fit_and_replay_take_the_same_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["replay", "--from", "ROWS", "--verify"], "rows are no history"),
+        (["replay", "--from", "ROWS", "--verify"], "rows are not"),
         (["replay", "--budget", "0.1"], "for a file of rows"),
         (["replay", "--from", "ROWS", "--column", "stars"], "as score=rating"),
-        (["replay", "--from", "ROWS", "--score-range", "5:1"], "low to high, as 1:5"),
+        (["replay", "--from", "ROWS", "--score-range", "5:1"], "low to high, such as 1:5"),
         (["replay", "--from", "ROWS", "--policy", "huge"], "known models: large, small"),
         (["fit", "--from-history", "FOLDER", "--score-range", "1:5"], "for JUDGEMENTS"),
         (["fit", "ROWS", "FOLDER"], "10 prompts, and 25 components need 26 at least"),

@@ -18,8 +18,8 @@ REFUSED = {
     "an alias": ("a: &x 1\nb: *x", "line 2, column 4: alias *x"),
     "lists in lists": ("[" * 3000 + "]" * 3000, "line 1, column 33: more than 32 levels"),
     "names below names": ("\n".join("  " * n + "a:" for n in range(3000)), "more than 32 levels"),
-    "one name twice": ("a: 1\nb: 2\na: 3", "line 3, column 1: 'a' stands twice, first on line 1"),
-    "one name twice, below": ("a:\n  b: 1\n  'b': 2", "line 3, column 3: 'b' stands twice"),
+    "one name twice": ("a: 1\nb: 2\na: 3", "line 3, column 1: 'a' appears twice, first on line 1"),
+    "one name twice, below": ("a:\n  b: 1\n  'b': 2", "line 3, column 3: 'b' appears twice"),
     "a name that YAML takes for false": ("no: 1", "line 1, column 1: a name here is text"),
     "a merge": ("<<: {a: 1}", "line 1, column 1: a name here is text"),
     "a list for a name": ("? [a]\n: 1", "line 1, column 3: a name here is text"),
@@ -69,12 +69,12 @@ def test_bytes_that_are_no_text_or_too_many_are_refused(data: bytes, tmp_path: P
     file.write_bytes(data)
     result = CliRunner().invoke(main, ["routers", "diff", str(file)])
     assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
-    assert "byte 3 is no UTF-8" in result.output or "more than 16 MiB" in result.output
+    assert "byte 3 is not UTF-8" in result.output or "more than 16 MiB" in result.output
 
 
 def test_a_value_on_the_command_line_is_refused_alike() -> None:
     result = CliRunner().invoke(main, ["routers", "set", "acme", "alpha=[1"])
-    assert result.exit_code == 1 and "'[1' is no YAML: line 2" in result.output
+    assert result.exit_code == 1 and "'[1' is not YAML: line 2" in result.output
 
 
 def test_what_is_as_deep_as_allowed_and_json_are_read() -> None:

@@ -1,3 +1,3 @@
-"""The dashboard: one page in the browser, live from the topics; it only reads, unless an operator
-has a key.
+"""The dashboard: a live page in the browser. It only reads the topics, unless an operator signs in
+with a key.
 """

@@ -1,6 +1,4 @@
-"""The ASGI application: the page, what it asks for, and what happens to everything that goes
-wrong.
-"""
+"""Build the ASGI application of the dashboard: the page, its data, and the handlers of errors."""
 
 from __future__ import annotations
 
@@ -32,14 +30,14 @@ from watching.dashboard.stream import MOST_STREAMS, Single, Table, updates
 from watching.dashboard.studies import Studies
 
 BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
-"""Limits of what a page sends: a change, a key, a scenario."""
+"""Limits of bodies that a page sends: changes, keys, scenarios."""
 SSE = "text/event-stream"
 """Media type of server-sent events (WHATWG HTML, 9.2)."""
 Sort = Literal[SORTS]  # type: ignore[valid-type]
 
 
 class Dashboard:
-    """One dashboard: what its paths share.
+    """A running dashboard: the state that its paths share.
 
     Args:
         sessions: who may look, and who may change routers.
@@ -58,7 +56,7 @@ class Dashboard:
         self.streams = 0
 
     def state(self) -> dict[str, object]:
-        """Return how the dashboard itself is, for every page."""
+        """Return the dashboard's own status, for every page."""
         reader = self.reader
         return {
             "trouble": reader.trouble,
@@ -75,7 +73,7 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # In the background: the page is there at once, and says that Kafka is not, where it is not.
+        # Started in the background: the page is served at once, and shows if Kafka does not answer.
         board.reader.start()
         yield
         await board.studies.stop()
@@ -130,7 +128,8 @@ def _add_page(app: FastAPI, board: Dashboard) -> None:
 def _add_sessions(app: FastAPI, board: Dashboard) -> None:
     @app.get("/api/session")
     async def session(request: Request) -> Response:
-        """Say who looks: whether a key is needed, and whether routers may be changed."""
+        """Return the visitor's session: whether a key is needed, and whether changes are
+        allowed."""
         visitor = board.sessions.visitor(request)
         return answer(
             {
@@ -152,7 +151,7 @@ def _add_sessions(app: FastAPI, board: Dashboard) -> None:
             max_age=int(LASTS_SECONDS),
             httponly=True,
             samesite="strict",
-            # Behind a proxy that ends TLS the browser must still send it over TLS alone.
+            # Behind a TLS proxy, too, the browser must send the cookie over TLS only.
             secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
         )
         return response
@@ -197,7 +196,7 @@ def _add_decisions(app: FastAPI, board: Dashboard) -> None:
 
     @app.get("/api/routers/{router_id}/decisions/{request_id:path}")
     async def explain(request: Request, router_id: RouterId, request_id: str) -> Response:
-        """Return every term of a decision, and what came of it."""
+        """Return every term of a decision, and its bills and labels."""
         board.sessions.reader(request, router_id)
         return answer(await board.decisions.explain(router_id, request_id))
 
@@ -213,7 +212,7 @@ def _add_studies(app: FastAPI, board: Dashboard) -> None:
 
     @app.post(path)
     async def start(request: Request, router_id: RouterId) -> Response:
-        """Begin one: history again under other conditions, under other budgets, or by kinds."""
+        """Start a study: a scenario, other budgets, or kinds of prompts."""
         board.sessions.reader(request, router_id)
         from_page(request)
         view = board.fleet.routers.get(router_id)
@@ -244,20 +243,20 @@ def _add_studies(app: FastAPI, board: Dashboard) -> None:
 def _add_changes(app: FastAPI, board: Dashboard) -> None:
     @app.post("/api/routers/{router_id}/preview")
     async def preview(request: Request, router_id: RouterId) -> Response:
-        """Say what a change would change."""
+        """Return the differences that a change would make."""
         board.sessions.operator(request, router_id)
         return answer(await board.changing.preview(router_id, await body_of(request)))
 
     @app.post("/api/routers/{router_id}/declaration")
     async def declare(request: Request, router_id: RouterId) -> Response:
-        """Put a change in force, if what it is based on still is."""
+        """Put a change in force, if its base is still in force."""
         visitor = board.sessions.operator(request, router_id)
         asked, name = await body_of(request), visitor.key.name
         return answer(await board.changing.put_in_force(router_id, asked, operator=name))
 
 
 def _streamed(board: Dashboard, view: Table | Single) -> Response:
-    # Each looks at the fleet four times a second: with more of them all pages would be late.
+    # Each stream reads the fleet four times a second; more of them would delay all pages.
     if board.streams >= MOST_STREAMS:
         raise Problem("rate_limited", "too many pages are open", headers={"Retry-After": "10"})
 

@@ -1,4 +1,4 @@
-"""The page's files, read once."""
+"""Load the page's files once, and serve them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from doors.gateway.problems import Problem
 from drawing.page import ASSETS
 
 FOLDERS = ASSETS, Path(__file__).parent / "assets"
-"""Folders of files that are served: what reports draw with, and the page's own."""
+"""Folders that are served: the files shared with reports, and the page's own."""
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""Media types, by the end of a file's name; what has none of these is not served."""
+"""Media types by suffix; other files are not served."""
 
 
 class Assets:
@@ -39,10 +39,11 @@ class Assets:
         }
 
     def answer(self, name: str, request: Request) -> Response:
-        """Return a file, or that the browser's copy is the same. Raises Problem."""
+        """Return a file, or 304 if the browser's copy is current. Raises Problem."""
         if name not in self._files:
             raise Problem("not_found")
-        # By content: after an upgrade the browser fetches what has changed, and only that.
+        # The tag is a hash of the content, so that after an upgrade the browser fetches only
+        # changed files.
         tag = self._tags[name]
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})

@@ -1,6 +1,4 @@
-"""Sum up events in a bounded number of bins of equal width, which doubles whenever the time grows
-too long.
-"""
+"""Sum up events in at most `BINS` bins of equal width; the width doubles when they are full."""
 
 from __future__ import annotations
 
@@ -14,17 +12,17 @@ BINS = 120
 FIRST_SECONDS = 0.125
 """Width of a young router's bins; it doubles when they are full."""
 LONGEST_SECONDS = 8192.0
-"""Widest bin; 120 of them are 11 days, and what is older is forgotten."""
+"""Width of the widest bin; 120 of them are 11 days, and older events are forgotten."""
 SUMS = ("decided", "spend_usd", "settled", "reward", "rewarded")
 """Columns that add up: decisions, dollars, bills, Σ reward, labels."""
 LASTS = ("lambda_t", "budget_usd")
-"""Columns of which the last value counts: dimensionless, and dollars per request."""
+"""Columns that hold the last value: λ_t, dimensionless, and the budget in dollars per request."""
 COLUMN = {name: at for at, name in enumerate((*SUMS, *LASTS))}
 """Position of each column in a row."""
 FIXED = len(COLUMN)
 """Number of columns before those of the series."""
 FEW = 8
-"""Rows that a router begins with; they double up to `BINS`."""
+"""First number of rows; it doubles up to `BINS`."""
 
 Rows = NDArray[np.float32]
 
@@ -82,7 +80,7 @@ class Bins:
         if self.high < self.low:
             self.low = self.high = number
             return number % len(self._rows)
-        # More rows first, then wider bins, and only at the widest is anything forgotten.
+        # Rows are added first, then bins widened; only the widest bins forget.
         while max(self.high, number) - min(self.low, number) >= len(self._rows):
             if len(self._rows) < BINS:
                 self._resize(min(BINS, 2 * len(self._rows)), 1)
@@ -112,7 +110,7 @@ class Bins:
             row, into = old[number % len(old)], self._rows[number // merge % count]
             into[: len(SUMS)] += row[: len(SUMS)]
             into[FIXED:] += row[FIXED:]
-            # A bin in which nobody told λ_t must not erase what its neighbour was told.
+            # A bin without λ_t must not erase its neighbour's value.
             told = ~np.isnan(row[lasts])
             into[lasts][told] = row[lasts][told]
         self.low, self.high = self.low // merge, self.high // merge
@@ -127,14 +125,14 @@ def _empty(count: int, series: int) -> Rows:
 def moving(
     sums: NDArray[np.float64], counts: NDArray[np.float64], least: int
 ) -> list[float | None]:
-    """Return at each bin the mean over as few of the last bins as hold `least` events; None where
-    there was none.
+    """Return, for each bin, the mean over the fewest last bins that hold `least` events; None
+    without events.
 
     Args:
         sums, counts: of each bin, shape (n,).
     """
     total, many = np.cumsum(sums), np.cumsum(counts)
-    # Counted in events and not in time: a quiet hour is no reason for a line that jumps.
+    # A window of events, not of time, so that a quiet hour does not make the line jump.
     begins = np.searchsorted(many, many - least, side="right") - 1
     found: list[float | None] = []
     for at, begin in enumerate(begins):

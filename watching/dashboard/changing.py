@@ -1,5 +1,5 @@
-"""Change a router for an operator: say first what will change, then write it on the condition that
-nobody else did meanwhile.
+"""Change a router for an operator: preview the differences, then write them unless somebody else
+wrote meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 SECONDS = 15.0
-"""Seconds that a worker has to put a change in force before the page reports that none did."""
+"""Seconds to wait for a worker to put a change in force."""
 PRICES = ("input_price_per_m", "output_price_per_m")
 """Fields of a model that may be changed from the page: dollars per million tokens."""
 
@@ -32,7 +32,7 @@ class Changing:
         self._settings = settings
 
     async def preview(self, router_id: str, asked: Document) -> Document:
-        """Return what would change, and the offset that it is based on. Raises Problem."""
+        """Return the differences, and the offset that they are based on. Raises Problem."""
         try:
             async with open_bus(self._settings, *TOPICS) as bus:
                 before = await read_router(bus, router_id)
@@ -51,8 +51,8 @@ class Changing:
         }
 
     async def put_in_force(self, router_id: str, asked: Document, *, operator: str) -> Document:
-        """Write a change that was previewed, and return once a worker has put it in force. Raises
-        Problem, also where somebody else was faster.
+        """Write a previewed change, and return once a worker has put it in force. Raises Problem,
+        also if somebody else was faster.
         """
         based_on = asked.get("based_on")
         if type(based_on) is not int:
@@ -60,8 +60,8 @@ class Changing:
         try:
             async with open_bus(self._settings, *TOPICS) as bus:
                 before = await read_router(bus, router_id)
-                # The operator confirmed a difference: against another declaration it would be
-                # another one.
+                # The operator confirmed differences to this declaration; to another one they would
+                # differ.
                 if before is None or before.offset != based_on:
                     raise Problem("stale_config", "somebody else has changed the router meanwhile")
                 after = edited(before, asked)
@@ -71,7 +71,7 @@ class Changing:
         except (Failure, KafkaError) as error:
             raise _problem(error) from error
         what = ", ".join(one["what"] for one in changes(before.document, after))
-        # The topic says what was changed, and not who did it.
+        # Logged because the topic does not hold who made the change.
         log.info("operator %s changed router %s: %s", operator, router_id, what)
         return {"config_offset": state.config_offset}
 

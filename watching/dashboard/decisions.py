@@ -1,4 +1,4 @@
-"""One decision, and the last ones of a router: looked up on the topics when somebody asks."""
+"""Look up one decision, or a router's last ones, on the topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas import Candidate, MalformedEvent, RouteDecided, decode
 from streams.settings import Settings
 
 SEARCHES = 2
-"""Most searches at a time: each reads as much as it needs, the others wait."""
+"""Most searches at a time; further ones wait."""
 LAST = 25
 """Decisions that the page of a router lists."""
 TERMS = {
@@ -25,7 +25,7 @@ TERMS = {
     "bonus": "less exploration",
     "penalty": "the penalty for its cost",
 }
-"""Phrases for the terms of a score that made a candidate lose."""
+"""Phrases for the terms by which a candidate lost."""
 
 
 class Decisions:
@@ -109,7 +109,7 @@ def _shown(found: Found, url: str | None) -> dict[str, object]:
 
 
 def _candidates(decision: RouteDecided) -> list[dict[str, object]]:
-    """Return the candidates, the chosen one first, then by their scores, those without last."""
+    """Return the candidates: the chosen one first, then by score, those without a score last."""
     given = decision.candidates or ()
     chosen = next((one for one in given if one.model == decision.model), None)
     ordered = sorted(
@@ -122,16 +122,16 @@ def _candidates(decision: RouteDecided) -> list[dict[str, object]]:
 
 
 def lost(candidate: Candidate, chosen: Candidate | None) -> str:
-    """Say why a candidate was not chosen: what excluded it, else the terms that cost it most."""
+    """Return why a candidate was not chosen: its exclusion, else the terms that cost it most."""
     if candidate.excluded is not None:
         return EXCLUDED.get(candidate.excluded, candidate.excluded.replace("_", " "))
     if chosen is None:
         return ""
     behind = chosen.score - candidate.score
-    # A pull or a probe was drawn, or a cap left one model: a better score was passed over.
+    # Onboarding, a probe or a cap decided, not the score.
     if behind < 0.0:
         return f"its score is {-behind:.3f} higher, but the score did not decide"
-    # score = mean + bonus − penalty, so these three add up to what it is behind.
+    # score = mean + bonus − penalty, so the three differences add up to the gap.
     apart = {
         "mean": chosen.mean - candidate.mean,
         "bonus": chosen.bonus - candidate.bonus,

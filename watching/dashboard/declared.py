@@ -8,13 +8,13 @@ from drawing.changes import News, Portfolio, differences
 from schemas import RouterDeclared
 
 WAITING = 8
-"""Most declarations that no worker has taken up yet; one at a time is usual."""
+"""Most declarations kept that no worker has taken up yet; usually there is one."""
 
 
 @dataclass(slots=True)
 class Declarations:
-    """The declaration in force, and those that wait for a worker: one may be refused, so none
-    counts before `pb.lambda` names its offset.
+    """The declaration in force, and later ones: each may be refused, so it counts only once
+    `pb.lambda` names its offset.
     """
 
     in_force: Portfolio | None = None
@@ -23,7 +23,7 @@ class Declarations:
 
     @property
     def newest(self) -> Portfolio | None:
-        """The one in force; before any is, the newest that waits."""
+        """The declaration in force, or the newest one if none is in force yet."""
         waiting = [one for one in self._waiting.values() if one is not None]
         return self.in_force or (waiting[-1] if waiting else None)
 
@@ -46,6 +46,6 @@ class Declarations:
             return []
         before, after = self.in_force, self._waiting[offset]
         self._offset, self.in_force = offset, after
-        # What is older was refused, or overtaken before a worker took it up.
+        # Older declarations were refused, or replaced before a worker took them up.
         self._waiting = {at: one for at, one in self._waiting.items() if at > offset}
         return [] if before is None or after is None else list(differences(before, after, at=at))

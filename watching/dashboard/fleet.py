@@ -1,4 +1,4 @@
-"""All routers, folded from the records of their topics, and the rows that show them."""
+"""Keep all routers' numbers from the records of their topics, and the rows of their table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPICS = (("routers",), ("lambda", "routes", "alerts", "refusals"), ("rewards", 
 declaration was in force, and labels and bills are of decisions. None of them holds prompts.
 """
 MOST_ROUTERS = 100_000
-"""Routers that are kept: ten times what one worker serves (PB_ROUTERS_PER_WORKER)."""
+"""Most routers kept: ten times as many as one worker serves (PB_ROUTERS_PER_WORKER)."""
 
 Row = Document
 SORTS = (
@@ -45,10 +45,11 @@ SORTS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The part of the table that a visitor looks at.
+    """The part of the table that a visitor has asked for.
 
     Attributes:
-        sort: a column; search: a part of a router's or a model's name; allows: whose routers.
+        sort: a column; search: a part of a router's or a model's name; allows: tells which routers
+            the visitor may see.
     """
 
     sort: str = "spend_usd"
@@ -63,7 +64,7 @@ class Fleet:
     """The routers.
 
     Args:
-        rank: of a label's source; the higher one revises the lower one.
+        rank: the rank of a label's source; a label of higher rank replaces one of lower rank.
     """
 
     def __init__(self, rank: Callable[[str], int]) -> None:
@@ -84,11 +85,11 @@ class Fleet:
         }
 
     def observe(self, name: str, record: Record, *, now: float) -> None:
-        """Take a record in; one that cannot be read is counted, and changes nothing else.
+        """Take in a record; an unreadable one is only counted.
 
         Args:
             name: the topic, without its prefix.
-            now: in seconds since the epoch; a record that claims to be of later counts as of now.
+            now: in seconds since the epoch; later timestamps count as now.
         """
         self.version += 1
         self.events += 1
@@ -115,7 +116,7 @@ class Fleet:
         return found
 
     def page(self, asked: Asked, *, now: float) -> tuple[list[Row], int]:
-        """Return the rows that somebody looks at, and how many there are in all."""
+        """Return the rows asked for, and the number of all rows."""
         word = asked.search.casefold()
         rows = [
             self.row(router, now=now)
@@ -124,7 +125,7 @@ class Fleet:
         ]
         rows.sort(key=lambda row: row["router_id"])
         if asked.sort != "router_id":
-            # What has no value comes last, whichever way the column is sorted.
+            # Rows without a value come last in either order.
             worst = float("-inf") if asked.descending else float("inf")
             rows.sort(
                 key=lambda row: worst if row[asked.sort] is None else row[asked.sort],
@@ -135,25 +136,25 @@ class Fleet:
         return rows[asked.begin : asked.begin + asked.count], len(rows)
 
     def row(self, router: RouterView, *, now: float) -> Row:
-        """Return a router's row; it is made anew when the router has changed, or its rate has."""
+        """Return a router's row, made again if the router or its rate has changed."""
         version, row = self._rows.get(router.router_id, (-1, {}))
         if version != router.version:
             row = _row(router, now)
             self._rows[router.router_id] = router.version, row
-        # A rate falls by itself, without any event: a row that shows one may be out of date.
+        # A rate falls without any event, so a row with a rate may be stale.
         elif row["rate"] and (rate := round(router.rate(now), 2)) != row["rate"]:
             row = {**row, "rate": rate}
             self._rows[router.router_id] = version, row
         return row
 
     def total(self, allows: Callable[[str], bool], *, now: float) -> Document:
-        """Return the sums over the routers that somebody may see."""
+        """Return the sums over the routers that a visitor may see."""
         rows = [self.row(one, now=now) for one in self.routers.values() if allows(one.router_id)]
         return {
             "routers": len(rows),
             "rate": sum(row["rate"] for row in rows),
             "spend_usd": sum(row["spend_usd"] or 0.0 for row in rows),
-            # Only of routers of which both are known: others would count as having saved nothing.
+            # Only routers with both figures count; others would look as if they saved nothing.
             "alone_usd": sum(row["alone_usd"] or 0.0 for row in rows),
             "saved_usd": sum((row["saved"] or 0.0) * (row["alone_usd"] or 0.0) for row in rows),
             "in_flight": sum(row["in_flight"] or 0 for row in rows),
@@ -161,7 +162,8 @@ class Fleet:
         }
 
     def lead(self, allows: Callable[[str], bool], *, now: float) -> RouterView | None:
-        """Return the router that spends most among those that somebody may see; None: no router."""
+        """Return the router with the highest spend among those that a visitor may see; None: no
+        router."""
         seen = (one for one in self.routers.values() if allows(one.router_id))
         return max(seen, key=lambda one: self.row(one, now=now)["spend_usd"] or 0.0, default=None)
 

@@ -1,4 +1,4 @@
-"""Decide a router's own history again under several budgets: what would another one buy?"""
+"""Decide a router's history again under several budgets, to show what each would buy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Cases = Callable[[str], Iterable[Case | Declared]]
 def frontier(
     cases: Cases, found: Survey, *, budget_usd: float, read_prior: ReadPrior
 ) -> dict[str, object]:
-    """Return reward and cost under each budget, of each model alone, and as it was.
+    """Return reward and cost under each budget, of each model alone, and of history.
 
     Args:
         cases: hands out the cases anew, named by what is being played.

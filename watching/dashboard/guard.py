@@ -1,6 +1,4 @@
-"""Add headers to every answer that keep foreign content out of the page, and bound how long a
-reader may take.
-"""
+"""Add security headers to every response, and limit the time for reading it."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 WRITE_SECONDS = 30.0
-"""Seconds that a client has to take what it is sent; a slower one is cut off."""
+"""Seconds within which a client must read a part of a response, or be cut off."""
 GUARDS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -28,7 +26,7 @@ and content types are not guessed."""
 
 
 class Guard:
-    """An ASGI middleware around everything."""
+    """An ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -41,8 +39,7 @@ class Guard:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # On every answer, errors too: a page that is shown for a 404 runs in the same
-                # origin.
+                # On every response, errors too: a 404 page runs in the same origin.
                 MutableHeaders(scope=message).update(GUARDS)
             async with asyncio.timeout(WRITE_SECONDS):
                 await send(message)

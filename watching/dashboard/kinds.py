@@ -1,5 +1,5 @@
-"""Group requests into a few kinds by their contexts, to show where the money goes; words of prompts
-name them where prompts are at hand.
+"""Group requests into a few kinds by their contexts, to show where the money goes. Words of prompts
+name the kinds if prompts are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST_PROMPTS = 3
 """Fewest prompts of a kind that must hold a word before it names the kind; so no single prompt is
 shown."""
 LAST = 5000
-"""Last prompts that are grouped."""
+"""Number of last prompts that are grouped."""
 _WORD = re.compile(r"[^\W\d_]{3,20}")
 """Pattern of a word: letters alone. Numbers and shorter words name no kind, longer ones are no
 words."""
@@ -41,7 +41,7 @@ class Words:
         self.of: dict[str, frozenset[str]] = {}
 
     def heard(self, happened: Iterable[Happened]) -> Iterator[Happened]:
-        """Hand on what happened, and keep the words."""
+        """Pass events on, and keep the words of prompts."""
         for event in happened:
             if type(event) is Decided and event.request.prompt:
                 words = _WORD.findall(event.request.prompt[:2000].casefold())
@@ -67,7 +67,8 @@ def kinds(cases: list[Case], words: Words, *, seed: int = 0) -> list[Document]:
 def clusters(X: Matrix, count: int, *, seed: int) -> np.ndarray:
     """Return the group of each row by k-means (Lloyd), begun with rows far apart (k-means++)."""
     rng = np.random.default_rng(seed)
-    # A projection's directions differ in spread; without this the first one would make all groups.
+    # Scaled, because directions of a projection differ in spread and the first one would make all
+    # groups.
     scale = X.std(axis=0)
     X = X / np.where(scale > 0.0, scale, 1.0)
     centres = X[rng.integers(len(X), size=1)]
@@ -97,7 +98,8 @@ def names(members: list[Case], cases: list[Case], words: Words) -> list[str]:
 
     def weight(word: str) -> float:
         share = here[word] / len(members)
-        # A term of the Kullback–Leibler divergence: frequent here, and more so than elsewhere.
+        # A term of the Kullback–Leibler divergence, large for words that are frequent here and
+        # rarer elsewhere.
         return share * math.log(share * len(cases) / everywhere[word])
 
     told = [word for word, prompts in here.items() if prompts >= LEAST_PROMPTS]

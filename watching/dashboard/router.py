@@ -1,4 +1,4 @@
-"""One router as its page shows it: its topics folded into sums, bins and the last news."""
+"""Keep the numbers of one router for its page: sums, bins and the last news."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEWS_KEPT = 40
 RATE_SECONDS = 5.0
 """Seconds that a rate is taken over, twice that at most."""
 LEAST = {"ratio": 50, "reward": 30, "share": 100}
-"""Fewest events that a point of a chart is the mean of, so that it does not show chance alone."""
+"""Fewest events in the mean of a chart's point, so that it does not only show chance."""
 
 WEEK_SECONDS = 7 * 86_400.0
 """Seconds of the router's path in the picture."""
@@ -41,7 +41,7 @@ TAIL_POINTS = 8
 
 
 class Money(NamedTuple):
-    """The worker's account when the dashboard saw it first, and last: dollars, bills."""
+    """Dollars and bills in a worker's account."""
 
     spend_usd: float
     settled: int
@@ -49,11 +49,11 @@ class Money(NamedTuple):
 
 @dataclass(slots=True)
 class RouterView:
-    """All that the dashboard keeps of a router; a few kilobytes, whatever its traffic.
+    """The dashboard's numbers of a router: a few kilobytes, whatever its traffic.
 
     Attributes:
         state: the worker's last account.
-        first: its money when it was first seen.
+        first: its account when it was first seen.
         tally: decisions with their bills and labels, one of each a request.
     """
 
@@ -82,7 +82,7 @@ class RouterView:
         if before is not None and state.observed_at < before.observed_at:
             return
         if self.first is None:
-            # Savings are of what was seen: the worker's account may begin years before.
+            # Savings count from the first sight; the worker's account may begin years before.
             self.first = Money(state.spend_usd, state.settled)
         # Charts begin at the first decision: a router may be declared long before it is asked.
         if state.decided:
@@ -98,7 +98,7 @@ class RouterView:
         self.version += 1
 
     def take_declaration(self, offset: int, router: RouterDeclared | None, *, at: float) -> None:
-        """Take a record of `pb.routers` in; it counts once a worker has put it in force."""
+        """Take in a record of `pb.routers`; it counts once a worker has put it in force."""
         known = None if self.state is None else self.state.config_offset
         self.news.extend(self.declarations.add(offset, router, at=at, known=known))
         self.version += 1
@@ -115,7 +115,7 @@ class RouterView:
     def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
         """Take a label in; a lower rank or revision than that of the one before changes nothing."""
         known = (rank, event.revision)
-        # A label of a fallback says nothing of the model that was decided for.
+        # A label of a fallback says nothing about the decided model.
         if event.model not in (None, request.model) or known <= request.label_rank:
             return
         before, request.label_rank = request.label, known
@@ -139,7 +139,7 @@ class RouterView:
         self.version += 1
 
     def take_alert(self, alert: AlertRaised, *, at: float) -> None:
-        """Take an alert in; a model is suspected from a drift until it has recovered."""
+        """Take in an alert; a model is suspected from a drift to its recovery."""
         self.alarms += alert.kind.value != "recovered"
         told = sentence(alert)
         if alert.model is not None and alert.kind.value == "drift":
@@ -178,7 +178,7 @@ class RouterView:
         prices = self.declared.prices.get(model) if self.declared else None
         if prices is None or event.input_tokens is None or event.output_tokens is None:
             return None
-        # What a session writes to a cache counts as other input: a decision does not name it.
+        # Tokens written to a cache count as normal input, as a decision does not tell them.
         return Price(*prices).cost_usd(
             input_tokens=event.input_tokens,
             output_tokens=event.output_tokens,
@@ -214,7 +214,7 @@ class RouterView:
         week = rows[begins > begins.max(initial=0.0) - WEEK_SECONDS].astype(np.float64)
         column = {name: week[:, at] for name, at in COLUMN.items()}
         bills, labels = column["settled"], column["rewarded"]
-        # A quarter of what there is: fewer would show chance, more would hide where it went.
+        # A quarter of the events for each point: fewer would show chance, more would hide the path.
         costs = moving(column["spend_usd"], bills, max(LEAST["ratio"], int(bills.sum() / 4)))
         earned = moving(column["reward"], labels, max(LEAST["reward"], int(labels.sum() / 4)))
         enough = (bills.cumsum() >= LEAST["ratio"]) & (labels.cumsum() >= LEAST["reward"])
@@ -226,14 +226,16 @@ class RouterView:
         return known[:: max(1, len(known) // TAIL_POINTS)]
 
     def shares(self) -> dict[str, float]:
-        """Return each model's share of the last decisions, at least a hundred where there were."""
+        """Return each model's share of the last decisions, at least a hundred if there are so
+        many."""
         if not self._places:
             return {}
         _, rows = self.bins.table()
         counts = rows[:, FIXED:].astype(np.float64)
         decided = counts.sum(axis=1)
         newest_first = np.cumsum(decided[::-1])
-        # As few of the last bins as hold a hundred decisions: a share of three would jump.
+        # The fewest last bins that hold a hundred decisions, as shares of three decisions would
+        # jump.
         enough = int(np.searchsorted(newest_first, LEAST["share"])) + 1
         recent = counts[-enough:].sum(axis=0)
         total = recent.sum()
@@ -270,7 +272,7 @@ class RouterView:
 
 
 def _filled(values: Iterable[float]) -> list[float | None]:
-    """Return last values, each for as long as nothing newer was told."""
+    """Return values with gaps filled by the value before."""
     found: list[float | None] = []
     for value in values:
         found.append((found[-1] if found else None) if np.isnan(value) else float(value))

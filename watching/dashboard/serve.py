@@ -14,11 +14,11 @@ from watching.dashboard.app import Dashboard, build_dashboard
 from watching.dashboard.sessions import Sessions
 
 CLOSING = 5
-"""Seconds that open pages have to end."""
+"""Seconds that open pages have to finish at shutdown."""
 
 
 class DashboardServer(Server):
-    """The server; pages that follow it are let go first."""
+    """uvicorn's server, which ends its streams before it stops."""
 
     board: Dashboard
     when_started: Callable[[], object] | None = None
@@ -37,11 +37,11 @@ class DashboardServer(Server):
 
 
 def sessions_of(settings: Settings, *, admin: bool) -> tuple[Sessions, str | None]:
-    """Return who may look and who may change; with `admin` and no list of operators, on loopback,
-    also a key for this run.
+    """Return the sessions, and a new operator's key if `admin` is set on loopback without a list of
+    operators.
 
     Raises:
-        BadSettings: a list cannot be read, or is missing where others than this machine can call.
+        BadSettings: a list cannot be read, or is missing although other machines can call.
     """
     keys = _keys(settings, "dashboard_keys")
     local = is_loopback(settings.dashboard_bind)
@@ -61,7 +61,7 @@ def sessions_of(settings: Settings, *, admin: bool) -> tuple[Sessions, str | Non
             "--admin where others can call needs a list of operators' keys: "
             "PB_DASHBOARD_ADMIN_KEYS_FILE names it, `pbstream gateway --new-key NAME` makes one"
         )
-    # For this run: on one's own machine nobody should have to write a list first.
+    # A key for this run, so that on your own machine no list is needed.
     key, line = new_key("operator", routers="*")
     return Sessions(keys, Keys.parse(line)), key
 

@@ -1,4 +1,4 @@
-"""Keep the sessions of visitors: begun with an API key, which says what each may do."""
+"""Keep the sessions of visitors; each begins with an API key that gives its rights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER = "x-pbstream"
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody at the page: the key that tells which routers, and whether they may be changed."""
+    """A visitor of the page: the key with its routers, and whether changes are allowed."""
 
     key: Key
     admin: bool
@@ -36,7 +36,7 @@ class Sessions:
     """Sessions in memory: a restart ends them.
 
     Args:
-        keys: who may read; None: whoever reaches this machine's own address.
+        keys: who may read; None: everybody on this machine.
         admins: who may change routers; None: nobody.
     """
 
@@ -64,7 +64,7 @@ class Sessions:
         found = admin or (self._keys.check(header) if self._keys else None)
         if found is None:
             raise Problem("unauthorized", "this key is not on the list")
-        # Not the key itself: a cookie lies on disk, and can be ended without a new key.
+        # A token, not the key: a cookie is on disk, and can be revoked without a new key.
         token = secrets.token_urlsafe(32)
         self._open[token] = self._clock(), Visitor(found, admin is not None)
         while len(self._open) > MOST:
@@ -76,11 +76,10 @@ class Sessions:
         self._open.pop(request.cookies.get(COOKIE, ""), None)
 
     def visitor(self, request: Request) -> Visitor | None:
-        """Return who asks; None: a key is needed. Raises Problem for a page of another name or
-        site where no keys are set.
+        """Return the visitor; None: a key is needed. Raises Problem, without keys, for a page of
+        another host or site.
         """
-        # A session first: with keys set a browser has nothing else, and on loopback it may be an
-        # operator's.
+        # A session comes first: with keys it is needed, and on loopback it may be an operator's.
         began, visitor = self._open.get(request.cookies.get(COOKIE, ""), (0.0, None))
         if visitor is not None and self._clock() - began < LASTS_SECONDS:
             return visitor
@@ -90,7 +89,7 @@ class Sessions:
         return Visitor(ANYONE, admin=False)
 
     def reader(self, request: Request, router_id: str | None = None) -> Visitor:
-        """Return who asks to read, of a router where one is named. Raises Problem."""
+        """Return the visitor, who may read the router if one is named. Raises Problem."""
         visitor = self.visitor(request)
         if visitor is None:
             raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
@@ -99,7 +98,7 @@ class Sessions:
         return visitor
 
     def operator(self, request: Request, router_id: str) -> Visitor:
-        """Return who asks to change a router. Raises Problem."""
+        """Return the visitor, who may change the router. Raises Problem."""
         visitor = self.reader(request, router_id)
         if not visitor.admin:
             raise Problem("forbidden", "changes need an operator's key")
@@ -108,6 +107,6 @@ class Sessions:
 
 
 def from_page(request: Request) -> None:
-    """Refuse what no page of this server sent. Raises Problem."""
+    """Refuse requests that no page of this server sent. Raises Problem."""
     if request.headers.get(HEADER) != "1" or of_another_site(request):
         raise Problem("forbidden", "changes come from the dashboard's own page")

@@ -1,4 +1,4 @@
-"""Server-sent events: what a page shows, at most four times a second, and only what has changed."""
+"""Stream a page's changes as server-sent events, at most four times a second."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from watching.dashboard.router import RouterView
 EVERY = 0.25
 """Seconds between two updates of a page."""
 SORTED_EVERY = 1.0
-"""Seconds between two sorts of the table, so that it can be read."""
+"""Seconds between two sorts of the table; faster sorting would make it unreadable."""
 HEARTBEAT = 10.0
-"""Seconds of silence after which a heartbeat is sent, before a proxy takes the stream for dead."""
+"""Seconds of silence before a heartbeat, so that no proxy takes the stream for dead."""
 MOST_STREAMS = 200
 """Most open pages, over all visitors."""
 JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
@@ -27,7 +27,7 @@ JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 class Table:
-    """The rows that one page shows of all routers."""
+    """The rows of the table that one page shows."""
 
     def __init__(self, fleet: Fleet, asked: Asked) -> None:
         self._fleet = fleet
@@ -40,10 +40,10 @@ class Table:
         self._lead: Document | None = None
 
     def changes(self, *, now: float) -> Document | None:
-        """Return what differs from what was sent before, None for nothing."""
+        """Return the changes since the last update; None without any."""
         fleet, asked = self._fleet, self._asked
         found: Document = {}
-        # Rows change four times a second and their order once.
+        # Rows change four times a second, their order once.
         due = now - self._sorted_at >= SORTED_EVERY and fleet.version != self._version
         if due or self._version < 0:
             first = self._version < 0
@@ -73,7 +73,7 @@ class Table:
 
 
 class Single:
-    """One router: its numbers, its models, its charts with what explains them."""
+    """The page of one router: its numbers, models and charts."""
 
     def __init__(self, fleet: Fleet, router_id: str) -> None:
         self._fleet = fleet
@@ -82,8 +82,8 @@ class Single:
         self._shown: tuple[float, float] | None = None
 
     def changes(self, *, now: float) -> Document | None:
-        """Return the router if it has changed; of the charts the last bins only, where the others
-        were sent before.
+        """Return the router if it has changed, with only the last bins of charts that were sent
+        before.
         """
         router = self._fleet.routers.get(self._router_id)
         if router is None:
@@ -101,7 +101,7 @@ class Single:
         old, self._shown = self._shown, (found["seconds"], times[-2] if len(times) > 1 else 0.0)
         keep = 0
         if old is not None and old[0] == found["seconds"]:
-            # A bill or a label of the past seconds may still move the last two bins.
+            # A late bill or label may still change the last two bins.
             keep = next((at for at, time_ in enumerate(times) if time_ >= old[1]), 0)
         shares = {model: values[keep:] for model, values in found["shares"].items()}
         cut = {name: found[name][keep:] for name in ("at", "lambda", "ratio", "reward")}
@@ -115,7 +115,7 @@ class Single:
 
 
 def details(router: RouterView) -> Document:
-    """Return what the page of a router says beside its row of the table."""
+    """Return the fields of a router's page beyond its row of the table."""
     state, shares = router.state, router.shares()
     prices = router.declared.prices if router.declared else {}
     models = [
@@ -137,7 +137,7 @@ def details(router: RouterView) -> Document:
 
 
 def drawn(router: RouterView) -> Document:
-    """Return the picture as `pareto.js` takes it, and the figures beside it."""
+    """Return the picture for `pareto.js`, and the figures beside it."""
     picture, tally = replace(router.pareto(), tail=router.path()), router.tally
     begins, _ = router.bins.table()
     return picture.document() | {
@@ -155,7 +155,7 @@ async def updates(
     """Yield a page's events until it goes away or the server ends.
 
     Args:
-        state: the server's own, such as that Kafka does not answer; sent when it changes.
+        state: returns the server's own status, which is sent when it changes.
     """
     said: Document | None = None
     heard = time.monotonic()

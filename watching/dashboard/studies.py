@@ -1,5 +1,5 @@
-"""Studies that a page starts: each in a process of its own, one at a time, with its progress; the
-last results stay at hand.
+"""Run the studies that pages start: one at a time, each in its own process. The last results are
+kept.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Study:
     task: asyncio.Task[None] | None = None
 
     def shown(self, *, whole: bool) -> Document:
-        """Return what a page says of it."""
+        """Return the study for a page."""
         names = ("number", "router_id", "kind", "name", "began", "status", "progress", "error")
         brief = {name: getattr(self, name) for name in names}
         return {**brief, "result": self.result} if whole else brief
@@ -69,14 +69,14 @@ class Studies:
     def start(
         self, router_id: str, asked: Document, *, decided: int | None, budget: float | None
     ) -> Study:
-        """Begin a study. Raises Problem where another one runs, or the scenario is none.
+        """Start a study. Raises Problem if another one runs, or the scenario is not valid.
 
         Args:
             asked: `kind`, `since` (seconds since the epoch, or nothing for all), `scenario`.
             decided: how many decisions are expected.
             budget: the router's, or what it spends.
         """
-        # One at a time: a study takes a core for minutes, and the history from Kafka.
+        # One at a time: a study uses a core for minutes, and reads the history from Kafka.
         if any(one.status == "running" for one in self._studies.values()):
             raise Problem("rate_limited", "another study is running; wait for it or cancel it")
         job = _job(asked) | {
@@ -107,7 +107,7 @@ class Studies:
         """Return a study. Raises Problem."""
         found = self._studies.get(number)
         if found is None or found.router_id != router_id:
-            raise Problem("not_found", "this study is not at hand (any more)")
+            raise Problem("not_found", "this study is not kept (any more)")
         return found
 
     async def cancel(self, study: Study) -> None:
@@ -141,8 +141,8 @@ class Studies:
 
 
 async def _listen(study: Study, job: bytes) -> int:
-    """Play a study in a process of its own; return its exit code. The process ends with this."""
-    # Of its own: what it imports and holds is gone with it, and it can be killed at any time.
+    """Run a study in its own process and return the exit code. The process ends with this one."""
+    # Its own process frees all memory at its end, and can be killed at any time.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

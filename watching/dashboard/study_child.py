@@ -1,5 +1,5 @@
-"""One study, in a process of its own: the job comes as JSON on standard input, progress and result
-go out as lines of JSON.
+"""Run one study in its own process: the job is JSON on standard input, progress and result are
+lines of JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVERY = 0.2
 
 
 def main() -> None:
-    """Do the job; whatever is wrong is said in the last line."""
+    """Run the job; the last line holds any error."""
     os.nice(NICE)
     job = orjson.loads(sys.stdin.buffer.read())
     with Attempt() as study:
@@ -55,7 +55,7 @@ def _done(job: Document) -> object:
         closing(contexts_of(settings)) as contexts,
         CaseFile() as kept,
     ):
-        # The words are kept as the history passes by: cases hold contexts and no prompts.
+        # Words are collected while the history is read, as cases hold no prompts.
         past = words.heard(happened(history, job["router_id"], account))
         cases = Cases(past, contexts=contexts, account=account, since=job["since"])
         found = survey(kept.keep(_told(cases, "reading the topics", job["expected"])), scenario)
@@ -76,7 +76,7 @@ def _done(job: Document) -> object:
 
 
 def _told(things: Iterable[T], what: str, of: int | None) -> Iterator[T]:
-    """Hand things on, and say now and then how many it were."""
+    """Pass things on, and report the number now and then."""
     said = 0.0
     for number, thing in enumerate(things):
         # Each word is a line through a pipe, which the dashboard's loop has to read.

@@ -1,11 +1,11 @@
-"""Remember which model answered a request, for reports that name none."""
+"""Remember which model answered a request, for later reports without a model."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
 REMEMBERED = 10_000
-"""Requests whose model is remembered; the oldest is forgotten first."""
+"""Most requests whose model is remembered; the oldest is forgotten first."""
 
 
 class Answered:

@@ -1,6 +1,4 @@
-"""Read a call to a model, in the form of OpenAI's chat completions: what decides, and what the call
-needs.
-"""
+"""Read a call in the form of OpenAI's chat completions: its prompt, its needs and its tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ Message = Mapping[str, object]
 IMAGES = frozenset({"image", "image_url", "input_image"})
 """Types of the parts of a message that are images, by OpenAI's and Anthropic's forms."""
 BYTES_PER_TOKEN = 4
-"""UTF-8 bytes that count as a token where nothing counts them better."""
+"""UTF-8 bytes that count as one token, without a tokenizer."""
 TOKENS_PER_IMAGE = 250
 """Tokens that an image counts as, about what providers bill for a small one."""
 
@@ -33,7 +31,7 @@ def text_of(content: object) -> str:
 
 
 def needs_of(call: Mapping[str, object]) -> dict[str, object]:
-    """Return what a call needs of its model, by the names of `Needs`; empty: nothing in particular.
+    """Return the capabilities that a call needs, by the names of `Needs`; empty: none.
 
     Args:
         call: `messages`, and as far as they are there `tools`, `functions`, `response_format`,

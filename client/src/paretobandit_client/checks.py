@@ -1,4 +1,4 @@
-"""Arguments that no service would take are refused before they leave the process."""
+"""Refuse arguments that the service would refuse, before anything is sent."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAX_PROMPT_BYTES = 2**20
 MAX_COST_USD = 1000.0
 """Largest bill of one call, in dollars (the wire contract)."""
 STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled"})
-"""Ends of a call (the wire contract)."""
+"""Outcomes of a call (the wire contract)."""
 UNANSWERED = STATUSES - {"ok", "refused"}
-"""Ends after which another model may be called."""
+"""Outcomes after which another model may be called."""
 _ROUTER_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 """Pattern of a router's id (the wire contract)."""
 
@@ -29,14 +29,16 @@ _ROUTER_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 def router_id(value: str) -> str:
     """Return a router's id. Raises ValueError."""
     if not _ROUTER_ID.fullmatch(value):
-        raise ValueError(f"{value!r} is no router id: 1 to 128 of A-Z a-z 0-9 . _ -")
+        raise ValueError(f"{value!r} is not a router id: 1 to 128 of A-Z a-z 0-9 . _ -")
     return value
 
 
 def url(value: str) -> str:
     """Return the address of a gateway. Raises ValueError."""
     if not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", value):
-        raise ValueError(f"{value!r} is no address of a gateway: http://HOST:PORT or https://HOST")
+        raise ValueError(
+            f"{value!r} is not the address of a gateway: http://HOST:PORT or https://HOST"
+        )
     return value
 
 
@@ -48,7 +50,7 @@ def model(value: str) -> str:
 def seconds(value: float) -> float:
     """Return a time limit. Raises ValueError."""
     if not value > 0.0 or math.isinf(value):
-        raise ValueError(f"{value!r} is no time limit: seconds above 0")
+        raise ValueError(f"{value!r} is not a time limit: seconds above 0")
     return value
 
 
@@ -57,12 +59,12 @@ def utc(time: datetime | None) -> datetime | None:
     if time is None:
         return None
     if time.tzinfo is None:
-        raise ValueError("a time without a zone: datetime.now(timezone.utc) has one")
+        raise ValueError("the time has no zone: datetime.now(timezone.utc) has one")
     return time.astimezone(UTC)
 
 
 def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
-    """Return what a request needs. Raises ValueError for what nobody can offer."""
+    """Return the needs of a request. Raises ValueError for unknown ones."""
     if isinstance(said, Mapping):
         if unknown := said.keys() - set(Needs.__struct_fields__):
             raise ValueError(f"no such need: {', '.join(sorted(unknown))}")
@@ -75,7 +77,7 @@ def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
             _printable(said.region, "region", longest=128)
         for limit in (said.output_tokens, said.max_retention_days):
             if limit is not None and not 0 <= limit < math.inf:
-                raise ValueError(f"{limit!r} is no limit: a number that is not negative")
+                raise ValueError(f"{limit!r} is not a limit: a number from 0 on")
     return said
 
 
@@ -106,7 +108,7 @@ def _check_ask(event: Ask) -> None:
     if event.prompt is None and event.context is None:
         raise ValueError("give a prompt or a context")
     if event.context is not None and not all(map(math.isfinite, event.context)):
-        raise ValueError("a context of finite numbers only")
+        raise ValueError("a context must hold finite numbers only")
     if event.input_tokens is not None and event.input_tokens < 0:
         raise ValueError("a count of tokens is not negative")
     if event.session_id is not None:
@@ -132,10 +134,10 @@ def _check_cost(event: Cost) -> None:
     if any(count is not None and count < 0 for count in tokens):
         raise ValueError("a count of tokens is not negative")
     if event.status is not None and event.status not in STATUSES:
-        raise ValueError(f"{event.status!r} is no status: {', '.join(sorted(STATUSES))}")
+        raise ValueError(f"{event.status!r} is not a status: {', '.join(sorted(STATUSES))}")
     for seconds in (event.retry_after_seconds, event.latency_ms, event.first_token_ms):
         if seconds is not None and not 0.0 <= seconds < math.inf:
-            raise ValueError(f"{seconds!r} is no time: a number that is not negative")
+            raise ValueError(f"{seconds!r} is not a duration: a number from 0 on")
 
 
 def _too_large(prompt: str) -> bool:

@@ -1,6 +1,4 @@
-"""A decision in the hands of the application: which model to call, and the way to report what came
-of it.
-"""
+"""A decision for the application: the model to call, and methods to report its cost and quality."""
 
 from __future__ import annotations
 
@@ -49,10 +47,10 @@ class Decision:
     """The decision about one request: the model that shall answer it.
 
     Attributes:
-        model: the model to call. Once a report names another one, that one: later reports name it
-            by themselves.
-        fallback: no decision came in time, and `model` is the declared fallback; the service is
-            told so.
+        model: the model to call. Once a report names another model, it is that one, and later
+            reports name it by default.
+        fallback: whether no decision came in time, so that `model` is the declared fallback;
+            reports tell the service.
         route: the decision with all its terms; None for a fallback.
     """
 
@@ -65,7 +63,7 @@ class Decision:
 
     @property
     def fallbacks(self) -> tuple[str, ...]:
-        """Return the models to go on with if this one does not answer, the best first."""
+        """Return the models to try if this one does not answer, the best first."""
         return () if self.route is None else self.route.fallbacks
 
     async def cost(
@@ -84,8 +82,8 @@ class Decision:
     ) -> None:
         """Report what the call cost, in dollars or in tokens; returns when Kafka has it.
 
-        A call that was not answered may have cost nothing: `cost(status="timeout")`. What one of
-        `fallbacks` then costs is reported as ever, with the dollars of all attempts together.
+        A call that was not answered may have cost nothing: `cost(status="timeout")`. After a call
+        to one of `fallbacks`, report the dollars of all attempts together.
 
         Args:
             model: which model was called, where it was another one than `self.model`; say it in
@@ -140,7 +138,7 @@ class Decision:
         )
 
     def _called(self, model: str | None) -> str:
-        """Return the model that reports name, after one of them named it."""
+        """Return the model to name in reports, once a report has named one."""
         if model is not None:
             self.model = checks.model(model)
         return self.model

@@ -1,4 +1,5 @@
-"""Events on their way to the service, a task each; a request goes before its bill and rewards."""
+"""Track events that are being delivered, each in a task; a request goes before its bill and
+rewards."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ T = TypeVar("T")
 Before = asyncio.Task[object] | None
 """Delivery of the request that an event is about, while it is under way."""
 MOST = 50_000
-"""Most events on their way at a time; each is a task of some kB while Kafka is away."""
+"""Most events being delivered at a time; each is a task of some kB while Kafka is away."""
 
 
 class Deliveries:
-    """All events that were handed over and are not delivered yet.
+    """The events that were handed over and are not delivered yet.
 
     Args:
-        most: how many there may be; one more is Undelivered.
+        most: the largest number of them; a further one raises Undelivered.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -66,7 +67,7 @@ class Deliveries:
 
 
 def spawn(work: Coroutine[object, None, T]) -> asyncio.Task[T]:
-    """Start a task whose failure is seen, also where nobody awaits it."""
+    """Start a task whose failure is logged even if nobody awaits it."""
     task = asyncio.create_task(work)
     task.add_done_callback(_seen)
     return task

@@ -89,8 +89,8 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A bill, in dollars or in tokens; `model` is the one that was called: another one than was
-    decided after a fallback. `status` says how the call ended, None: with an answer.
+    """A bill, in dollars or in tokens; `model` is the called model, which differs from the decided
+    one after a fallback. `status` says how the call ended, None: with an answer.
     """
 
     router_id: str
@@ -108,9 +108,7 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The quality of an answer, or of the session `session_id` where it names none, in [0, 1], and
-    its source.
-    """
+    """The quality in [0, 1] of an answer, or without `request_id` of a session, and its source."""
 
     router_id: str
     reward: float

@@ -1,5 +1,5 @@
-"""The way to the service over HTTP, through `pbstream gateway`: no Kafka is needed for it, and what
-a caller can rely on is the same.
+"""Connect to the service over HTTP, through `pbstream gateway`, with the same guarantees as over
+Kafka.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ for a decision, and its time to pass on a request that nobody waits for."""
 CONNECTIONS = 1_000
 """Most connections to one gateway; a request holds one until it is answered."""
 AGAIN = frozenset({"no_decision", "rate_limited", "request_timeout", "undelivered"})
-"""Reasons of a gateway that will pass: the same event may succeed later."""
+"""A gateway's temporary reasons: the same event may succeed later."""
 OWN = frozenset(
     {
         "body_too_large",
@@ -34,11 +34,11 @@ OWN = frozenset(
         "unsupported_media_type",
     }
 )
-"""Reasons of a gateway that are about the caller; all others are the service's."""
+"""A gateway's reasons about the caller; all others are the service's."""
 
 
 class _Later(Exception):
-    """The same may succeed later; `delivered`: Kafka has the event all the same."""
+    """The same request may succeed later; `delivered`: Kafka has the event nevertheless."""
 
     def __init__(self, why: str, *, delivered: bool = False, pause: float = 0.0) -> None:
         super().__init__(why)
@@ -105,9 +105,7 @@ class HttpLink:
         return self._deliveries.begin(event, lambda before: self._report(event, before))
 
     async def _ask(self, event: Ask, until: float | None) -> Route:
-        """Ask until there is a decision; when nobody waits for it any more, until Kafka has the
-        request.
-        """
+        """Ask until there is a decision; once nobody waits for it, until Kafka has the request."""
         deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
         while True:
             patience = ONE_TRY if until is None else max(LEAST, until - time.monotonic())
@@ -125,13 +123,13 @@ class HttpLink:
                     raise TimeoutError from why
                 if now + pause > max(deadline, until or 0.0):
                     raise Undelivered(f"request {event.request_id}: {why}") from why
-                # Where Kafka has the request, the gateway has done the waiting.
+                # If Kafka has the request, the gateway has already waited.
                 await asyncio.sleep(0.0 if why.delivered else max(pause, why.pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _report(self, event: Event, before: Before) -> None:
         if before is not None:
-            # Not for its result: a report goes out whatever became of the request.
+            # Its result does not matter: a report is sent whatever became of the request.
             await asyncio.wait({before})
         deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
         while True:
@@ -159,7 +157,7 @@ class HttpLink:
     ) -> bytes:
         path = f"/v1/routers/{event.router_id}/{what}"
         options = {"data": encode(event), "params": query or {}}
-        # A second more than the gateway waits, so that its answer comes before our patience ends.
+        # A second more than the gateway waits, so that its answer arrives in time.
         return await self._exchange("POST", path, seconds=seconds + 1.0, **options)
 
     async def _exchange(self, method: str, path: str, *, seconds: float, **options: Any) -> bytes:
@@ -182,7 +180,7 @@ class HttpLink:
 def _meaning(
     status: int, body: bytes, headers: Mapping[str, str], router_id: str
 ) -> _Later | RouterError:
-    """Return what an answer that is no success means, of a gateway or of a proxy before it."""
+    """Return the error for a failed response of a gateway, or of a proxy before it."""
     try:
         problem = msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.MsgspecError:

@@ -1,6 +1,4 @@
-"""The way to the service over Kafka: one producer, one consumer, and a connection that mends
-itself.
-"""
+"""Connect to the service over Kafka: one producer, one consumer, and reconnection."""
 
 from __future__ import annotations
 
@@ -48,21 +46,21 @@ FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, ONE_LOOK, CLOSING = 0.05, 2.0, 30.0, 5.0, 1
 """Seconds: first and longest pause between tries, limit of one try (a slow one that is repeated
 counts once), limit for metadata, limit for closing a client."""
 LOOK_AFTER = 5.0
-"""Seconds without an answer after which the brokers are looked at, as their clients' warnings may
-be switched off."""
+"""Seconds without an answer after which the brokers are checked, as the clients' warnings may be
+switched off."""
 NEVER = (MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
-"""Errors that another try would meet again."""
+"""Errors that another try would not cure."""
 
 
 class KafkaLink:
     """Carry events to the service and decisions back, for some routers or for all.
 
     Args:
-        router_ids: whose answers are read; None: those of every router.
+        router_ids: routers whose answers are read; None: all routers.
         delivery_timeout: seconds until an event that Kafka does not take is given up.
         on_refused: called with refusals that no caller waits for, of bills and rewards for example.
         on_route: called with the value of every decision that is read.
-        kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
+        kafka: further arguments of aiokafka's clients, such as `security_protocol`.
     """
 
     def __init__(
@@ -102,7 +100,8 @@ class KafkaLink:
         return self._connected.is_set()
 
     async def start(self, *, seconds: float) -> None:
-        """Begin to connect, and wait for that; it goes on in the background whatever this raises.
+        """Begin to connect, and wait for it; connecting goes on in the background even if this
+        raises.
 
         Raises:
             Unreachable: it did not succeed within `seconds`, and why.
@@ -177,24 +176,21 @@ class KafkaLink:
                 )
             except KafkaError as error:
                 if not error.retriable and not isinstance(error, NEVER):
-                    # An idempotent producer whose sequence is broken refuses everything from then
-                    # on.
+                    # An idempotent producer with a broken sequence refuses all further events.
                     await self._renew(producer)
                 raise
         if topic == "requests":
             self.waiting.placed(ref, (placed.partition, placed.offset))
 
     async def _renew(self, broken: AIOKafkaProducer) -> None:
-        """Put a new producer in place of one that does not work any more."""
+        """Replace a producer that no longer works."""
         async with self._renewing:
             if self._producer is broken:
                 self._producer = await self._new_producer()
                 await _stop(broken)
 
     async def _run(self) -> None:
-        """Connect and read answers until the end; after a failure connect anew, ever more
-        slowly.
-        """
+        """Connect and read answers until closed; after failures reconnect, with growing pauses."""
         quieten("aiokafka")
         CURRENT.set(self._outage)
         pause = FIRST_PAUSE
@@ -226,8 +222,8 @@ class KafkaLink:
             for number in self._numbers(counts[name])
         ]
         self._consumer.assign(places)
-        # What is sent from now on is answered after the ends of today; after an interruption
-        # reading goes on where it was.
+        # Answers to new events come after the present ends; after an interruption reading goes on
+        # where it was.
         for place, end in (await self._consumer.end_offsets(places)).items():
             self._consumer.seek(place, self._next.setdefault(place, end))
 
@@ -291,7 +287,7 @@ class KafkaLink:
                 heard = time.monotonic()
 
     async def _look(self) -> None:
-        """Ask whether any broker answers: the clients mend their connections by themselves."""
+        """Check whether any broker answers; the clients reconnect by themselves."""
         assert self._consumer is not None
         try:
             await asyncio.wait_for(self._consumer.topics(), ONE_LOOK)

@@ -39,14 +39,14 @@ REMEMBERED = 10_000
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
-    """Plugin and callback in one; what it needs of the service goes through a `Router`, whose
-    options it takes.
+    """A plugin and callback for LiteLLM, which uses a `Router` and takes its options.
 
-    Whatever fails, the call goes on: to the fallback where that is among the candidates, else to
-    LiteLLM's own choice.
+    If anything fails, the call goes to the fallback if that is a candidate, else to LiteLLM's own
+    choice.
 
     Args:
-        prompt_of: what of a call's messages decides; by default the text of the last user message.
+        prompt_of: makes the prompt from a call's messages; by default the text of the last user
+            message.
         context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
             prompt: then none leaves the process.
         count: how many tokens a call's messages are; by default as LiteLLM counts them for models
@@ -65,7 +65,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.router_id = router_id
-        # LiteLLM takes loggers for the same whose public attributes are alike.
+        # LiteLLM treats loggers with equal public attributes as the same one.
         self.instance = uuid.uuid4().hex
         self._arguments = (router_id, options)
         self._signal = f"paretobandit.{router_id}"
@@ -97,7 +97,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: Any, call_type: Any
     ) -> None:
-        """Note what a call needs; LiteLLM's proxy calls this first, with all that was asked."""
+        """Note the needs of a call; LiteLLM's proxy calls this first, with the whole request."""
         needs = needs_of(data)
         for name in ("metadata", "litellm_metadata"):
             if isinstance(metadata := data.get(name), dict) and needs:
@@ -107,7 +107,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self, request_id: str | None = None, value: float = math.nan, *, source: str, **more: Any
     ) -> None:
         """Report how good an answer was; `request_id` is the call's `metadata["pb_request_id"]`.
-        With `session_id` alone it is of a whole session, `metadata["session_id"]`.
+        With `session_id` alone it is the reward of a whole session, `metadata["session_id"]`.
 
         The model that answered is named as far as this process knows it, see `model_of`.
         """
@@ -116,7 +116,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         await (await self._router()).reward(request_id, value, source=source, **more)
 
     def model_of(self, request_id: str) -> str | None:
-        """Return the portfolio's name of the model that a call was sent to last: the one that
+        """Return the portfolio's name of the model to which a call was sent last: the one that
         answered. None if this process does not remember the call.
         """
         called = self._answered.by(self.router_id, request_id)
@@ -124,7 +124,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     @property
     def counts(self) -> Counts:
-        """Return what calls came to since the connection was made."""
+        """Return the counts of outcomes since the connection was made."""
         opening = self._opening
         if opening is None or not opening.done() or opening.exception() is not None:
             return Counts()
@@ -236,7 +236,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             return
         request_id = signal["request_id"]
         called = metadata.get("deployment") or signal["candidate"]
-        # Each attempt's bill replaces that of the one before; the service learns from all of them.
+        # Each attempt's bill replaces the previous one; the service learns from all of them.
         attempts = self._attempts.pop(request_id, 0)
         bill = {
             **_cost(kwargs, response),
@@ -274,7 +274,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
 
 def _needs(messages: Sequence[Message], metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what a call needs: what its messages show, and what its metadata says."""
+    """Return a call's needs, from its messages and its metadata."""
     return {**needs_of({"messages": list(messages)}), **(metadata.get(NEEDS) or {})} or None
 
 
@@ -316,7 +316,7 @@ def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
 
 
 def _cached(response: object) -> dict[str, int]:
-    """Return how many input tokens the provider's cache had, where it says so."""
+    """Return how many input tokens came from the provider's cache, if known."""
     usage = getattr(response, "usage", None)
     cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
     tokens = getattr(usage, "prompt_tokens", None)

@@ -13,10 +13,10 @@ EVERY_SECONDS = 60.0
 
 
 class Outage:
-    """The log of one connection.
+    """The outage log of one connection.
 
     Args:
-        of: what is away, in the words of the log.
+        of: the name of the service in the log lines.
     """
 
     def __init__(self, of: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,15 +28,15 @@ class Outage:
 
     @property
     def suspected(self) -> bool:
-        """Say whether something was wrong and nothing has succeeded since."""
+        """Tell whether something failed and nothing has succeeded since."""
         return self.suspicion is not None or self._began is not None
 
     def suspect(self, why: object) -> None:
-        """Remember what may be wrong, until somebody has looked."""
+        """Remember a possible fault until it is checked."""
         self.suspicion = why
 
     def note(self, why: object) -> None:
-        """Say what is wrong, unless that was said less than a minute ago."""
+        """Log the fault, at most once a minute."""
         now = self._clock()
         if self._began is None:
             self._began = now
@@ -46,7 +46,7 @@ class Outage:
         log.warning("%s: %s", self._of, why)
 
     def over(self) -> None:
-        """Say that all is well again, if it was not."""
+        """Log the end of the outage, if there was one."""
         if self._began is not None:
             log.warning("%s: back after %.0f s", self._of, self._clock() - self._began)
             self._began = None

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Link(Protocol):
-    """A way to the service."""
+    """A connection to the service."""
 
     async def start(self, *, seconds: float) -> None: ...
 
@@ -57,10 +57,10 @@ class Router:
         timeout: seconds to wait for a decision.
         prefix: of the service's topics; by default PB_PREFIX, else `pb.`.
         connect_timeout: seconds that entering waits for Kafka; with a fallback the application then
-            starts all the same.
+            starts anyway.
         delivery_timeout: seconds until a bill or a reward that Kafka does not take is given up.
-        close_timeout: seconds that closing waits for events on their way; what is left then is
-            lost, and counted in the log.
+        close_timeout: seconds that closing waits for events being delivered; the rest is lost, and
+            counted in the log.
         on_refused: called with every refusal that no call waits for: of bills and rewards, and of
             requests given up.
         kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
@@ -158,10 +158,10 @@ class Router:
             request_id: an id of your own: the same one gets the same decision again. Absent: a new
                 one.
             session: the conversation to which the request belongs.
-            input_tokens: how many the call will send, system prompt and history included: then only
-                what it costs on top is guessed.
+            input_tokens: how many the call will send, system prompt and history included; then only
+                the output is uncertain.
             needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
-            fallback, timeout: other ones than the router's.
+            fallback, timeout: replace the router's for this request.
 
         Raises:
             Refused: the service refused the request, and why.
@@ -206,7 +206,7 @@ class Router:
     async def route_many(
         self, prompts: Iterable[str | Mapping[str, Any]], **options: Any
     ) -> list[Decision | Refused]:
-        """Ask for many decisions at once; a refusal stands in its place of the list.
+        """Ask for many decisions at once; a refusal takes its place in the list.
 
         Args:
             prompts: prompts, or the arguments of `route` for each.

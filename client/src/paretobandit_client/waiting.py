@@ -1,6 +1,4 @@
-"""Requests that wait for their decision, by router and request id; several callers may wait for the
-same one.
-"""
+"""Track requests that wait for their decision; several callers may wait for the same one."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ Ref = tuple[str, str]
 Place = tuple[int, int]
 """Partition and offset; −1 where Kafka did not say."""
 REMEMBERED = 10_000
-"""Requests given up that are remembered, to count the decisions that come late."""
+"""Most abandoned requests that are remembered, to count late decisions."""
 
 
 class Waiting:
     """The callers that wait for a decision, by request.
 
     Attributes:
-        late: how many decisions came when nobody waited for them any more.
+        late: number of decisions for which nobody waited any more.
     """
 
     def __init__(self) -> None:
@@ -62,19 +60,17 @@ class Waiting:
                 self.refused(early)
 
     def decided(self, route: Route) -> None:
-        """Hand a decision to those that wait for it."""
+        """Give a decision to its waiting callers."""
         ref = (route.router_id, route.request_id)
         future = self._futures.get(ref)
         if future is not None and not future.done():
             future.set_result(route)
-        # None stands for every request that was given up; `self` for one that never was here.
+        # None marks a request that was given up; `self` one that was never here.
         elif future is None and self._given_up.pop(ref, self) is None:
             self.late += 1
 
     def refused(self, refusal: Refusal) -> bool:
-        """Hand the refusal of a request to those that wait; tell whether it may be about what they
-        wait for.
-        """
+        """Give a refusal to the waiting callers; tell whether it may be about their request."""
         ref = (refusal.router_id, refusal.request_id or "")
         future, places = self._futures.get(ref), self._placed.get(ref)
         if refusal.topic != "requests" or future is None or future.done():
