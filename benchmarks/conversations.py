@@ -114,10 +114,13 @@ def played(world: World, budget: float, *, kind: str, seed: int) -> Run:
         )
         pinned.setdefault(turn.session, record.model)
         reward, usd, cached = providers.call(i, row[record.model])
-        bill = partial(router.settle, str(i), cost_usd=usd, cached=cached if told else None)
-        judge = partial(router.learn, str(i), reward=reward)
-        heapq.heappush(due, (turn.at + world.kind.answer_seconds, next(number), bill))
-        heapq.heappush(due, (turn.at + world.kind.judged_seconds, next(number), judge))
+        bill: Callable[[], object] = partial(
+            router.settle, str(i), cost_usd=usd, cached=cached if told else None
+        )
+        judge: Callable[[], object] = partial(router.learn, str(i), reward=reward)
+        due_at = turn.at + world.kind.answer_seconds, turn.at + world.kind.judged_seconds
+        heapq.heappush(due, (due_at[0], next(number), bill))
+        heapq.heappush(due, (due_at[1], next(number), judge))
         rewards.append(reward)
         dollars.append(usd)
     # The first fifth is for learning; all count alike in what is left.

@@ -204,11 +204,12 @@ def main(worlds: int, first: int, n: int, mean: bool, as_json: bool) -> None:
             f"| {name} | {rows[:, 0].mean():.3f} | {tenth:.3f} | {rows[:, 0].max():.3f} | "
             f"{rows[:, 1].mean():.3f} | {rows[:, 2].mean():.3f} |"
         )
-    usual = [one[name] for one in found for name in one if name.startswith("target, without")]
-    if usual:
+    if mean:
+        name = f"target, without the {LONGEST} longest"
+        usual = np.array([one[name] for one in found], dtype=float)
         click.echo(
-            f"target without the {LONGEST} longest calls: {np.mean(usual):.3f}, worst "
-            f"{np.max(usual):.3f}"
+            f"target without the {LONGEST} longest calls: {usual.mean():.3f}, worst "
+            f"{usual.max():.3f}"
         )
     gains = np.array([one["target"][1] - one["by hand"][1] for one in found])  # type: ignore[index]
     half = 1.96 * gains.std(ddof=1) / np.sqrt(worlds)

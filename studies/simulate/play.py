@@ -208,7 +208,8 @@ class Player:
 
 def _bill_fields(due: Due) -> dict[str, object]:
     told = zip(("latency_ms", "first_token_ms"), due.times, strict=True)
-    return {"cost_usd": due.value} | {name: 1e3 * one for name, one in told if one is not None}
+    fields: dict[str, object] = {"cost_usd": due.value}
+    return fields | {name: 1e3 * one for name, one in told if one is not None}
 
 
 def _request_fields(case: Case) -> dict[str, object]:

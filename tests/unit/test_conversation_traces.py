@@ -7,7 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from benchmarks.conversations import Turn, main, read_trace
+from benchmarks.conversation_worlds import Turn
+from benchmarks.conversations import main, read_trace
 
 # Blocks of 512 tokens; a prompt begins as the one before it in its conversation did.
 REQUESTS = [
