@@ -1,8 +1,7 @@
 """The detector of a change: a two-sided cumulative sum of standardised residuals (Page 1954).
 
 What residuals give away may be a new kind of prompts instead of a changed model. How far a prompt
-is from those before it is its leverage xᵀVx, in leverages of the bias, which falls with the number
-of observations as well: so it stays the same while the mix of prompts does.
+is from those before it is its leverage xᵀVx.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from router_state.config import BELIEVED, GUESSED, MEMORY
+from router_state.config import GUESSED, MEMORY
 from router_state.kernel.words import Index, Real, cclass, cfunc
 
 DETECTOR_HELD: Real = GUESSED
 DETECTOR_MEMORY: Real = MEMORY
-DETECTOR_LATELY: Real = BELIEVED
 LIMIT = 16.0
 """Log-likelihood ratio of an alarm (benchmarks.drift and drawn worlds count false ones)."""
 CUT_AT = 4.0
@@ -149,10 +147,9 @@ class Detector:
         self.sigma = sqrt(square + (residual * residual - square) / (DETECTOR_HELD + count))
         away: Real = leverage - self.leverage
         spread: Real = self.spread
-        lately: Real = min(count, DETECTOR_LATELY)
         # The first few are all there is to say what is usual: they count as they are.
         if count > DETECTOR_HELD:
             away = min(max(away, -CUT_AT * spread), CUT_AT * spread)
-        self.leverage += away / lately
+        self.leverage += away / count
         square = spread * spread
-        self.spread = sqrt(square + (away * away - square) / lately)
+        self.spread = sqrt(square + (away * away - square) / count)
