@@ -18,9 +18,8 @@ LIMIT = 16.0
 """Log-likelihood ratio of an alarm (benchmarks.drift and drawn worlds count false ones)."""
 CUT_AT = 4.0
 """Deviations at which a residual is cut: no single one may raise an alarm. A run of prompts whose
-mean leverage is as many deviations of a mean above the usual one is of a new kind."""
-DOUBTED = LIMIT / 4.0
-"""Log-likelihood ratio of a run that is hardly by chance."""
+mean leverage is as many deviations of a mean above the usual one is of a new kind. Evidence above
+it is more than one residual can bring: so a run is hardly by chance."""
 
 
 class Shift(NamedTuple):
@@ -128,7 +127,7 @@ class Detector:
         Its residuals are taken into no deviation, so that a change does not stretch the yardstick
         that it is measured by.
         """
-        return max(self.up.evidence, self.down.evidence) > DOUBTED
+        return max(self.up.evidence, self.down.evidence) > CUT_AT
 
     @cfunc
     def _found(self, run: Side) -> Shift:
