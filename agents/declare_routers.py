@@ -97,9 +97,8 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
                 answers.refused += read.refused
             overtaken += _overtaken(answers, service)
             service.lanes[number].contain(messages if is_last else [d.message for d in portion])
-        await service.clear(
-            number
-        )  # a router that is declared again finds no records of the one before
+        # A router that is declared again finds no records of the one before.
+        await service.clear(number)
     if any(d.declared is None for d in declarations):
         # Sent before the event is done, as the state does not tell the next worker of it.
         await publish(service)

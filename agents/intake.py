@@ -26,7 +26,8 @@ class WrongPartition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken(Generic[M, E]):
-    """One decoded source event. With an `error` only its ids could be read."""
+    """One source event, decoded; with an `error` only whose event it is could be read, and what is
+    wrong with it."""
 
     message: M
     event: E
@@ -58,7 +59,7 @@ def take_in(
         messages: with topic, partition, offset, key, value and headers.
         partition_of: the partition of a router.
         max_bytes: the largest value that can be kept while it waits.
-        name: reads the ids of a message that can't be decoded, if they are needed.
+        name: reads of a message that can't be decoded whose event it is, if that is of use.
     """
     intake: Intake[M, E] = Intake([], [], [])
     for message in messages:
@@ -97,8 +98,8 @@ def check_size(message: Message, max_bytes: int) -> None:
 
 
 def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
-    """Tell whether a message is on its router's partition. Raises WrongPartition if it was
-    forwarded and still is not."""
+    """Tell whether a message is on its router's partition. Raises WrongPartition if it was sent on
+    and is still not."""
     if partition_of(router_id) == message.partition:
         return True
     if is_forwarded(headers_of(message)):
@@ -109,5 +110,5 @@ def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str]
 
 
 def forwarded(message: Message) -> list[tuple[str, bytes]]:
-    """Return the headers with which a stray is forwarded."""
+    """Return the headers with which a stray is sent on."""
     return [*headers_of(message), (FORWARDED, b"1")]

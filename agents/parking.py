@@ -1,4 +1,4 @@
-"""Parked events: a bill or a reward that overtook its request, or a request whose router is not
+"""Events that wait: a bill or a reward that overtook its request, a request whose router is not
 declared yet.
 
 A parked event is durable, because its source offset is committed long before its time is up. A
@@ -55,8 +55,8 @@ class Parking:
         self._answered.discard((event.topic, event.offset))
 
     def answer(self, event: Parked) -> None:
-        """Keep an answered event until its answer is delivered: after a crash it is answered again,
-        otherwise once."""
+        """Keep an event that has its answer until that is delivered: after a crash it is answered
+        again, before only once."""
         # Durable until the answer is delivered, out of the index at once: a second look in
         # between would answer it twice.
         if self.is_waiting(event):
@@ -72,8 +72,8 @@ class Parking:
             del self._waiting[found.router_id, found.request_id]
 
     def waiting_for(self, router_id: str, request_id: str | None) -> list[Parked]:
-        """Return the events that wait for this request or, with None, for this router, ordered by
-        topic and offset."""
+        """Return what waits for this request or, with None, for this router: by topic, then by
+        offset, whoever let it wait."""
         return sorted(self._waiting.get((router_id, request_id), {}).values(), key=_place)
 
     def due(self, now: float) -> list[Parked]:

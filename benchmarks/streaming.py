@@ -22,13 +22,13 @@ from streams.settings import Settings
 
 PARTITIONS = 8
 ROUTERS = 64
+#: Seconds between two looks at which events are due, where they come at a rate: a timer for each
+#: would take a core that the worker and the broker need.
 TICK = 0.001
-"""Seconds between two looks at which events are due, where they come at a rate: a timer for each
-would take a core that the worker and the broker need."""
+#: Events after which a sender that is late lets its producer send.
 AT_ONCE = 16
-"""Events after which a sender that is late lets its producer send."""
+#: Seconds, also where other work is on the machine.
 DRAINED_WITHIN = 600
-"""Seconds, also where other work is on the machine."""
 MODELS = {"small": (0.1, 0.1), "middle": (0.5, 1.5), "large": (1.25, 10.0)}
 
 Events = list[tuple[bytes, bytes]]

@@ -1,5 +1,5 @@
-"""Fetch in the consumer's thread, so that no fetch crosses a seek and nothing before an unreadable
-batch is lost.
+"""Fetch in the consumer's thread: nothing crosses a seek, nothing is lost before what can't be
+read.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 Fetched = dict[TP, list[Record]]
 log = logging.getLogger(__name__)
 
+#: Seconds that a broker holds a fetch that finds nothing; partitions that are resumed
+#: meanwhile wait for its end. Faust has 1.5 s and no setting.
 FETCH_HELD_FOR = 0.2
-"""Seconds that a broker holds a fetch that finds nothing; partitions that are resumed meanwhile
-wait for its end. Faust has 1.5 s and no setting."""
+#: The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
+#: fetch waits for the one before the seek.
 FETCH_HELD_IN_RECOVERY = 0.02
-"""The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
-fetch waits for the one before the seek."""
+#: Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition
+#: that was not asked for.
 FETCH_WITHIN = 0.2
-"""Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition that
-was not asked for."""
+#: Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
+#: meanwhile is fetched, and not more than that.
 AHEAD = 2
-"""Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
-meanwhile is fetched, and not more than that."""
+#: Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
+#: backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog
+#: of bills).
 FETCH_BYTES = 128 * 1024
-"""Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
-backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
-bills)."""
+#: Seconds after which a busy event loop of the lanes lets this thread go on. Each call of the
+#: system in a fetch waits for that, and Python's own is 5 ms.
 GIVE_WAY = 0.0005
-"""Seconds after which a busy event loop of the lanes lets this thread go on. Each call of the
-system in a fetch waits for that, and Python's own is 5 ms."""
+#: Seconds until a batch that could not be read is fetched again: its replica may have been
+#: restored.
 LOOK_AGAIN_AFTER = 10.0
-"""Seconds until a batch that could not be read is fetched again: its replica may have been
-restored."""
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
@@ -136,11 +136,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return consumer
 
     def hold_fetches(self, seconds: float) -> None:
-        """Set how long a broker holds fetches that find nothing."""
+        """Say how long a broker holds the next fetches that find nothing."""
         self._ensure_consumer()._fetcher._fetch_max_wait_ms = int(seconds * 1000)
 
     def limit_fetches(self, most: int) -> None:
-        """Set the most bytes of a partition in a fetch."""
+        """Say how many bytes of a partition the next fetches may have."""
         self._ensure_consumer()._fetcher._max_partition_fetch_bytes = most
 
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
@@ -170,7 +170,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return records
 
     def rest(self) -> None:
-        """Stop fetching until records are asked for again."""
+        """Fetch nothing until it is asked for again."""
         self._wanted = frozenset()
 
     async def _pump(self) -> None:
@@ -179,7 +179,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         while not self.should_stop:
             if not self._wanted or self._sent - self._taken >= AHEAD:
                 self._rests.clear()
-                # Checked again after that, as it may have been set in between.
+                # Looked at again after that: it may have been said in between.
                 if not self._wanted or self._sent - self._taken >= AHEAD:
                     await self._rests.wait()
                 continue
@@ -324,8 +324,8 @@ def _positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPa
 
 
 def _rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
-    """Fetch unreadable records again, and those that a failed fetch had already drained from other
-    partitions.
+    """Fetch again what could not be read, and what a fetch that failed had drained already from
+    other partitions.
     """
     for tp, state in _positions(consumer):
         if tp in before and (tp == failed or state.position != before[tp]):
