@@ -9,11 +9,12 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from router_state.config import GUESSED, MEMORY
+from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.words import Index, Real, cclass, cfunc
 
 DETECTOR_HELD: Real = GUESSED
 DETECTOR_MEMORY: Real = MEMORY
+DETECTOR_LATELY: Real = BELIEVED
 LIMIT = 16.0
 """Log-likelihood ratio of an alarm (benchmarks.drift and drawn worlds count false ones)."""
 CUT_AT = 4.0
@@ -149,6 +150,8 @@ class Detector:
         # The first few are all there is to say what is usual: they count as they are.
         if count > DETECTOR_HELD:
             away = min(max(away, -CUT_AT * spread), CUT_AT * spread)
+        # What is usual falls as the model is known better: only the last ones tell.
+        count = min(count, DETECTOR_LATELY)
         self.leverage += away / count
         square = spread * spread
         self.spread = sqrt(square + (away * away - square) / count)
