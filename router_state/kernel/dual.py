@@ -1,4 +1,4 @@
-"""Solve the dollar dual: the price of a dollar, in reward, at which a window's winners meet the
+"""The dollar dual: the price of a dollar, in reward, at which a window's winners meet the
 budget."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ power of the one before."""
 NEAR, FAR = 1e-9, 1e12
 """Prices, in reward per dollar, below which 0 and above which infinity is tried."""
 PRECISION = 1e-12
-"""Relative rounding of a sum of terms."""
+"""Share of the terms of a sum that rounding may take."""
 MOST_TANGENTS = 100
 """Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was
 18."""
@@ -56,14 +56,14 @@ class Options:
 
     def __init__(self, n: int, K: int) -> None:
         if n < 1 or K < 1:
-            raise ValueError(f"there is nothing to choose with {K} arms and {n} contexts")
+            raise ValueError(f"nobody chooses among {K} arms for {n} contexts")
         self.n, self.K, self.total, self.dollars = n, K, 0.0, 0.0
         self.array = np.zeros(2 * (K + 1) * n)
         self.values = view(self.array)
 
     @classmethod
     def of(cls, scores: Matrix, costs: Matrix) -> Options:
-        """Return the options with these scores and costs, shape (n, K)."""
+        """Return what is known of scores and costs, shape (n, K)."""
         if scores.shape != costs.shape:
             raise ValueError(f"scores of {scores.shape} and costs of {costs.shape}")
         found: Options = cls(*scores.shape)
@@ -78,7 +78,7 @@ class Options:
         return scores.reshape(self.K, self.n).T, costs.reshape(self.K, self.n).T
 
     def cheapest(self) -> float:
-        """Return the mean cost of the cheapest arm over the contexts."""
+        """Return the mean over contexts of what the cheapest arm costs."""
         n, K, values = self.n, self.K, self.values
         lowest: Index = 2 * K * n
         for row in range(n):
@@ -157,13 +157,13 @@ class Options:
                 if again or total - price * over <= bound + PRECISION * scale:
                     break
             if over > slack:
-                # Even the cheapest winners exceed the target: no price of a dollar helps.
+                # Even the cheapest are too dear together: no price of a dollar helps.
                 if not both and price >= FAR:
                     return None
                 low_total, low_over, has_low = total, over, True
                 price = price * step if price > NEAR else FAR
             else:
-                # The winners at price 0 are within the budget: the price of a dollar is 0.
+                # Whoever chooses freely stays within the budget: a dollar is worth nothing.
                 if not both and price <= 0.0:
                     return 0.0
                 high_total, high_over, has_high = total, over, True

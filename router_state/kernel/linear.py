@@ -1,7 +1,7 @@
-"""Operations on vectors, and on symmetric matrices stored as the rows of their lower triangle.
+"""Vectors, and symmetric matrices as the rows of their lower triangle, one behind the other.
 
-Every sum has a fixed order, in parallel lanes, so that the result is the same on every machine. A
-matrix begins at `at`, and so does a vector.
+Every sum has a fixed order, four at a time, so that a processor may compute them side by side: the
+same digits on every machine. A matrix begins at `at`, and so does a vector.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from router_state.kernel.words import Array, Floats, Index, Real, cfunc, pure, view
 
 EPSILON = 1e-12
-"""Relative rounding, or difference of rewards, that counts as zero: some thousand units of the last
-bit. Scores that differ by less are equal, and pivots and variances are at least so large."""
+"""Share, or difference of rewards, that is rounding: some thousand units of the last of 64 bits.
+Scores that differ by less are equal, and a pivot or a variance is at least so much."""
 
 
 ROOM: Array = np.empty(4096)
-"""Scratch memory for one call of the kernel."""
+"""Numbers that one call of the kernel works with; nothing in them outlasts it."""
 SPACE: Floats = view(ROOM)
 SIZE: Index = 4096
 
 
 @cfunc
 def room(n: Index) -> Floats:
-    """Return scratch memory for n numbers."""
+    """Return room for n numbers."""
     global ROOM, SPACE, SIZE  # noqa: PLW0603
     if n > SIZE:
         SIZE = 2 * n
@@ -104,7 +104,7 @@ def products(x: Floats, d: Index) -> None:
 
 @pure
 def take_off(c: Real, u: Floats, i: Index, V: Floats, at: Index, d: Index) -> None:
-    """Subtract c·uuᵀ from V."""
+    """Take c·uuᵀ off V."""
     for row in range(d):
         add(-c * u[i + row], u, i, V, at, row + 1)
         at += row + 1
@@ -147,9 +147,9 @@ def invert(V: Floats, at: Index, d: Index, column: Floats) -> None:
 
 @pure
 def factor(V: Floats, at: Index, d: Index) -> None:
-    """Replace V by L with LLᵀ = V (Cholesky).
+    """Put L with LLᵀ = V in the place of V (Cholesky).
 
-    A pivot that rounding has reduced below `EPSILON` of its entry is raised to that.
+    Where rounding has left less than `EPSILON` of a pivot, that stands in its place.
     """
     row = at
     for i in range(d):
@@ -168,7 +168,7 @@ def factor(V: Floats, at: Index, d: Index) -> None:
 
 @pure
 def product(L: Floats, at: Index, d: Index) -> None:
-    """Replace L by LLᵀ, see `factor`."""
+    """Put LLᵀ in the place of L, see `factor`."""
     row = at + d * (d + 1) // 2
     for i in range(d - 1, -1, -1):
         row -= i + 1
@@ -198,6 +198,6 @@ def finite(a: Floats, i: Index, n: Index) -> bool:
     """Tell whether n entries of a from i on are all finite."""
     total = 0.0
     for k in range(n):
-        # The difference is 0 for a finite number, else NaN.
+        # Of what is finite this is 0, else NaN.
         total += a[i + k] - a[i + k]
     return total == 0.0
