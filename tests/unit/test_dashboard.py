@@ -19,7 +19,7 @@ from doors.console.declarations import Declared
 from doors.gateway.keys import Keys, new_key
 from doors.gateway.problems import Problem
 from schemas import Candidate, CostReported, LambdaUpdated, RewardObserved, RouteDecided, encode
-from schemas.event import Event
+from schemas.event import Value
 from schemas.pools import PoolDeclared
 from schemas.routers import ModelDeclared, RouterDeclared
 from streams.settings import BadSettings, load_settings
@@ -51,7 +51,7 @@ class Record:
     topic, partition = "any", 0
     headers: Sequence[tuple[str, bytes]] = ()
 
-    def __init__(self, event: Event | None, *, key: str, at: float = NOW, offset: int = 0) -> None:
+    def __init__(self, event: Value | None, *, key: str, at: float = NOW, offset: int = 0) -> None:
         self.key = key.encode()
         self.value = None if event is None else encode(event)
         self.timestamp = int(1000 * at)
@@ -190,7 +190,13 @@ def standing(usd: float, charged: float, line: str = "shop/month") -> dict[str, 
         "ends": "2027-02-01T00:00:00Z",
         "lease_until": "2027-01-15T09:00:00Z",
     }
-    names = ("reserved_usd", "requests_left", "requests_low", "requests_high", "per_request_usd")
+    names: tuple[str, ...] = (
+        "reserved_usd",
+        "requests_left",
+        "requests_low",
+        "requests_high",
+        "per_request_usd",
+    )
     names += ("forecast_usd", "forecast_low_usd", "forecast_high_usd")
     money = {"usd": usd, "charged_usd": charged, "left_usd": usd - charged}
     lent = {"pool": line.partition("/")[0], "line": line, "period": "month", "binds": True}
