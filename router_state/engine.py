@@ -34,12 +34,12 @@ from router_state.state.snapshot import piece_names
 
 
 class Engine:
-    """Moves the state of one router. Every event may be given again: what is contained already
-    changes nothing.
+    """The engine of one router, which alone changes its state. Every event may be given again: what
+    is contained already changes nothing.
 
     `apply` takes an event as data and returns as data what it changed: who keeps the state durable
-    uses nothing else. Whoever only wants decisions (simulations, benchmarks) calls the method of
-    the event's kind.
+    uses nothing else. Simulations and benchmarks, which need only decisions, call the method of the
+    event's kind.
 
     Args:
         state: the router's state, moved in place.
@@ -54,8 +54,8 @@ class Engine:
 
     @classmethod
     def start(cls, config: RouterConfig, records: Records | None = None) -> Engine:
-        """Return an engine for a router that was just declared; with a snapshot it goes on from
-        that.
+        """Return an engine for a router that was just declared, started from its snapshot if it has
+        one.
 
         Raises:
             InvalidConfig: the declaration contradicts itself, or its snapshot.
@@ -81,14 +81,13 @@ class Engine:
         changes = Changes()
         try:
             _APPLY[type(event)](self, event, now, changes)
-        # A refusal is data like a decision: what it has changed (a cap that was noted) is written
-        # with it.
+        # A refusal is data like a decision; its changes, such as a noted cap, are written with it.
         except RouterStateError as error:
             changes.outcome, changes.refusal = Outcome.REFUSED, error
         return self._note(changes)
 
     def started(self) -> Changes:
-        """Return what there is to write of a router that was just started."""
+        """Return the changes to be written for a router that was just started."""
         return self._note(Changes())
 
     def _note(self, changes: Changes) -> Changes:
@@ -108,7 +107,7 @@ class Engine:
         return POLICIES[self.state.config.profile]
 
     def take_alerts(self) -> list[Alert]:
-        """Return what was raised since the last call, where `apply` is not used."""
+        """Return the alerts since the last call, if `apply` is not used."""
         return self.state.journal.take_alerts()
 
     def configure(self, config: RouterConfig, *, now: float) -> None:
@@ -145,8 +144,8 @@ class Engine:
         return record
 
     def settle(self, request_id: str, **bill: Any) -> Outcome:
-        """Book the bill of a request: the first one settles the commitment, a higher revision
-        replaces it by the difference.
+        """Book the bill of a request: the first settles the commitment, a higher revision books the
+        difference.
 
         Args:
             bill: see `Charged`; without a context the bill teaches nothing about prompts.
