@@ -29,9 +29,9 @@ IN_A_ROW: Final = 4
 """Urgent ones that go first before one that waits longer has its turn."""
 LOOKS_FIRST: Final = 2
 LOOKS: Final = 8
-"""Looks at the network before a group with requests, and before one without, while requests are
-under way: what a request waits for comes in as many steps (`benchmarks.stream`, its rows at half of
-the largest rate and with a backlog of bills)."""
+"""Looks at the network before a group with requests, and before one without, while a request is
+under way. What it waits for comes in as many steps (`benchmarks.stream`, at half of the largest
+rate and with a backlog of bills)."""
 
 
 class Turns:
@@ -132,7 +132,7 @@ class Serving:
 
     def _has_work(self, name: str) -> bool:
         return name in self._prepared or (
-            name not in self._preparing and bool(self._inbox.queue(name))
+            name not in self._preparing and bool(self._inbox.queues[name])
         )
 
     def take(self) -> list[Batch]:
@@ -152,7 +152,7 @@ class Serving:
 
     def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
         """Take records of a topic, for so many bytes; what is left of them is returned."""
-        queue = self._inbox.queue(name)
+        queue = self._inbox.queues[name]
         found: list[Record] = []
         while queue and len(found) < most and left > 0:
             weight = self._shard.weight(queue[0])
@@ -208,6 +208,7 @@ class Serving:
         with self._lane.applying(group):
             for batch in batches:
                 batch.apply(group.answers)
+                group.answers.at = None
                 self._lane.contain(batch.messages)
         answer = self._lane.send(group)
         if any(batch.name == "requests" for batch in batches):

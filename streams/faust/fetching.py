@@ -130,24 +130,17 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                     await self._came.wait()
         if not self._ahead:
             return {}
-        return self._take_ahead()
-
-    def _take_ahead(self) -> Fetched:
-        """Take all that was fetched ahead, as one."""
-        taken: Fetched = {}
-        while self._ahead:
-            seeks, records, self.caught_up = self._ahead.popleft()
-            self._taken += 1
-            if isinstance(records, BaseException):
-                raise records
-            # A seek comes in between, or has come: these are from where nobody reads any more.
-            if self._seeking or seeks != self._seeks:
-                self.caught_up = frozenset()
-                continue
-            for tp, found in records.items():
-                taken[tp] = taken[tp] + found if tp in taken else found
+        seeks, records, caught_up = self._ahead.popleft()
+        self._taken += 1
         self.thread_loop.call_soon_threadsafe(self._rests.set)
-        return taken
+        if isinstance(records, BaseException):
+            raise records
+        # Else a seek comes in between, or has come: these are from where nobody reads any more.
+        if self._seeking or seeks != self._seeks:
+            self.caught_up = frozenset()
+            return {}
+        self.caught_up = caught_up
+        return records
 
     def rest(self) -> None:
         """Fetch nothing until it is asked for again."""
