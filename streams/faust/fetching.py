@@ -18,7 +18,7 @@ from faust.types import TP
 from ground.boundary import Attempt, exit_at_once
 from ground.messages import Record
 from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
-from streams.faust.positions import positions, rewind
+from streams.faust.positions import positions, rewind, silence
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 
 if TYPE_CHECKING:
@@ -204,15 +204,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         """Return for how many seconds the leader of a partition has not answered, of those whose
         fetches are due.
         """
-        if self._consumer is None or self._consumer._fetcher is None:
-            return 0.0
-        now, waiting = time.time() * 1000, self._consumer._fetcher._records
-        ages = [
-            now - state.timestamp
-            for tp, state in positions(self._consumer)
-            if state.timestamp is not None and tp not in waiting
-        ]
-        return max(0.0, max(ages, default=0.0) / 1000)
+        return silence(self._consumer)
 
     def _set_aside(self, found: UnreadableBatch) -> None:
         tp, settings = found.tp, self.app.settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from faust.types import TP
@@ -28,3 +29,18 @@ def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPa
     for tp, state in positions(consumer):
         if tp in before and (tp == failed or state.position != before[tp]):
             consumer._fetcher.seek_to(tp, before[tp])
+
+
+def silence(consumer: AIOKafkaConsumer | None) -> float:
+    """Return for how many seconds the leader of a partition has not answered, of those whose
+    fetches are due.
+    """
+    if consumer is None or consumer._fetcher is None:
+        return 0.0
+    now, waiting = time.time() * 1000, consumer._fetcher._records
+    ages = [
+        now - state.timestamp
+        for tp, state in positions(consumer)
+        if state.timestamp is not None and tp not in waiting
+    ]
+    return max(0.0, max(ages, default=0.0) / 1000)
