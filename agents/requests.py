@@ -70,8 +70,8 @@ class Requests(MutableMapping[str, RequestRecord]):
         packed = self._table.get(keys.REQUEST + self._name + request_id.encode())
         if packed is None:
             raise KeyError(request_id)
-        # Not remembered: what is only looked at is not written, and the engine sets what it has
-        # changed.
+        # Not cached: a record that is only read is not written, and the engine assigns changed
+        # ones.
         record = record_bytes.unpack_record(packed)
         context = self._table.get(keys.CONTEXT + self._name + request_id.encode())
         if context is not None:
