@@ -202,7 +202,7 @@ class Engine:
     def forget_early(self, *, keep: int, limit: int = AT_MOST) -> int:
         """Forget what is remembered beyond `keep` requests, at most `limit` of them.
 
-        Of the oldest ones those that have bill and reward, then the others; never one whose bill is
+        First the oldest with bill and reward go, then other old ones, never one whose bill is
         awaited.
 
         Returns:

@@ -1,4 +1,4 @@
-"""The window of a router's last contexts, over which λ_t is solved."""
+"""The last contexts of a router: what the dual variable is solved over."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from router_state.errors import CorruptSnapshot
 from router_state.kernel import EVERY, Chance, Options, options
 
 CLOSE_ENOUGH = 0.005
-"""Tolerance of a solution, as a share of the target: far less than the effect of one draw."""
+"""Share of the target that a solution may leave: far less than what one draw moves."""
 BLOCK = EVERY
-"""Contexts of one piece: as many as decisions between two solutions."""
+"""Contexts of one piece: what the decisions between two solutions write."""
 CLOSED = 1e6
-"""Cost in dollars, and negative reward, of an arm that can't be chosen, so that it never wins."""
+"""Dollars, and rewards below none, of an arm that can't be chosen: no reward is worth it, no price
+makes it cheap."""
 PRICE_SPREAD = 0.1
 """Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
 winners of two prices then mix in the share that meets the budget; otherwise one would be called
 until the next solution (benchmarks.elsewhere, tasks)."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""Its multiples, modulo 1, are spread evenly over every run of requests (Weyl 1916)."""
+"""Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * GOLDEN % 1.0) - 1.0)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
 SILVER = math.sqrt(2.0) - 1.0
-"""Step of a second such sequence, so that two prices can mix three models where all prompts are
-alike."""
+"""The same of another sequence: where all prompts are alike, two prices mix three models."""
 WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * SILVER % 1.0) - 1.0)
 """Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
 NO_TOKENS = np.zeros(WINDOW)
-"""Zero tokens, for requests whose input is not counted apart."""
+"""Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
 
@@ -52,7 +52,8 @@ def lots(K: int) -> Vector:
 
 
 def _save(arms: Arms, costs: Matrix) -> None:
-    """Subtract from costs, shape (size, K), the cache savings of requests in sessions."""
+    """Take off costs, shape (size, K), what requests of sessions save at models that have seen most
+    of their prompts."""
     for slot, saved in arms.caching.slots.items():
         for name, tokens in saved.items():
             if (k := arms.row.get(name)) is not None:
@@ -87,7 +88,7 @@ class Window:
         return PIECES[: -(-self.size // BLOCK)]
 
     def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> int:
-        """Replace the oldest context; return the slot."""
+        """Take a context in for the oldest one; return its slot."""
         slot = self.next
         if slot >= len(self.contexts):
             self.reserve(slot + 1)
@@ -103,7 +104,7 @@ class Window:
         return slot
 
     def reserve(self, slots: int) -> None:
-        """Make room for so many contexts."""
+        """Have room for so many contexts."""
         capacity = len(self.contexts)
         while capacity < min(slots, WINDOW):
             capacity *= 2
@@ -154,7 +155,7 @@ class Window:
         )
 
     def _close(self, arms: Arms, scores: Matrix, costs: Matrix) -> None:
-        """Keep arms from winning contexts for which they could not be chosen."""
+        """Let no arm win where it could not be chosen."""
         closed = [k for k, arm in enumerate(arms) if arm.retired_at is not None]
         if closed:
             scores[:, closed], costs[:, closed] = -CLOSED, CLOSED
