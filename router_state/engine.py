@@ -34,12 +34,12 @@ from router_state.state.snapshot import piece_names
 
 
 class Engine:
-    """The engine of one router, which alone changes its state. Every event may be given again: what
-    is contained already changes nothing.
+    """Moves the state of one router. Every event may be given again: what is contained already
+    changes nothing.
 
     `apply` takes an event as data and returns as data what it changed: who keeps the state durable
-    uses nothing else. Simulations and benchmarks, which need only decisions, call the method of the
-    event's kind.
+    uses nothing else. Whoever only wants decisions (simulations, benchmarks) calls the method of
+    the event's kind.
 
     Args:
         state: the router's state, moved in place.
@@ -54,8 +54,8 @@ class Engine:
 
     @classmethod
     def start(cls, config: RouterConfig, records: Records | None = None) -> Engine:
-        """Return an engine for a router that was just declared, started from its snapshot if it has
-        one.
+        """Return an engine for a router that was just declared; with a snapshot it goes on from
+        that.
 
         Raises:
             InvalidConfig: the declaration contradicts itself, or its snapshot.
@@ -81,13 +81,14 @@ class Engine:
         changes = Changes()
         try:
             _APPLY[type(event)](self, event, now, changes)
-        # A refusal is data like a decision; its changes, such as a noted cap, are written with it.
+        # A refusal is data like a decision: what it has changed (a cap that was noted) is written
+        # with it.
         except RouterStateError as error:
             changes.outcome, changes.refusal = Outcome.REFUSED, error
         return self._note(changes)
 
     def started(self) -> Changes:
-        """Return the changes to be written for a router that was just started."""
+        """Return what there is to write of a router that was just started."""
         return self._note(Changes())
 
     def _note(self, changes: Changes) -> Changes:
@@ -107,7 +108,7 @@ class Engine:
         return POLICIES[self.state.config.profile]
 
     def take_alerts(self) -> list[Alert]:
-        """Return the alerts since the last call, if `apply` is not used."""
+        """Return what was raised since the last call, where `apply` is not used."""
         return self.state.journal.take_alerts()
 
     def configure(self, config: RouterConfig, *, now: float) -> None:
@@ -144,8 +145,8 @@ class Engine:
         return record
 
     def settle(self, request_id: str, **bill: Any) -> Outcome:
-        """Book the bill of a request: the first settles the commitment, a higher revision books the
-        difference.
+        """Book the bill of a request: the first one settles the commitment, a higher revision
+        replaces it by the difference.
 
         Args:
             bill: see `Charged`; without a context the bill teaches nothing about prompts.
@@ -178,10 +179,7 @@ class Engine:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
         expectation.
 
-        The oldest first, at most `limit` of them: so how many have expired tells which.
-
-        Returns:
-            How many commitments expired.
+        The oldest first, at most `limit` of them, and returns how many: that tells which.
         """
         return len(sweeping.expire(self.state, self.records, now=now, limit=limit))
 
@@ -190,10 +188,7 @@ class Engine:
         the order of their decisions.
 
         Their repeats become new requests, their late bills and rewards orphans. Arms that retired
-        before then are dropped.
-
-        Returns:
-            How many requests were forgotten.
+        before then are dropped. Returns how many requests were forgotten.
         """
         gone = sweeping.forget(self.state, self.records, before=before, limit=limit)
         portfolio.drop_retired(self.state, before=before)
@@ -202,11 +197,8 @@ class Engine:
     def forget_early(self, *, keep: int, limit: int = AT_MOST) -> int:
         """Forget what is remembered beyond `keep` requests, at most `limit` of them.
 
-        First the oldest with bill and reward go, then other old ones, never one whose bill is
-        awaited.
-
-        Returns:
-            How many requests were forgotten.
+        Of the oldest ones those that have bill and reward, then the others; never one whose bill is
+        awaited. Returns how many were forgotten.
         """
         return len(sweeping.forget_early(self.state, self.records, keep=keep, limit=limit))
 
