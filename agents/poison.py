@@ -1,4 +1,4 @@
-"""An event on which the worker fails: it has three lives, then it is refused, and all others go
+"""Isolate an event on which the worker fails: after three tries it is refused, and all others go
 on."""
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LIVES = 3
-"""Number of tries that an event has alone: a defect that depends on more than the event has a
-chance to pass.
+"""Number of tries of an event alone, so that a defect that depends on other things may pass.
 """
 
 
 class on_behalf_of:  # noqa: N801  # it reads as what it does
-    """Say of what escapes that it is this event's: it concerns no other one. What ends the process
-    still does.
+    """A context manager that attributes errors of the block to one event. Errors that end the
+    process pass.
 
     A class, since a generator would take longer than much of what it surrounds.
 
@@ -46,18 +45,23 @@ class on_behalf_of:  # noqa: N801  # it reads as what it does
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, BoundaryError | InternalError):
-            return
-        source = self._source
-        where = (
-            source
-            if isinstance(source, str)
-            else f"{source.topic}-{source.partition}@{source.offset}"
-        )
-        log.error("failed on %s", where, exc_info=error)
-        raise InternalError(
-            f"{type(error).__name__} in the worker; its log has the trace"
-        ) from error
+        failed = blamed(error, self._source)
+        if failed is not None and failed is not error:
+            raise failed from error
+
+
+def blamed(error: BaseException | None, source: Message | str | None) -> InternalError | None:
+    """Return an error as one that concerns this source alone; None for what ends the process, and
+    for what no source is to blame for."""
+    if isinstance(error, InternalError):
+        return error
+    if source is None or not isinstance(error, Exception) or isinstance(error, BoundaryError):
+        return None
+    where = (
+        source if isinstance(source, str) else f"{source.topic}-{source.partition}@{source.offset}"
+    )
+    log.error("failed on %s", where, exc_info=error)
+    return InternalError(f"{type(error).__name__} in the worker; its log has the trace")
 
 
 async def try_alone(

@@ -1,17 +1,15 @@
-"""A request's context: what it carries, or what the encoder makes of its prompt."""
+"""Give requests their contexts: as sent, or encoded from the prompt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import NoReturn
 
 from agents.context_store import Prompt
 from agents.parked import Parked
 from agents.refusals import (
     EncoderUnavailable,
     PromptTooLarge,
-    TooManyInFlight,
     WrongDimensions,
 )
 from agents.service import Service
@@ -24,8 +22,7 @@ from schemas.quick import Request
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with its context: None where it needs none, or why it has none: its body, or the
-    encoder."""
+    """A request with its context; None if it needs none, or the error why it has none."""
 
     message: Message
     event: Request
@@ -34,8 +31,8 @@ class Prepared:
 
 
 async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
-    """Give every request that is to be decided its context; prompts are encoded together, off the
-    event loop."""
+    """Give every undecided request its context; prompts are encoded together, off the event
+    loop."""
     prompts = [i for i, request in enumerate(requests) if needs_encoding(request, service)]
     encoded: dict[int, Vector | EncoderUnavailable] = {}
     if prompts and service.ports.encode is not None:
@@ -47,11 +44,6 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
         else request
         for i, request in enumerate(requests)
     ]
-
-
-def given(event: Request) -> Vector | None:
-    """Return the context that a request carries."""
-    return None if event.context is None else np.array(event.context)
 
 
 def _prompt(request: Prepared, service: Service) -> Prompt:
@@ -88,17 +80,10 @@ def _is_too_large(event: Request, service: Service) -> bool:
     )
 
 
-def context_of(request: Prepared, engine: Engine, service: Service) -> Vector:
-    """Return the context on which a request is decided. Raises a refusal where it has none."""
-    if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
-        raise TooManyInFlight(
-            f"{engine.state.in_flight} requests of this router await their bill "
-            "(PB_IN_FLIGHT_PER_ROUTER)"
-        )
+def context_of(request: Prepared, engine: Engine, service: Service) -> NoReturn:
+    """Raise the refusal of a request that has no context."""
     if isinstance(request.x, EncoderUnavailable | MalformedEvent):
         raise request.x
-    if request.x is not None:
-        return request.x
     if _is_too_large(request.event, service):
         raise PromptTooLarge(
             f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)"

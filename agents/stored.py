@@ -1,9 +1,10 @@
-"""Read what the durable table holds of a partition: events that wait, a router's engine."""
+"""Read parked events and engines from the durable table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 import orjson
 
@@ -11,18 +12,14 @@ from agents import keys
 from agents.kept import DAMAGE, readable
 from agents.leftovers import TOMBSTONE_BYTES
 from agents.parked import Parked
-from agents.requests import Requests, Table
-from router_state.changes import CONFIG, HEAD, Changes
+from agents.requests import PIECES, Requests, Table
+from router_state.changes import Changes
 from router_state.engine import Engine
 from router_state.state import config_bytes, record_bytes, restoring
 
-_KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
-"""Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
-
 
 def parked(table: Table, raw: bytes) -> Parked:
-    """Return a parked event; one that can't be read is refused, as far as its key tells what it
-    is."""
+    """Return a parked event; an unreadable one is returned as refused, with the ids in its key."""
     try:
         return Parked.unpack(table.records[raw])
     except DAMAGE as error:
@@ -39,7 +36,7 @@ def parked(table: Table, raw: bytes) -> Parked:
 
 def key_of(router_id: str, piece: str) -> bytes:
     """Return where the table holds a piece of a router."""
-    kind = _KINDS.get(piece)
+    kind = PIECES.get(piece)
     return keys.key(keys.ARM, router_id, piece) if kind is None else keys.key(kind, router_id)
 
 
@@ -57,6 +54,7 @@ def size_of(table: Table, router_id: str, changes: Changes) -> int:
     )
 
 
+@lru_cache(maxsize=64)
 def arm_bytes(d: int) -> int:
     """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
     vectors of 64-bit floats."""
@@ -64,8 +62,8 @@ def arm_bytes(d: int) -> int:
 
 
 def outline(table: Table, router_id: str, request_id: str) -> record_bytes.Outline:
-    """Read of a request when it was decided and whether its bill is awaited: all that an engine
-    needs at its start."""
+    """Return a request's time of decision and whether its bill is awaited, which is all that an
+    engine needs at its start."""
     return record_bytes.outline(
         request_id, table.get(keys.key(keys.REQUEST, router_id, request_id)) or b""
     )
@@ -86,7 +84,7 @@ def engine(
     Raises:
         DAMAGE: a record is damaged, or of another version.
     """
-    # What was outlined before can't have changed: nothing moves requests but an engine.
+    # Earlier outlines are still valid, as only an engine changes requests.
     if outlines is None:
         outlines = [outline(table, router_id, request_id) for request_id in request_ids]
     ordered = sorted(outlines, key=lambda one: one.seq)
