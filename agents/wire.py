@@ -58,6 +58,8 @@ def route_value(
             _time(found, *record.waits)
         if fallbacks := _fallbacks(record.candidates, record.model):
             value["fallbacks"] = fallbacks
+    if record.call is not None and record.call.session_id is not None:
+        value["session_id"] = record.call.session_id
     value |= {
         "expected_reward": record.expected_reward,
         "expected_cost_usd": record.expected_cost_usd,

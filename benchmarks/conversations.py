@@ -1,92 +1,46 @@
 """Conversations: what a router that knows of sessions and caches saves:
 `python -m benchmarks.conversations`, or with `--trace FILE` the lengths and gaps of a recorded one.
 
-Five models at the list prices of 2026, contexts that belong to the session and to the turn, answers
-that lengthen the next prompt, pauses of which some are longer than caches last. Every router pays
-what the provider bills, caches included; only one is told of sessions. All are played at several
-budgets, and compared at equal reward.
+Worlds are drawn, see `conversation_worlds`. Every router pays what the provider bills, caches
+included; only one is told of sessions. All are played at five budgets between the cheapest and the
+dearest model, and compared where they earn what the router without sessions earns. Beside them
+stand oracles that know all rewards and costs (`conversation_oracle`).
 """
 
 from __future__ import annotations
 
 import csv
+import heapq
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import numpy as np
 
+from benchmarks import conversation_oracle
+from benchmarks.conversation_worlds import D, Providers, Turn, World
 from router_state.cache_price import CachePrice
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 
-PRICES = {
-    "deepseek-chat": (0.28, 0.028, None, 0.42),
-    "gpt-5-mini": (0.25, 0.025, None, 2.0),
-    "gemini-2.5-flash": (0.30, 0.03, None, 2.5),
-    "gpt-5": (1.25, 0.125, None, 10.0),
-    "claude-sonnet-4.5": (3.0, 0.30, 3.75, 15.0),
-}
-"""Input, cached input, written input (None: as input) and output, in dollars per million tokens, of
-LiteLLM's list."""
-QUALITY = {
-    "deepseek-chat": (0.62, -0.05, -0.08),
-    "gpt-5-mini": (0.67, 0.0, 0.07),
-    "gemini-2.5-flash": (0.67, 0.04, -0.06),
-    "gpt-5": (0.76, 0.02, 0.08),
-    "claude-sonnet-4.5": (0.80, 0.03, -0.04),
-}
-"""Mean reward, and its slopes in what belongs to the session and to the turn. Invented."""
-TTL_SECONDS, LEAST_CACHED, HIT = 300.0, 1024, 0.95
-"""Caches: seconds that they last, tokens from which on, and how often a warm one is hit."""
-FIRST_TOKENS = 12_000
-"""Median tokens of a session's first prompt: instructions, tools, documents (the public Mooncake
-conversation trace has 12,000 on average)."""
-SCALES = (0.25, 0.4, 0.65, 1.0, 1.6)
-"""Budgets, in multiples of what the third dearest model costs on average without a cache."""
-D = 6
-"""Dimensions: session, turn, two of noise that tell nothing, the turn's number, the bias."""
+BUDGETS = 5
+"""Budgets, in equal steps of their logarithm."""
+ROUTERS = ("without", "sessions", "pinned")
+ORACLES = ("blind", "today", "ahead")
 
 
-class Turn(NamedTuple):
-    """One request of a trace."""
-
-    at: float
-    session: str
-    input_tokens: int
-    output_tokens: int
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Run:
-    """Mean reward and dollars of one policy at one budget, the budget, and the share cached."""
+    """Mean reward and dollars of one policy at one budget, its budget, and the share cached."""
 
     reward: float
     usd: float
-    budget: float
-    hits: float
-
-
-def drawn(n: int, *, seed: int) -> list[Turn]:
-    """Draw sessions of 5 to 50 turns with growing prompts, in order of time."""
-    rng, found = np.random.default_rng(seed), list[Turn]()
-    for s in range(n):
-        at = float(rng.uniform(0.0, 20.0 * n))
-        tokens = min(int(rng.lognormal(np.log(FIRST_TOKENS), 0.8)), 100_000)
-        for _ in range(int(np.exp(rng.uniform(np.log(5), np.log(51))))):
-            tokens += int(rng.lognormal(5.0, 0.8))
-            out = int(rng.lognormal(5.8, 0.6))
-            found.append(Turn(at, f"s{s}", tokens, out))
-            tokens += out
-            # One pause in twelve is a coffee: longer than caches last.
-            at += float(
-                rng.lognormal(6.6, 0.5) if rng.random() < 1 / 12 else rng.lognormal(3.4, 0.8)
-            )
-    return sorted(found)
+    budget: float = np.nan
+    hits: float = np.nan
 
 
 def read_trace(path: Path) -> list[Turn]:
@@ -120,122 +74,131 @@ def read_trace(path: Path) -> list[Turn]:
     return sorted(found)
 
 
-class World:
-    """Providers with caches, and prompts with contexts; the same for every policy of one seed."""
-
-    def __init__(self, turns: list[Turn], *, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.turns = turns
-        kinds = {turn.session: rng.normal() for turn in turns}
-        self.contexts = [
-            np.array([kinds[turn.session], *rng.normal(size=D - 2), 1.0]) for turn in turns
-        ]
-        self.noise = rng.normal(scale=0.05, size=len(turns))
-        self.lucky = rng.random(len(turns))
-        self.wordy = {name: np.exp(0.2 * rng.normal(size=len(turns))) for name in PRICES}
-        self.warm: dict[tuple[str, str], tuple[int, float]] = {}
-        self.read = 0
-
-    def call(self, i: int, model: str) -> tuple[float, float, int]:
-        """Return reward, dollars and cached tokens of a call, and warm the model's cache."""
-        turn, x = self.turns[i], self.contexts[i]
-        tokens, at = self.warm.get((turn.session, model), (0, -np.inf))
-        fits = LEAST_CACHED <= tokens <= turn.input_tokens and turn.at - at <= TTL_SECONDS
-        cached = tokens if fits and self.lucky[i] < HIT else 0
-        self.warm[turn.session, model] = turn.input_tokens, turn.at
-        self.read += cached
-        into, read, write, out = PRICES[model]
-        written = into if write is None else write
-        output = turn.output_tokens * self.wordy[model][i]
-        usd = ((turn.input_tokens - cached) * written + cached * read + output * out) / 1e6
-        level, session, own = QUALITY[model]
-        reward = float(np.clip(level + session * x[0] + own * x[1] + self.noise[i], 0.0, 1.0))
-        return reward, usd, cached
-
-
-def engine(budget: float, *, told: bool, seed: int) -> Engine:
+def engine(world: World, budget: float, *, told: bool, seed: int) -> Engine:
     """Return a router; `told`: it is declared what caches cost."""
     caches = {
-        name: CachePrice(read_per_m=read, write_per_m=write, ttl_seconds=TTL_SECONDS)
-        for name, (_, read, write, _) in PRICES.items()
+        one.name: CachePrice(
+            read_per_m=one.read,
+            write_per_m=None if one.write == one.into else one.write,
+            ttl_seconds=one.ttl_seconds,
+            min_tokens=one.min_tokens,
+        )
+        for one in world.models
     }
-    models = {name: ModelConfig(Price(into, out)) for name, (into, _, _, out) in PRICES.items()}
+    models = {one.name: ModelConfig(Price(one.into, one.out)) for one in world.models}
     knobs = knobs_for("live", {"seed": seed})
     return Engine.start(
         RouterConfig(models, budget, D, "live", knobs, caches=caches if told else {})
     )
 
 
-def played(turns: list[Turn], budget: float, *, kind: str, seed: int) -> Run:
-    """Play one policy: `sessions`, `without`, `pinned` to what `without` chose first, or `blind`,
-    which is not told of input tokens either."""
-    world, told = World(turns, seed=seed), kind == "sessions"
-    router, pinned = engine(budget, told=told, seed=seed), dict[str, str]()
-    rewards, dollars = [], []
-    for i, turn in enumerate(turns):
+def played(world: World, budget: float, *, kind: str, seed: int) -> Run:
+    """Play one router: `sessions`, `without`, or `pinned` to what it chose at a session's first
+    turn."""
+    providers, told = Providers(world), kind == "sessions"
+    router, pinned = engine(world, budget, told=told, seed=seed), dict[str, str]()
+    row = {one.name: k for k, one in enumerate(world.models)}
+    due: list[tuple[float, int, Callable[[], object]]] = []
+    number, rewards, dollars = count(), [], []
+    for i, turn in enumerate(world.turns):
+        while due and due[0][0] <= turn.at:
+            heapq.heappop(due)[2]()
         allowed = [pinned[turn.session]] if kind == "pinned" and turn.session in pinned else None
         record = router.decide(
             str(i),
             world.contexts[i],
             now=turn.at,
-            input_tokens=None if kind == "blind" else turn.input_tokens,
+            input_tokens=turn.input_tokens,
             allowed_models=allowed,
             session_id=turn.session if told else None,
         )
         pinned.setdefault(turn.session, record.model)
-        reward, usd, cached = world.call(i, record.model)
-        router.settle(str(i), cost_usd=usd, cached=cached if told else None)
-        router.learn(str(i), reward=reward)
-        del router.records[str(i)]
-        router.state.forgotten.requests += 1
+        reward, usd, cached = providers.call(i, row[record.model])
+        bill: Callable[[], object] = partial(
+            router.settle, str(i), cost_usd=usd, cached=cached if told else None
+        )
+        judge: Callable[[], object] = partial(router.learn, str(i), reward=reward)
+        due_at = turn.at + world.kind.answer_seconds, turn.at + world.kind.judged_seconds
+        heapq.heappush(due, (due_at[0], next(number), bill))
+        heapq.heappush(due, (due_at[1], next(number), judge))
         rewards.append(reward)
         dollars.append(usd)
     # The first fifth is for learning; all count alike in what is left.
-    skip = len(turns) // 5
-    read = world.read / sum(turn.input_tokens for turn in turns)
-    return Run(float(np.mean(rewards[skip:])), float(np.mean(dollars[skip:])), budget, read)
+    skip = len(world.turns) // 5
+    hits = providers.read / sum(turn.input_tokens for turn in world.turns)
+    return Run(float(np.mean(rewards[skip:])), float(np.mean(dollars[skip:])), budget, hits)
 
 
-def dollars_at(reward: float, runs: list[Run]) -> float:
+def alone(world: World) -> list[Run]:
+    """Return what each model earns and costs that is called always, its cache included."""
+    skip, found = len(world.turns) // 5, []
+    for k in range(len(world.models)):
+        providers = Providers(world)
+        calls = [providers.call(i, k) for i in range(len(world.turns))][skip:]
+        reward, usd, _ = np.array(calls).mean(0).tolist()
+        found.append(Run(reward, usd))
+    return found
+
+
+def dollars_at(reward: float, runs: Sequence[Run | conversation_oracle.Bound]) -> float:
     """Return what a policy costs where it earns this, between its budgets."""
     runs = sorted(runs, key=lambda run: run.usd)
     rewards = np.maximum.accumulate([run.reward for run in runs])
     return float(np.exp(np.interp(reward, rewards, np.log([run.usd for run in runs]))))
 
 
-def ratios(turns: list[Turn], *, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield every policy's dollars at the rewards of the router without sessions, as shares."""
-    base = float(np.mean([(t.input_tokens * 0.3 + t.output_tokens * 2.5) / 1e6 for t in turns]))
-    play = partial(played, turns, seed=seed)
-    runs = {
-        kind: [play(scale * base, kind=kind) for scale in SCALES]
-        for kind in ("without", "sessions", "pinned", "blind")
+def compared(world: World, *, seed: int) -> dict[str, dict[str, float]]:
+    """Return every policy's dollars at equal reward: routers' and single models' as shares of the
+    router without sessions, oracles' of the oracle that knows no session."""
+    singles = alone(world)
+    costs = sorted(run.usd for run in singles)
+    budgets = np.geomspace(1.2 * costs[0], max(0.8 * costs[-1], 1.3 * costs[0]), BUDGETS)
+    play = partial(played, world, seed=seed)
+    runs: dict[str, list[Run]] = {
+        kind: [play(float(budget), kind=kind) for budget in budgets] for kind in ROUTERS
     }
-    for kind, found in runs.items():
-        middle = runs["without"][1:-1]
-        yield (
-            kind,
-            {
-                "of_without": float(
-                    np.mean([dollars_at(run.reward, found) / run.usd for run in middle])
-                ),
-                "reward": float(np.mean([run.reward for run in found])),
-                "of_budget": float(np.max([run.usd / run.budget for run in found])),
-                "cached": float(np.mean([run.hits for run in found])),
-            },
-        )
+    at = [run.reward for run in runs["without"][1:-1]]
+    found = {
+        kind: {
+            "dollars": _share(at, these, runs["without"]),
+            "reward": float(np.mean([run.reward for run in these])),
+            "of_budget": float(np.max([run.usd / run.budget for run in these])),
+            "cached": float(np.mean([run.hits for run in these])),
+        }
+        for kind, these in (runs | {"one model": singles}).items()
+    }
+    skip = len(world.turns) // 5
+    bounds = {kind: conversation_oracle.frontier(world, kind, skip=skip) for kind in ORACLES}
+    for kind in ORACLES:
+        found[f"oracle {kind}"] = {
+            "dollars": _share(at, bounds[kind], bounds["blind"]),
+            "of_without": _share(at, bounds[kind], runs["without"]),
+        }
+    return found
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """Return a mean and the half width of its 95 % interval (Student's t)."""
-    t = {2: 12.7, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36}.get(len(values), 2.0)
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-    return float(np.mean(values)), t * spread / len(values) ** 0.5
+def _share(
+    rewards: list[float],
+    runs: Sequence[Run | conversation_oracle.Bound],
+    others: Sequence[Run | conversation_oracle.Bound],
+) -> float:
+    """Return the ratio of two policies' dollars, the geometric mean over rewards."""
+    ratios = [np.log(dollars_at(r, runs) / dollars_at(r, others)) for r in rewards]
+    return float(np.exp(np.mean(ratios)))
+
+
+def interval(ratios: Sequence[float]) -> str:
+    """Return a geometric mean with its 95 % interval over worlds."""
+    logs = np.log(ratios)
+    half = 2.05 * float(np.std(logs, ddof=1)) / len(logs) ** 0.5 if len(logs) > 1 else np.nan
+    mean = float(np.mean(logs))
+    return f"{np.exp(mean):.3f} ({np.exp(mean - half):.3f} to {np.exp(mean + half):.3f})"
 
 
 @click.command()
-@click.option("--sessions", default=150, help="Sessions of a seed.")
-@click.option("--seeds", default=4)
+@click.option("--worlds", default=30, show_default=True)
+@click.option("--from", "first", default=0, help="Seed of the first world.")
+@click.option("--sessions", default=80, show_default=True, help="Sessions of a world.")
 @click.option(
     "--trace",
     "--mooncake",
@@ -244,23 +207,56 @@ def interval(values: list[float]) -> tuple[float, float]:
     help="CSV or Mooncake's JSON lines.",
 )
 @click.option("--limit", default=3000, help="Requests of a trace.")
-def main(sessions: int, seeds: int, trace: Path | None, limit: int) -> None:
-    """Compare routers with and without sessions, and one model per session."""
-    found: dict[str, list[dict[str, float]]] = {}
-    for seed in range(seeds):
-        turns = drawn(sessions, seed=seed) if trace is None else read_trace(trace)[:limit]
-        for kind, figures in ratios(turns, seed=seed):
-            found.setdefault(kind, []).append(figures)
-    for kind, runs in found.items():
-        told = ", ".join(
-            f"{name} {mean:.3f} ± {half:.3f}"
-            for name in runs[0]
-            for mean, half in [interval([run[name] for run in runs])]
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON a world.")
+def main(
+    worlds: int, first: int, sessions: int, trace: Path | None, limit: int, as_json: bool
+) -> None:
+    """Compare routers with and without sessions, one model per session, and oracles."""
+    turns = None if trace is None else read_trace(trace)[:limit]
+    found, differ = [], []
+    for seed in range(first, first + worlds):
+        world = World.draw(seed, sessions=sessions, turns=turns)
+        found.append(compared(world, seed=seed))
+        differ.append((world.kind.of_turn, world.kind.differ, world.kind.first_tokens))
+        if as_json:
+            click.echo(json.dumps({"seed": seed, "of": differ[-1], **found[-1]}))
+    if not as_json:
+        report(found, differ)
+
+
+def report(
+    found: list[dict[str, dict[str, float]]], differ: list[tuple[float, float, float]]
+) -> None:
+    """Write what all worlds came to, and by how turns differ."""
+    for kind in found[0]:
+        means = {
+            name: float(np.mean([one[kind][name] for one in found]))
+            for name in ("reward", "of_budget", "cached")
+            if np.isfinite(found[0][kind].get(name, np.nan))
+        }
+        told = "".join(f", {name} {value:.3f}" for name, value in means.items())
+        click.echo(f"{kind}: {interval([one[kind]['dollars'] for one in found])}{told}")
+        if "of_without" in found[0][kind]:
+            ratios = [one[kind]["of_without"] for one in found]
+            click.echo(f"  ÷ the router without sessions: {interval(ratios)}")
+    pairs = [one["sessions"]["dollars"] / one["pinned"]["dollars"] for one in found]
+    click.echo(f"sessions ÷ pinned: {interval(pairs)}")
+    for axis, name in enumerate(("share of the turn", "differences of models", "first prompt")):
+        values = np.array([row[axis] for row in differ])
+        # Where a few values are drawn, by value; else by thirds.
+        edges = (
+            np.unique(values) if len(set(values)) < 4 else np.quantile(values, [1 / 3, 2 / 3, 1])
         )
-        click.echo(f"{kind}: {told}")
-    pairs = zip(found["sessions"], found["pinned"], strict=True)
-    mean, half = interval([a["of_without"] / b["of_without"] for a, b in pairs])
-    click.echo(f"sessions ÷ pinned, dollars at equal reward: {mean:.3f} ± {half:.3f}")
+        place = np.searchsorted(edges, values)
+        for at, edge in enumerate(edges):
+            rows = np.flatnonzero(place == at).tolist()
+            if rows:
+                ratios = [found[i]["sessions"]["dollars"] for i in rows]
+                bound = [found[i]["oracle ahead"]["of_without"] for i in rows]
+                click.echo(
+                    f"{name} up to {edge:.4g}, {len(rows)} worlds: sessions {interval(ratios)}, "
+                    f"oracle ahead {interval(bound)}"
+                )
 
 
 if __name__ == "__main__":

@@ -51,16 +51,6 @@ class Journal:
     alerts: list[Alert] = field(default_factory=list)
     jumped: bool = False
 
-    def take_pieces(self) -> set[str]:
-        """Return the names of the pieces that changed since the last call, the head among them if
-        there are any."""
-        taken = self.pieces
-        if taken:
-            # Another set, as the taken one is handed on with the changes.
-            self.pieces = set()
-            taken.add(HEAD)
-        return taken
-
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call."""
         taken, self.alerts = self.alerts, []

@@ -39,7 +39,9 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, x, tokens):
         seen = arms.look(x)
-        costs = conversing.discounted(arms, policy.costs(state, seen, tokens), saves)
+        costs = policy.costs(state, seen, tokens)
+        if saves:
+            costs = conversing.discounted(arms, costs, saves)
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.
     weights = state.pacer.weigh(arms, x, limited_to=limited_to, seq=state.seq + 1, now=now)
@@ -51,7 +53,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     reason = (capped or relaxed or choice.reason) if choice.reason == "ucb" else choice.reason
     record = _written(state, request, candidates, choice, reason, lambda_t=weights[0], now=now)
-    policy.decided(state)
+    state.t += policy.ticks
     _commit(state, request.request_id, record, choice.k)
     if request.session_id is not None:
         conversing.note(state, request, record, warm)

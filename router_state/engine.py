@@ -93,12 +93,11 @@ class Engine:
 
     def _note(self, changes: Changes) -> Changes:
         journal = self.state.journal
-        if pieces := journal.take_pieces():
-            pieces |= changes.pieces
-            changes.pieces = pieces
-        # A record never changes alone: counts and sums in the head go with it.
-        if changes.records:
+        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
+        if journal.pieces or changes.records:
+            changes.pieces |= journal.pieces
             changes.pieces.add(HEAD)
+            journal.pieces.clear()
         if journal.alerts:
             changes.alerts = journal.take_alerts()
         return changes

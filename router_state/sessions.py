@@ -50,26 +50,26 @@ class Session(Struct, omit_defaults=True):
 class Sessions:
     """The sessions of a router."""
 
-    __slots__ = ("_drawers", "_journal")
+    __slots__ = ("_journal", "drawers")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._drawers: dict[int, dict[str, Session]] = {}
+        self.drawers: dict[int, dict[str, Session]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._drawers.values()))
+        return sum(map(len, self.drawers.values()))
 
     def __iter__(self) -> Iterator[Session]:
-        for drawer in self._drawers.values():
+        for drawer in self.drawers.values():
             yield from drawer.values()
 
     def find(self, name: str) -> Session | None:
         """Return a session that is remembered, or None."""
-        return self._drawers.get(_drawer_of(name), {}).get(name)
+        return self.drawers.get(_drawer_of(name), {}).get(name)
 
     def turn(self, name: str, *, now: float) -> Session:
         """Note a request of a session, new or known; return the session."""
-        drawer = self._drawers.setdefault(_drawer_of(name), {})
+        drawer = self.drawers.setdefault(_drawer_of(name), {})
         session = drawer.pop(name, None) or Session(0, now, {})
         session.turns, session.at = session.turns + 1, now
         drawer[name] = session
@@ -107,26 +107,26 @@ class Sessions:
 
     def clear(self) -> None:
         """Forget all sessions."""
-        if self._drawers:
+        if self.drawers:
             self._journal.pieces.update(self.pieces)
-            self._drawers = {}
+            self.drawers = {}
 
     @property
     def pieces(self) -> list[str]:
         """Return the names of the pieces that hold them."""
         # In one order, however the sessions came: an exported router is equal to the byte.
-        return [piece_of(number) for number, drawer in sorted(self._drawers.items()) if drawer]
+        return [piece_of(number) for number, drawer in sorted(self.drawers.items()) if drawer]
 
     def pack(self, piece: str) -> Json | None:
         """Return the packed drawer of a piece; None if it is empty or the piece is no drawer."""
         if not holds(piece):
             return None
-        drawer = self._drawers.get(int(piece.removeprefix(_PIECE)))
+        drawer = self.drawers.get(int(piece.removeprefix(_PIECE)))
         return [[name, to_builtins(one)] for name, one in drawer.items()] if drawer else None
 
     def restore(self, number: int, packed: Json) -> None:
         """Invert `pack`. Raises TypeError, LookupError, ValueError."""
-        self._drawers[number] = {
+        self.drawers[number] = {
             name: Session(
                 one["turns"],
                 one["at"],
@@ -138,7 +138,7 @@ class Sessions:
 
     def faults(self) -> Iterable[str]:
         """Yield the faults of a state that can't be true."""
-        for number, drawer in self._drawers.items():
+        for number, drawer in self.drawers.items():
             if len(drawer) > IN_DRAWER or any(_drawer_of(name) != number for name in drawer):
                 yield "drawers of sessions"
         if any(one.turns < 1 or len(one.warm) > MOST_MODELS for one in self):

@@ -180,6 +180,7 @@ class RouteDecided(Event):
     fallbacks: tuple[ModelName, ...] | None = optional(
         "The next best models under the same budget, best first; absent: there is none, or a repeat"
     )
+    session_id: Label | None = optional("The session that the request named, if it did")
     expected_reward: float
     expected_cost_usd: NonNegative
     lambda_t: Annotated[float, Field(ge=0, description="As used for this decision")]

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from drawing.pareto import Pareto, Point
+from router_state.feedback import BELOW_OWN
 from schemas import (
     AlertRaised,
     CostReported,
@@ -106,15 +107,16 @@ class Board:
             self._tally.bill(request, event.cost_usd)
 
     def _label(self, event: RewardObserved) -> None:
-        request = self._joined.get(event.router_id, event.subject)
-        known = (0, event.revision)
-        if (
-            request is not None
-            and event.model in (None, request.model)
-            and known > request.label_rank
-        ):
-            request.label_rank = known
-            self._tally.label(request, event.reward)
+        if event.request_id is None:
+            found, rank = self._joined.session(event.router_id, event.session_id or ""), -BELOW_OWN
+        else:
+            request, rank = self._joined.get(event.router_id, event.request_id), 0
+            found = [] if request is None else [request]
+        known = (rank, event.revision)
+        for request in found:
+            if event.model in (None, request.model) and known > request.label_rank:
+                request.label_rank = known
+                self._tally.label(request, event.reward)
 
     def pareto(self) -> Pareto:
         """Return the picture of the requests that were seen."""

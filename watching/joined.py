@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -31,9 +32,13 @@ class Request:
     expected_reward: float = 0.0
     expected_cost_usd: float = 0.0
     label: float | None = None
-    label_rank: tuple[int, int] = (-1, -1)
+    label_rank: tuple[int, int] = (-sys.maxsize, -1)
     bill: float | None = None
     bill_revision: int = -1
+
+
+IN_SESSION = 100
+"""Last requests of a session that its reward is credited to."""
 
 
 class Joined(Generic[W]):
@@ -45,6 +50,7 @@ class Joined(Generic[W]):
         self._most = most
         self._requests: dict[int, Request] = {}
         self._early: dict[int, list[W]] = {}
+        self._sessions: dict[int, deque[int]] = {}
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -64,7 +70,25 @@ class Joined(Generic[W]):
         )
         if len(self._requests) > self._most:
             del self._requests[next(iter(self._requests))]
+        if decision.session_id is not None:
+            self._note(hash((decision.router_id, decision.session_id)), key)
         return True
+
+    def _note(self, session: int, key: int) -> None:
+        """Remember that a request is of a session."""
+        found = self._sessions.pop(session, None)
+        if found is None:
+            found = deque(maxlen=IN_SESSION)
+        # In order of use: the first has been idle for the longest time.
+        self._sessions[session] = found
+        found.append(key)
+        if len(self._sessions) > MOST_EARLY:
+            del self._sessions[next(iter(self._sessions))]
+
+    def session(self, router_id: str, session_id: str) -> list[Request]:
+        """Return the requests of a session that are known."""
+        keys = self._sessions.get(hash((router_id, session_id)), ())
+        return [self._requests[key] for key in keys if key in self._requests]
 
     def get(self, router_id: str, request_id: str) -> Request | None:
         """Return a request, None where it is not known (any more)."""

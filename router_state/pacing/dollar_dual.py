@@ -12,7 +12,7 @@ from router_state.kernel import EVERY
 from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import CLOSE_ENOUGH, Window
+from router_state.pacing.window import CLOSE_ENOUGH, PRICES, Window
 
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
@@ -85,7 +85,7 @@ class DollarDual:
                 )
             self._solve(arms, now=now)
             self._journal.jumped = False
-        return self.lambda_t, 0.0, self.per_dollar(self.window.price)
+        return self.lambda_t, 0.0, self.per_dollar(PRICES.item(slot))
 
     def per_dollar(self, multiple: float = 1.0) -> float:
         """Return what a dollar costs in reward, at a request's own price of it or everybody's."""

@@ -114,11 +114,6 @@ class Window:
             self.contexts = larger
 
     @property
-    def price(self) -> float:
-        """Return the last request's price of a dollar, as a multiple of λ_t."""
-        return PRICES.item(self.next - 1)
-
-    @property
     def wait_price(self) -> float:
         """Return the last request's price of a wait, as a multiple of everybody's."""
         return WAIT_PRICES.item(self.next - 1)

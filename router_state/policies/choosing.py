@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from router_state.arms import Arms
-from router_state.kernel import LEVEL, Chance, log_of, wins
-from router_state.record import Candidates
+from router_state.kernel import LEVEL, Chance, best, chance_of, log_of, wins
+from router_state.record import Candidates, Choice
+from router_state.state.router import RouterState
 
 LOSS = 0.02
 """Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
@@ -122,3 +123,67 @@ def chance_of_cheapest(log_costs: Mapping[int, tuple[float, float]], k: int) -> 
     given with expectation and variance by arm."""
     logs, variances = zip(*log_costs.values(), strict=True)
     return wins(list(log_costs).index(k), [-log for log in logs], list(variances))
+
+
+def among_ways(
+    state: RouterState,
+    candidates: Candidates,
+    spreads: list[float],
+    unsure: list[float],
+    *,
+    short: bool,
+) -> Choice:
+    """Choose where several ways lead to an arm: its score, a pull or a probe, and chance. Its
+    propensity is the sum over them, whichever it came by.
+
+    Args:
+        spreads: variances of the draws of scores.
+        short: whether the cheapest is called, and not the best.
+    """
+    arms, epsilon, costs = state.arms, state.config.knobs.epsilon, candidates.expected_cost_usd
+    chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
+    eligible = [k for k, why in enumerate(candidates.excluded) if why is None]
+    k = cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
+    tried = draw(_options(state, candidates, eligible, short=short), chance)
+    reason = tried.reason
+    if tried.k >= 0:
+        k = tried.k
+    elif epsilon > 0.0 and chance.random() < epsilon:
+        k, reason = eligible[chance.integers(len(eligible))], "probe"
+    elif arms[k].pulls_left > 0:
+        reason = "onboarding"
+    if short:
+        by_draw = chance_of_cheapest(log_costs(arms, costs, eligible), k)
+    else:
+        by_draw = chance_of(k, candidates.terms, candidates.penalty, spreads, candidates.excluded)
+    by_score = tried.passed * (1.0 - epsilon) * by_draw
+    aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
+    return Choice(k, reason, min(aside + by_score, 1.0), unsure)
+
+
+def _best(candidates: Candidates, chance: Chance) -> int:
+    """Return the arm with the best score; the cheaper one of a tie.
+
+    Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
+    less.
+    """
+    tied = best(candidates.terms, candidates.penalty, candidates.excluded)
+    if len(tied) > 1:
+        costs = candidates.expected_cost_usd
+        lowest = min(costs[k] for k in tied)
+        tied = [k for k in tied if costs[k] == lowest]
+    return tied[0] if len(tied) == 1 else tied[chance.integers(len(tied))]
+
+
+def _options(
+    state: RouterState, candidates: Candidates, eligible: list[int], *, short: bool
+) -> list[Option]:
+    """Return what may be tried instead of the best arm. It depends on no draw, so that propensities
+    are exact."""
+    arms, pacer = state.arms, state.pacer
+    if arms.suspect or arms.onboarding:
+        return options(arms, candidates, eligible, pacer.allowance_usd)
+    if short:
+        costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
+        return cheaper(costs, eligible, budget_usd)
+    return []

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from router_state import kernel
 from router_state.arms import Arms
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
-from router_state.pacing.debt import HORIZON
 
-CREDIT = HORIZON / 2.0
-"""Budgets that one call may be expected to cost where another may cost less: half of what a horizon
-pays back (drawn worlds: with 100 most overspend more, by a hundredth of a budget)."""
-TOLERATED = 0.25
-"""Budgets for each call in flight that the bills may be beyond their expectations: the debt
-corrects that. In a burst thousands of calls of known models await their bills."""
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
 
@@ -47,23 +39,6 @@ def exclude(
                 f"no eligible model has a list price up to ${max_price_per_1k} per 1k tokens"
             )
     return excluded
-
-
-def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: float) -> Excluded:
-    """Rule out arms that may cost too much: a call more than `CREDIT` budgets, or calls in flight
-    more than `HORIZON` budgets beyond their expectations, in nine of ten cases.
-
-    Args:
-        costs: expected dollars of the request at each arm.
-    """
-    return kernel.within_risk(
-        arms.costs,
-        excluded,
-        costs,
-        CREDIT * budget_usd,
-        HORIZON * budget_usd,
-        TOLERATED * budget_usd,
-    )
 
 
 def under_ceiling(

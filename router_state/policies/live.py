@@ -15,27 +15,36 @@ from router_state.kernel import (
     RIDGE_FLOOR,
     Chance,
     Projection,
-    best,
-    chance_of,
     choose,
     conclude_shifted,
     doubts,
     estimate,
     expected_costs,
     learn_reward,
+    within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
+from router_state.pacing.debt import HORIZON
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
-from router_state.policies import choosing, eligibility, priors
+from router_state.policies import choosing, priors
 from router_state.policies.eligibility import Excluded
 from router_state.record import Candidates, Choice, RequestRecord
 from router_state.state.router import Chances, RouterState
 
+CREDIT = HORIZON / 2.0
+"""Budgets that one call may be expected to cost where another may cost less: half of what a horizon
+pays back (drawn worlds: with 100 most overspend more, by a hundredth of a budget)."""
+TOLERATED = 0.25
+"""Budgets for each call in flight that the bills may be beyond their expectations: the debt
+corrects that. In a burst thousands of calls of known models await their bills."""
+
 
 class Live:
-    """See the module, and `Policy`."""
+    """See the module, and `Policy`; the clock counts feedback."""
+
+    ticks = 0
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
@@ -130,16 +139,19 @@ class Live:
     def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
         """See Policy."""
         arms = state.arms
-        return expected_costs(arms.costs, seen.exponents, arms.tokens.of(tokens))
+        counted = arms.tokens.of(tokens) if arms.tokens.in_use else 0.0
+        return expected_costs(arms.costs, seen.exponents, counted)
 
     def admit(
         self, state: RouterState, excluded: Excluded, costs: list[float]
     ) -> tuple[Excluded, str | None]:
-        """See Policy."""
-        arms, budget = state.arms, state.pacer.budget_usd
+        """See Policy: a call may cost `CREDIT` budgets, and those in flight, in nine of ten cases,
+        `HORIZON` budgets more than is expected of them."""
+        budget = state.pacer.budget_usd
         if budget is None:
             return excluded, None
-        return eligibility.within_risk(arms, excluded, costs, budget), None
+        most, each = HORIZON * budget, TOLERATED * budget
+        return within_risk(state.arms.costs, excluded, costs, CREDIT * budget, most, each), None
 
     def choose(
         self,
@@ -178,10 +190,8 @@ class Live:
             k, share = choose(terms, penalties, spreads, excluded)
             if k >= 0:
                 return candidates, Choice(k, "ucb", share, unsure)
-        return candidates, _among_ways(state, candidates, spreads, unsure, short=short)
-
-    def decided(self, state: RouterState) -> None:
-        """See Policy; the clock counts feedback."""
+        choice = choosing.among_ways(state, candidates, spreads, unsure, short=short)
+        return candidates, choice
 
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
@@ -221,67 +231,3 @@ class Live:
             state.journal.alerts.append(alert)
         if arms.bills.overdue or arm.costs.regression.decay < RIDGE_FLOOR:
             estimate(arms.bills, arms.priced)
-
-
-def _among_ways(
-    state: RouterState,
-    candidates: Candidates,
-    spreads: list[float],
-    unsure: list[float],
-    *,
-    short: bool,
-) -> Choice:
-    """Choose where several ways lead to an arm: its score, a pull or a probe, and chance. Its
-    propensity is the sum over them, whichever it came by.
-
-    Args:
-        spreads: variances of the draws of scores.
-        short: whether the cheapest is called, and not the best.
-    """
-    arms, epsilon, costs = state.arms, state.config.knobs.epsilon, candidates.expected_cost_usd
-    chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-    eligible = [k for k, why in enumerate(candidates.excluded) if why is None]
-    k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
-    tried = choosing.draw(_options(state, candidates, eligible, short=short), chance)
-    reason = tried.reason
-    if tried.k >= 0:
-        k = tried.k
-    elif epsilon > 0.0 and chance.random() < epsilon:
-        k, reason = eligible[chance.integers(len(eligible))], "probe"
-    elif arms[k].pulls_left > 0:
-        reason = "onboarding"
-    if short:
-        by_draw = choosing.chance_of_cheapest(choosing.log_costs(arms, costs, eligible), k)
-    else:
-        by_draw = chance_of(k, candidates.terms, candidates.penalty, spreads, candidates.excluded)
-    by_score = tried.passed * (1.0 - epsilon) * by_draw
-    aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
-    return Choice(k, reason, min(aside + by_score, 1.0), unsure)
-
-
-def _best(candidates: Candidates, chance: Chance) -> int:
-    """Return the arm with the best score; the cheaper one of a tie.
-
-    Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
-    less.
-    """
-    tied = best(candidates.terms, candidates.penalty, candidates.excluded)
-    if len(tied) > 1:
-        costs = candidates.expected_cost_usd
-        lowest = min(costs[k] for k in tied)
-        tied = [k for k in tied if costs[k] == lowest]
-    return tied[0] if len(tied) == 1 else tied[chance.integers(len(tied))]
-
-
-def _options(
-    state: RouterState, candidates: Candidates, eligible: list[int], *, short: bool
-) -> list[choosing.Option]:
-    """Return what may be tried instead of the best arm. It depends on no draw, so that propensities
-    are exact."""
-    arms, pacer = state.arms, state.pacer
-    if arms.suspect or arms.onboarding:
-        return choosing.options(arms, candidates, eligible, pacer.allowance_usd)
-    if short:
-        costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
-        return choosing.cheaper(costs, eligible, budget_usd)
-    return []

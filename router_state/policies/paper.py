@@ -24,7 +24,9 @@ few."""
 
 
 class Paper:
-    """See the module, and `Policy`."""
+    """See the module, and `Policy`; the clock counts decisions."""
+
+    ticks = 1
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy."""
@@ -118,10 +120,6 @@ class Paper:
             k, reason = eligible[int(chance.integers(len(eligible)))], "probe"
         by_score = (1.0 - epsilon) * share if k in tied else 0.0
         return candidates, Choice(k, reason, min(by_score + epsilon / len(eligible), 1.0))
-
-    def decided(self, state: RouterState) -> None:
-        """See Policy."""
-        state.t += 1
 
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float

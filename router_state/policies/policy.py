@@ -20,7 +20,13 @@ from router_state.state.router import Chances, RouterState
 class Policy(Protocol):
     """The way in which a router decides and learns. Policies hold no state: all of it is the
     router's.
+
+    Attributes:
+        ticks: by how much a decision moves the clock of forgetting.
     """
+
+    @property
+    def ticks(self) -> int: ...
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return what spends a budget from now on: the present pacer where it can go on."""
@@ -86,10 +92,6 @@ class Policy(Protocol):
         x: Vector | None,
     ) -> None:
         """Learn a request's first bill, as ratio to its list price."""
-        ...
-
-    def decided(self, state: RouterState) -> None:
-        """Note that a decision was made, on the clock of forgetting if that counts decisions."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -71,14 +72,14 @@ def floats(data: bytes, *, least: int, most: int) -> Vector:
     return values
 
 
-def packed(*parts: Vector | list[float]) -> bytes:
-    """Return arrays and lists one after the other, as little-endian 64-bit floats."""
+def packed(*parts: Vector | Sequence[float]) -> bytes:
+    """Return arrays and sequences one after the other, as little-endian 64-bit floats."""
     # Joined as bytes: for a few short parts arrays of them would take twice as long.
     return b"".join(
         [
-            struct.pack(f"<{len(part)}d", *part)
-            if isinstance(part, list)
-            else (part if NATIVE else part.astype("<f8")).tobytes()
+            (part if NATIVE else part.astype("<f8")).tobytes()
+            if isinstance(part, np.ndarray)
+            else struct.pack(f"<{len(part)}d", *part)
             for part in parts
         ]
     )

@@ -15,24 +15,22 @@ class Numbers:
     """Numbers of one kind of object, read and written in one order.
 
     Args:
-        names: paths of attributes; `whole` of them are whole numbers.
+        names: paths of attributes, two or more; `whole` of them are whole numbers.
+
+    Attributes:
+        of: returns the numbers of an object, a tuple.
     """
 
-    __slots__ = ("_get", "_owners", "_whole", "names")
+    __slots__ = ("_owners", "_whole", "names", "of")
 
     def __init__(self, *names: str, whole: Iterable[str] = ()) -> None:
-        self.names = names
-        self._get = attrgetter(*names)
+        self.names, self.of = names, attrgetter(*names)
         self._owners = [name.rpartition(".") for name in names]
         counts = frozenset(whole)
         self._whole = [name in counts for name in names]
 
     def __len__(self) -> int:
         return len(self.names)
-
-    def of(self, one: object) -> list[Any]:
-        """Return the numbers of an object."""
-        return list(self._get(one))
 
     def put(self, one: object, values: Iterable[Any]) -> None:
         """Invert `of`."""

@@ -26,7 +26,7 @@ from router_state.latency.timing import PIECE as LATENCY
 from router_state.latency.timing import Timing
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
-from router_state.pacing.window import PIECES
+from router_state.pacing.window import BLOCK, PIECES
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
 from router_state.state import layout
@@ -59,14 +59,14 @@ def _head(state: RouterState) -> bytes:
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
-            **({"sessions": len(state.sessions)} if state.sessions.pieces else {}),
+            **({"sessions": len(state.sessions)} if any(state.sessions.drawers.values()) else {}),
         }
     )
 
 
 def _arm(arm: Arm) -> bytes:
     """Return what rewards change of an arm."""
-    suspicion = [] if arm.suspicion is None else layout.SUSPICION.of(arm.suspicion)
+    suspicion = () if arm.suspicion is None else layout.SUSPICION.of(arm.suspicion)
     numbers = [*layout.REWARDS.of(arm), len(suspicion), *suspicion]
     return packed(numbers, arm.rewards.kept)
 
@@ -147,6 +147,10 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body: bytes | None = _head(state)
     elif (arm := arms.find(name)) is not None:
         body = _arm(arm)
+    elif (block := _BLOCKS.get(name)) is not None:
+        pacer = state.pacer
+        held = isinstance(pacer, DollarDual) and block * BLOCK < pacer.window.size
+        body = pacer.window.pack(block) if held and isinstance(pacer, DollarDual) else None
     elif name == SAMPLE_PIECE:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
@@ -159,10 +163,6 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _timing(arms.timing, name)
     elif name == SHAPE:
         body = None if state.ledger is None else packed(state.ledger.traffic.week())
-    elif (block := _BLOCKS.get(name)) is not None:
-        pacer = state.pacer
-        held = isinstance(pacer, DollarDual) and name in pacer.pieces
-        body = pacer.window.pack(block) if held and isinstance(pacer, DollarDual) else None
     else:
         arm = arms.find(name.removeprefix(_COST_PIECE))
         body = None if arm is None else _costs(arm)

@@ -9,6 +9,7 @@ from typing import Any, final
 from msgspec import Struct
 
 from agents.declared import cache_of, projection_ref
+from agents.feedback import seconds
 from ground.json_values import Json
 from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice
@@ -37,6 +38,7 @@ class Case(Struct, gc=False):
             empty.
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
+        latency, first_token: seconds of the call, as its bill told them.
         input_tokens, needs: what the request said of them; session_id: the session that it named.
         eligible: models that history could have called; None: not known.
     """
@@ -58,6 +60,8 @@ class Case(Struct, gc=False):
     input_tokens: int | None = None
     needs: Needs | None = None
     session_id: str | None = None
+    latency: float | None = None
+    first_token: float | None = None
 
 
 class Cases:
@@ -190,6 +194,8 @@ class Cases:
         if is_bill:
             if case.cost_usd is None:
                 case.cost_lag = lag
+            case.latency = seconds(event.bill.latency_ms)
+            case.first_token = seconds(event.bill.first_token_ms)
             case.cost_usd = event.bill.cost_usd
             if case.cost_usd is None and case.model in self._prices:
                 # Priced by the declaration in force when it is read, nearly always that of the

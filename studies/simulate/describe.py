@@ -7,12 +7,14 @@ from studies.simulate.scenario import (
     Budget,
     Delay,
     Duplication,
+    Latency,
     Loss,
     Outage,
     PriceChange,
     Quality,
     Removed,
     ScenarioEvent,
+    Slower,
     Traffic,
 )
 
@@ -48,6 +50,20 @@ def describe(event: ScenarioEvent) -> str:  # noqa: PLR0911
             return f"{what}: {share:.0%} twice"
         case Budget():
             return _budget(event)
+        case Latency():
+            return _latency(event)
+        case Slower(model=model, factor=factor):
+            return f"{short(model)}: times × {factor:.3g}"
+
+
+def _latency(event: Latency) -> str:
+    of = " to the first token" if event.of == "first_token" else ""
+    if event.usd_per_second is not None:
+        return f"${event.usd_per_second:.3g} a second{of}"
+    limit = event.p95_ms or event.mean_ms
+    if limit is None:
+        return "no target of latency"
+    return f"{'p95' if event.p95_ms else 'mean'}{of} ≤ {limit / 1e3:.3g} s"
 
 
 def _budget(event: Budget) -> str:

@@ -21,6 +21,8 @@ def numbers_of(bucket: Bucket) -> Document:
         "cost_usd_per_request": _rounded(bucket.mean_cost_usd),
         "cost_over_budget": _rounded(bucket.cost_over_budget),
         "lambda_t": _rounded(bucket.mean_lambda_t),
+        "mean_ms": _milliseconds(bucket.mean_seconds),
+        "p95_ms": _milliseconds(bucket.p95_seconds),
         "without_price": _rounded(bucket.without_price / requests),
         "modelled": _rounded(bucket.modelled / requests),
         "shares": {
@@ -106,6 +108,8 @@ def _csv(study: Study, part: str) -> str:
         "cost_usd_per_request",
         "cost_over_budget",
         "lambda_t",
+        "mean_ms",
+        "p95_ms",
         "modelled",
     ]
     out = io.StringIO()
@@ -138,6 +142,10 @@ def _estimates(run: PolicyRun) -> Document:
                 },
             }
     return found
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else _rounded(1e3 * seconds)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from studies.simulate.cases import Case
 from studies.simulate.simulation import Outcomes
+from studies.simulate.times import UNTOLD, Seconds
 from studies.simulate.world import World
 
 
@@ -21,6 +22,7 @@ class Due(NamedTuple):
     topic: str
     request_id: str
     value: float
+    times: Seconds = UNTOLD
 
 
 class Sent:
@@ -103,7 +105,8 @@ class Ledger:
         reward, cost, _ = self._outcomes.of(case, model)
         reward_here, cost_here = self._world.outcome(case.index, model, reward or 0.0, cost or 0.0)
         if cost is not None:
-            self._later("costs", case, copy, request_id, cost_here, case.cost_lag)
+            times = self._world.times(case.index, model, self._outcomes.times.of(case, model))
+            self._later("costs", case, copy, request_id, cost_here, case.cost_lag, times)
         if reward is not None:
             self._later("rewards", case, copy, request_id, reward_here, case.reward_lag)
 
@@ -116,12 +119,19 @@ class Ledger:
                 yield found
 
     def _later(
-        self, topic: str, case: Case, copy: int, request_id: str, value: float, lag: int
+        self,
+        topic: str,
+        case: Case,
+        copy: int,
+        request_id: str,
+        value: float,
+        lag: int,
+        times: Seconds = UNTOLD,
     ) -> None:
         for late in self._world.lags(case.index, copy, topic, lag):
             # A number that never repeats, so that the heap compares no values, and equal times stay
             # in order.
             self._order += 1
             heapq.heappush(
-                self._due, Due(self.decided + late, self._order, topic, request_id, value)
+                self._due, Due(self.decided + late, self._order, topic, request_id, value, times)
             )

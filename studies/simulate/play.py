@@ -19,7 +19,7 @@ from schemas.routers import RouterDeclared
 from streams.settings import Settings
 from studies.history.happened import Declared
 from studies.simulate.cases import Case
-from studies.simulate.ledger import Ledger, Sent
+from studies.simulate.ledger import Due, Ledger, Sent
 from studies.simulate.simulation import Outcomes
 from studies.simulate.target import Target
 from studies.simulate.world import World
@@ -195,7 +195,7 @@ class Player:
     async def _feed(self, *, everything: bool = False) -> None:
         for due in self._ledger.due(everything=everything):
             if due.topic == "costs":
-                await self._target.send("costs", due.request_id, {"cost_usd": due.value})
+                await self._target.send("costs", due.request_id, _bill_fields(due))
                 self.state.bills += 1
             else:
                 await self._target.send(
@@ -204,6 +204,12 @@ class Player:
                 self.state.rewards += 1
         self.state.decided, self.state.refused = self._ledger.decided, self._ledger.refused
         self._progress(self.state)
+
+
+def _bill_fields(due: Due) -> dict[str, object]:
+    told = zip(("latency_ms", "first_token_ms"), due.times, strict=True)
+    fields: dict[str, object] = {"cost_usd": due.value}
+    return fields | {name: 1e3 * one for name, one in told if one is not None}
 
 
 def _request_fields(case: Case) -> dict[str, object]:

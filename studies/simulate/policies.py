@@ -15,6 +15,7 @@ from schemas.routers import RouterDeclared
 from studies.history.rerun import ReadPrior, Remembered, configuration
 from studies.simulate.cases import Case
 from studies.simulate.scenario import Policy
+from studies.simulate.times import Seconds
 from studies.simulate.world import uniform
 
 REMEMBERED = 2_000
@@ -23,7 +24,15 @@ TIDY_EVERY = 64
 """Decisions between two sweeps."""
 KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
 """Fields of the declaration in force that a policy of another profile keeps."""
-SPENDING = ("budget", "when_spent", "traffic", "max_cost_per_request_usd", "min_reward")
+SPENDING = (
+    "budget",
+    "when_spent",
+    "traffic",
+    "max_cost_per_request_usd",
+    "min_reward",
+    "latency_target",
+    "usd_per_second",
+)
 """Further such fields of the profile `live`; `paper` only paces a budget per request."""
 
 
@@ -38,7 +47,7 @@ class Decider(Protocol):
         """Return the model and λ_t. Raises RouterStateError where no model may be called."""
         ...
 
-    def bill(self, request_id: str, cost_usd: float) -> None:
+    def bill(self, request_id: str, cost_usd: float, times: Seconds) -> None:
         """Take a bill in."""
         ...
 
@@ -117,10 +126,15 @@ class EngineDecider:
         )
         return record.model, record.lambda_t
 
-    def bill(self, request_id: str, cost_usd: float) -> None:
+    def bill(self, request_id: str, cost_usd: float, times: Seconds) -> None:
         """Settle; a bill of a request that is forgotten changes nothing."""
         if request_id in self._records:
-            self.engine.settle(request_id, cost_usd=cost_usd)
+            self.engine.settle(
+                request_id,
+                cost_usd=cost_usd,
+                latency=times.answer,
+                first_token=times.first_token,
+            )
 
     def reward(self, request_id: str, reward: float) -> None:
         """Learn; a reward of a request that is forgotten changes nothing."""
@@ -158,7 +172,7 @@ class StaticDecider:
             raise NoModel("no model to choose")
         return model, 0.0
 
-    def bill(self, request_id: str, cost_usd: float) -> None:
+    def bill(self, request_id: str, cost_usd: float, times: Seconds) -> None:
         """Learn nothing."""
 
     def reward(self, request_id: str, reward: float) -> None:

@@ -26,6 +26,7 @@ Point = Annotated[
     Field(description='When: index of a request, share ("33%") or RFC 3339 time'),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
+Milliseconds = Annotated[float, Field(gt=0, le=86_400_000)]
 Kind = Literal["costs", "rewards", "both"]
 
 
@@ -191,6 +192,37 @@ class Budget(Happening):
         return self
 
 
+class Latency(Happening):
+    """The target of calls' times changes, or the price of a second; none of them: there is none.
+
+    A recorded call keeps its time; another model's is what history expects of it.
+    """
+
+    kind: Literal["latency"]
+    p95_ms: Milliseconds | None = Field(
+        default=None, description="At most one call in twenty takes longer"
+    )
+    mean_ms: Milliseconds | None = Field(
+        default=None, description="So long does a call take on average at most"
+    )
+    usd_per_second: Annotated[float, Field(gt=0, le=1000)] | None = None
+    of: Literal["answer", "first_token"] = "answer"
+
+    @model_validator(mode="after")
+    def _at_most_one(self) -> Self:
+        if sum(v is not None for v in (self.p95_ms, self.mean_ms, self.usd_per_second)) > 1:
+            raise ValueError("say one of p95_ms, mean_ms, usd_per_second")
+        return self
+
+
+class Slower(Happening):
+    """Calls of a model take so many times as long."""
+
+    kind: Literal["slower"]
+    model: Model
+    factor: Annotated[float, Field(gt=0, le=1000)]
+
+
 ScenarioEvent = Annotated[
     PriceChange
     | Quality
@@ -201,7 +233,9 @@ ScenarioEvent = Annotated[
     | Delay
     | Loss
     | Duplication
-    | Budget,
+    | Budget
+    | Latency
+    | Slower,
     Field(discriminator="kind"),
 ]
 

@@ -12,6 +12,7 @@ from studies.simulate.cases import Case
 from studies.simulate.compare import BLOCK, Comparison, learn
 from studies.simulate.estimators import DirectModel, OffPolicy
 from studies.simulate.policies import Decider
+from studies.simulate.times import UNTOLD, Seconds, Times
 from studies.simulate.track import Track
 from studies.simulate.world import World
 
@@ -24,10 +25,12 @@ class Outcomes:
     def __init__(self) -> None:
         self.rewards = DirectModel()
         self.costs = DirectModel()
+        self.times = Times()
         self._waiting: list[Case] = []
 
     def fit(self, case: Case) -> None:
         """Learn from what was observed; it counts once `settle` is called."""
+        self.times.fit(case)
         if not case.outcomes:
             self._waiting.append(case)
             if len(self._waiting) >= BLOCK:
@@ -37,6 +40,7 @@ class Outcomes:
         """Let everything that was observed count."""
         learn(self._waiting, self.rewards, self.costs)
         self._waiting.clear()
+        self.times.settle()
 
     def of(self, case: Case, model: str) -> tuple[float | None, float | None, bool]:
         """Return reward and cost of a call, None where nobody reported one, and whether they are a
@@ -71,23 +75,31 @@ class PolicyRun:
     era: int = -1
     last: str | None = None
     budget_usd: float | None = None
-    due: dict[int, list[tuple[bool, str, float]]] = field(default_factory=dict)
+    due: dict[int, list[tuple[bool, str, float, Seconds]]] = field(default_factory=dict)
 
-    def later(self, times: list[int], request_id: str, value: float, *, is_bill: bool) -> None:
+    def later(
+        self,
+        lags: list[int],
+        request_id: str,
+        value: float,
+        *,
+        is_bill: bool,
+        times: Seconds = UNTOLD,
+    ) -> None:
         """Schedule feedback, in decisions from now."""
-        for lag in times:
+        for lag in lags:
             at = self.made + lag
             waiting = self.due.get(at)
             if waiting is None:
-                self.due[at] = [(is_bill, request_id, value)]
+                self.due[at] = [(is_bill, request_id, value, times)]
             else:
-                waiting.append((is_bill, request_id, value))
+                waiting.append((is_bill, request_id, value, times))
 
     def feed(self) -> None:
         """Deliver what is due now."""
-        for is_bill, request_id, value in self.due.pop(self.made, ()):
+        for is_bill, request_id, value, times in self.due.pop(self.made, ()):
             if is_bill:
-                self.decider.bill(request_id, value)
+                self.decider.bill(request_id, value, times)
             else:
                 self.decider.reward(request_id, value)
 
@@ -169,6 +181,7 @@ class Simulation:
         run.made += 1
         run.last = model
         reward, cost, modelled = self._outcomes.of(case, model)
+        times = self._outcomes.times.of(case, model)
         cost_lags, reward_lags = [case.cost_lag], [case.reward_lag]
         if world.placed:
             reward_here, cost_here = world.outcome(index, model, reward or 0.0, cost or 0.0)
@@ -176,6 +189,7 @@ class Simulation:
                 None if reward is None else reward_here,
                 None if cost is None else cost_here,
             )
+            times = world.times(index, model, times)
             cost_lags = world.lags(index, copy, "costs", case.cost_lag)
             reward_lags = world.lags(index, copy, "rewards", case.reward_lag)
         track.observe(
@@ -186,9 +200,10 @@ class Simulation:
             budget_usd=run.budget_usd,
             lambda_t=lambda_t,
             modelled=modelled,
+            seconds=times.answer,
         )
         if cost is not None:
-            run.later(cost_lags, request_id, cost, is_bill=True)
+            run.later(cost_lags, request_id, cost, is_bill=True, times=times)
         if reward is not None:
             run.later(reward_lags, request_id, reward, is_bill=False)
         if alerts := run.decider.take_alerts():

@@ -79,7 +79,9 @@ def _binned(study: Study) -> int:
 
 def _phases(study: Study) -> Table:
     models = models_of(study)
+    timed = any(run.track.total.timed for run in study.runs.values())
     heads = ["Phase", "Policy", "Requests", "Reward", "$ per request", "÷ budget", "λ_t"]
+    heads += ["Mean s", "p95 s"] if timed else []
     rows = []
     for phase, label in enumerate(phase_labels(study)):
         for name, run in study.runs.items():
@@ -94,6 +96,7 @@ def _phases(study: Study) -> Table:
                     *(label, name, f"{bucket.requests:,}", _text(bucket.mean_reward, ".4f")),
                     *(_text(bucket.mean_cost_usd, ".3g"), _text(ratio, ".2f") + over),
                     _price(bucket),
+                    *(_times(bucket) if timed else ()),
                     *(f"{share:.0%}" for share in shares),
                     f"{bucket.modelled / bucket.requests:.0%}",
                 ]
@@ -103,6 +106,10 @@ def _phases(study: Study) -> Table:
         "λ_t none: no price meets the budget"
     )
     return Table("Phases", caption, [*heads, *map(short, models), "Modelled"], rows, words=(0, 1))
+
+
+def _times(bucket: Bucket) -> tuple[str, str]:
+    return _text(bucket.mean_seconds, ".3g"), _text(bucket.p95_seconds, ".3g")
 
 
 def _price(bucket: Bucket) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from router_state.pacing.dollar_dual import UNREACHABLE
+from studies.simulate.times import bin_of, quantile
 
 BUCKETS = 400
 """Most points of a curve; beyond it they are joined in pairs."""
@@ -17,8 +18,8 @@ POINTS, LEAST_REQUESTS = 40, 20
 @dataclass(slots=True)
 class Bucket:
     """Sums over some requests. `rewarded` counts those whose reward is known; `modelled` those of
-    guessed outcome; `without_price` those where no price met the budget, which `lambda_t` leaves
-    out.
+    guessed outcome; `timed` those that told their time, `bins` counts them by it; `without_price`
+    those where no price met the budget, which `lambda_t` leaves out.
     """
 
     requests: int = 0
@@ -32,6 +33,9 @@ class Bucket:
     lambda_t: float = 0.0
     without_price: int = 0
     calls: dict[str, int] = field(default_factory=dict)
+    timed: int = 0
+    seconds: float = 0.0
+    bins: dict[int, int] = field(default_factory=dict)
 
     def merge(self, other: Bucket) -> None:
         """Add another bucket's sums."""
@@ -46,10 +50,14 @@ class Bucket:
             "budgeted",
             "lambda_t",
             "without_price",
+            "timed",
+            "seconds",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for model, calls in other.calls.items():
             self.calls[model] = self.calls.get(model, 0) + calls
+        for place, calls in other.bins.items():
+            self.bins[place] = self.bins.get(place, 0) + calls
 
     @property
     def mean_reward(self) -> float | None:
@@ -58,6 +66,14 @@ class Bucket:
     @property
     def mean_cost_usd(self) -> float | None:
         return self.cost_usd / self.billed if self.billed else None
+
+    @property
+    def mean_seconds(self) -> float | None:
+        return self.seconds / self.timed if self.timed else None
+
+    @property
+    def p95_seconds(self) -> float | None:
+        return quantile(self.bins, 0.95)
 
     @property
     def mean_lambda_t(self) -> float:
@@ -106,6 +122,7 @@ class Track:
         budget_usd: float | None,
         lambda_t: float,
         modelled: bool,
+        seconds: float | None = None,
     ) -> None:
         """Take one decision in, at this index of the history."""
         if index >= self._next:
@@ -125,6 +142,11 @@ class Track:
         if cost_usd is not None:
             bucket.billed += 1
             bucket.cost_usd += cost_usd
+        if seconds is not None:
+            bucket.timed += 1
+            bucket.seconds += seconds
+            place = bin_of(seconds)
+            bucket.bins[place] = bucket.bins.get(place, 0) + 1
         if budget_usd is not None:
             bucket.budgeted += 1
             bucket.budget_usd += budget_usd

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from schemas.budgets import PeriodBudget
+from schemas.latency import FirstTokenPriced, LatencyTarget
 from schemas.routers import ModelDeclared, RouterDeclared
 from studies.simulate.describe import describe
 from studies.simulate.scenario import (
@@ -16,6 +17,7 @@ from studies.simulate.scenario import (
     Budget,
     Delay,
     Duplication,
+    Latency,
     Loss,
     Outage,
     Point,
@@ -24,8 +26,10 @@ from studies.simulate.scenario import (
     Removed,
     Scenario,
     ScenarioEvent,
+    Slower,
     Traffic,
 )
+from studies.simulate.times import Seconds
 
 RAMP_STEPS = 20
 """Steps of a change that comes gradually."""
@@ -142,6 +146,7 @@ class World:
         self._prices = [p for p in self.placed if isinstance(p.event, PriceChange)]
         self._qualities = [p for p in self.placed if isinstance(p.event, Quality)]
         self._outages = [p for p in self.placed if isinstance(p.event, Outage)]
+        self._slower = [p for p in self.placed if isinstance(p.event, Slower)]
         self._traffic = [p for p in self.placed if isinstance(p.event, Traffic)]
         self._feedback = [p for p in self.placed if isinstance(p.event, Delay | Loss | Duplication)]
 
@@ -178,6 +183,8 @@ class World:
                     models[event.model] = _repriced(models[event.model], factor)
                 case Budget() if active:
                     money |= _money(event)
+                case Latency() if active:
+                    money |= _waits(event)
         return base.model_copy(update={"models": models, **money})
 
     def _join(self, models: dict[str, ModelDeclared], event: Added, *, active: bool) -> None:
@@ -216,6 +223,15 @@ class World:
             if placed.event.model == model and (progress := placed.progress(index)) > 0.0:
                 reward = _changed(placed.event, reward, progress)
         return reward, cost_usd
+
+    def times(self, index: int, model: str, times: Seconds) -> Seconds:
+        """Return how long a call of this model takes here."""
+        for placed in self._slower:
+            assert isinstance(placed.event, Slower)
+            if placed.event.model == model and placed.start <= index < placed.end:
+                factor = placed.event.factor
+                times = Seconds(*(None if one is None else factor * one for one in times))
+        return times
 
     def copies(self, index: int) -> int:
         """Return how often this request is made."""
@@ -300,6 +316,20 @@ def _money(event: Budget) -> dict[str, object]:
         found["budget_usd_per_request"] = event.usd_per_request
     if event.min_reward is not None:
         found["min_reward"] = event.min_reward
+    return found
+
+
+def _waits(event: Latency) -> dict[str, object]:
+    """Return the fields of a declaration that a change of latency sets."""
+    found: dict[str, object] = {"latency_target": None, "usd_per_second": None}
+    if event.usd_per_second is not None:
+        price = event.usd_per_second
+        first = FirstTokenPriced(first_token=price)
+        found["usd_per_second"] = first if event.of == "first_token" else price
+    elif event.p95_ms is not None or event.mean_ms is not None:
+        found["latency_target"] = LatencyTarget(
+            p95_ms=event.p95_ms, mean_ms=event.mean_ms, of=event.of
+        )
     return found
 
 

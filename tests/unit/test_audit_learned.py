@@ -89,7 +89,7 @@ def test_the_window_of_the_dual_is_compared(world: World) -> None:
 @pytest.mark.parametrize("at", range(len(layout.HEAD)))
 def test_what_decisions_change_of_an_arm_is_compared(world: World, at: int) -> None:
     true, other = (state_of(pieces_of(world, "home-0")) for _ in range(2))
-    numbers = layout.HEAD.of(other.arms["llama"])
+    numbers = list(layout.HEAD.of(other.arms["llama"]))
     numbers[at] = (numbers[at] or 0) + 1
     layout.HEAD.put(other.arms["llama"], numbers)
     assert list(differing(other, true)) == ["head:arms"]

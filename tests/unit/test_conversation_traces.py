@@ -7,7 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from benchmarks.conversations import Turn, main, read_trace
+from benchmarks.conversation_worlds import Turn
+from benchmarks.conversations import main, read_trace
 
 # Blocks of 512 tokens; a prompt begins as the one before it in its conversation did.
 REQUESTS = [
@@ -41,6 +42,6 @@ def test_the_benchmark_plays_a_trace(tmp_path: Path) -> None:
         for n in range(40)
     ]
     trace.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    played = CliRunner().invoke(main, ["--mooncake", str(trace), "--seeds", "2"])
+    played = CliRunner().invoke(main, ["--mooncake", str(trace), "--worlds", "2"])
     assert played.exit_code == 0, played.output
-    assert "sessions: of_without" in played.output
+    assert "oracle ahead: " in played.output

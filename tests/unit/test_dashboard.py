@@ -25,6 +25,7 @@ from streams.settings import BadSettings, load_settings
 from studies.simulate.cases import Case
 from studies.simulate.scenario import Scenario
 from watching import dashboard
+from watching.board import Board
 from watching.dashboard.bins import BINS, COLUMN, LONGEST_SECONDS, Bins, moving
 from watching.dashboard.changing import edited
 from watching.dashboard.decisions import lost
@@ -156,6 +157,29 @@ def test_a_better_label_replaces_a_worse_one_and_a_repeated_one_changes_nothing(
     labels, bills = router.tally.labels, router.tally.models["b"].bills
     assert labels.value == pytest.approx(1.0) and labels.n == 1
     assert bills.value == pytest.approx(0.2) and bills.n == 1
+
+
+def test_the_reward_of_a_session_goes_to_its_requests_that_have_none_of_their_own() -> None:
+    talk, other = {"session_id": "talk"}, {"session_id": "other"}
+    session = RewardObserved(router_id="chat", session_id="talk", reward=1.0, source="human")
+    events: list[tuple[str, Any]] = [
+        ("routes", route("r1").model_copy(update=talk)),
+        ("routes", route("r2").model_copy(update=talk)),
+        ("routes", route("r3").model_copy(update=other)),
+        ("routes", route("r4")),
+        ("rewards", label("r1", 0.4, "metric")),
+        ("rewards", session),
+        ("rewards", session),
+    ]
+    labels = seen(*events).routers["chat"].tally.labels
+    assert labels.n == 2 and labels.value == pytest.approx(0.7)
+    # One of the request itself comes before it, also afterwards.
+    labels = seen(*events, ("rewards", label("r2", 0.0, "metric"))).routers["chat"].tally.labels
+    assert labels.n == 2 and labels.value == pytest.approx(0.2)
+    board = Board("chat")
+    for _, event in events:
+        board.observe(event, at=NOW)
+    assert board.pareto().router is None and board._tally.labels.value == pytest.approx(0.7)
 
 
 def test_what_is_read_before_its_decision_counts_once_that_is_read() -> None:

@@ -159,7 +159,7 @@ def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str,
 def test_every_piece_of_a_started_router_is_written() -> None:
     _, data = exported("live")
     state = Engine.start(replace(configuration("live"), snapshot=data)).state
-    assert state.journal.take_pieces() == set(snapshot.piece_names(state))
+    assert state.journal.pieces == set(snapshot.piece_names(state))
     assert sum(name.startswith("\x1fwindow") for name in snapshot.piece_names(state)) == 16
 
 

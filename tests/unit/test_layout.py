@@ -30,7 +30,7 @@ def test_what_is_put_is_what_was_taken() -> None:
     other.deep.er = SimpleNamespace(count=0)
     # As arrays hand them back: floats, all of them.
     numbers.put(other, map(float, numbers.of(one)))
-    assert numbers.of(other) == [1.5, -2.0, 3]
+    assert numbers.of(other) == (1.5, -2.0, 3)
     assert type(other.deep.er.count) is int
     assert len(numbers) == 3
 

@@ -27,6 +27,7 @@ from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.kernel import LIMIT, TAILS, WIDE, CostModel, estimate
 from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.window import PRICES
 from router_state.policies.policy import POLICIES
 from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world
@@ -126,7 +127,7 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         pacer.window.push(x)
         _, costs = pacer.window.candidates(state.arms).arrays()
         scored = POLICIES["live"].costs(state, state.arms.look(x), None)
-        last = costs[pacer.window.next - 1] / pacer.window.price
+        last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ from router_state.change import bills
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.pacing.debt import HORIZON
-from router_state.policies.eligibility import CREDIT, TOLERATED, within_risk
+from router_state.policies.eligibility import Excluded
+from router_state.policies.live import CREDIT, TOLERATED
+from router_state.policies.policy import POLICIES
+from router_state.state.router import RouterState
 
 X = np.array([0.0, 1.0])
 BUDGET = 1e-3
@@ -40,9 +45,15 @@ def beyond(arms: Arms) -> list[float]:
     return [one.beyond(cost) for cost, one in zip(expected(arms), arms.costs, strict=True)]
 
 
+def within_risk(arms: Arms, excluded: Excluded, costs: list[float]) -> Excluded:
+    """Return why each may not be called, with what the budget rules out."""
+    state = cast(RouterState, SimpleNamespace(arms=arms, pacer=SimpleNamespace(budget_usd=BUDGET)))
+    return POLICIES["live"].admit(state, excluded, costs)[0]
+
+
 def left(arms: Arms) -> list[int]:
     """Return who may be called."""
-    found = within_risk(arms, [None] * len(arms), expected(arms), BUDGET)
+    found = within_risk(arms, [None] * len(arms), expected(arms))
     return [k for k, why in enumerate(found) if why is None]
 
 
@@ -92,16 +103,16 @@ def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() ->
 
 def test_a_model_that_costs_more_than_fifty_budgets_is_out_of_reach() -> None:
     arms = portfolio(0.5, 80.0)
-    found = within_risk(arms, [None, None], expected(arms), BUDGET)
+    found = within_risk(arms, [None, None], expected(arms))
     assert found == [None, "out_of_reach"]
-    assert within_risk(arms, ["capped", None], expected(arms), BUDGET) == ["capped", None]
+    assert within_risk(arms, ["capped", None], expected(arms)) == ["capped", None]
 
 
 def test_who_was_excluded_before_stays_excluded_for_that_reason() -> None:
     arms = portfolio(0.5, 40.0, 40.0)
     for k in (1, 2):
         arms.played(k, t=0, pulled=False)
-    found = within_risk(arms, ["not_allowed", None, None], expected(arms), BUDGET)
+    found = within_risk(arms, ["not_allowed", None, None], expected(arms))
     assert found == ["not_allowed", None, None]
 
 
@@ -110,4 +121,4 @@ def test_free_models_risk_nothing() -> None:
     for _ in range(50):
         arms.played(0, t=0, pulled=False)
     excluded: list[str | None] = [None, None]
-    assert within_risk(arms, excluded, [0.0, 0.0], BUDGET) == excluded
+    assert within_risk(arms, excluded, [0.0, 0.0]) == excluded

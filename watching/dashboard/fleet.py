@@ -8,6 +8,7 @@ from typing import Any
 
 from ground.json_values import Document
 from ground.messages import Record
+from router_state.feedback import BELOW_OWN
 from schemas import EVENTS, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event
@@ -189,7 +190,10 @@ class Fleet:
             take(router, early, then, now)
 
     def _label(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
-        if event.request_id is None:  # of a session: decisions do not say which they belong to
+        if event.request_id is None:
+            rank = self._rank(event.source) - BELOW_OWN
+            for one in self._joined.session(router.router_id, event.session_id or ""):
+                router.take_label(event, one, rank=rank, at=at)
             return
         request = self._joined.get(router.router_id, event.request_id)
         if request is None:

@@ -13,6 +13,8 @@ const KINDS = {
   remove: { label: "A model leaves", model: true },
   add: { label: "A model joins then", model: true },
   budget: { label: "The budget changes", value: ["$ per request", "usd_per_request", 0.001] },
+  latency: { label: "Another target of times", value: ["p95, ms", "p95_ms", 3000] },
+  slower: { label: "A model becomes slower", model: true, value: ["× seconds", "factor", 2] },
   traffic: { label: "Traffic changes", value: ["× requests", "factor", 2] },
   delay: { label: "Bills and labels come later", value: ["requests later", "by", 100] },
   lose: { label: "Bills and labels are lost", value: ["share lost", "share", 0.2] },

@@ -1,0 +1,90 @@
+"""Know the times of calls: those that were told, and those that other models would have taken."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from studies.simulate.cases import Case
+from studies.simulate.compare import BLOCK
+from studies.simulate.estimators import DirectModel
+
+LEAST_SECONDS = 1e-3
+"""Least seconds of a call: a time of 0 has no logarithm."""
+BIN = math.log(1.05)
+"""Width of the bins of times, in logarithms: quantiles are right to 5 %."""
+
+
+class Seconds(NamedTuple):
+    """Seconds of one call: its whole answer, and up to the first token; None: not told."""
+
+    answer: float | None = None
+    first_token: float | None = None
+
+
+UNTOLD = Seconds()
+"""A call that told no time."""
+
+
+class Times:
+    """The times of any model's call on a case. A model that was not called takes what the direct
+    model of the history expects, times the luck that the recorded call had."""
+
+    def __init__(self) -> None:
+        self._models = DirectModel(), DirectModel()
+        self._waiting: list[Case] = []
+
+    def fit(self, case: Case) -> None:
+        """Learn from what was observed; it counts once `settle` is called."""
+        if case.latency is None and case.first_token is None:
+            return
+        self._waiting.append(case)
+        if len(self._waiting) >= BLOCK:
+            self.settle()
+
+    def settle(self) -> None:
+        """Let everything that was observed count."""
+        if not self._waiting:
+            return
+        names = [case.model for case in self._waiting]
+        X = np.array([case.x for case in self._waiting])
+        for model, name in zip(self._models, ("latency", "first_token"), strict=True):
+            told = [getattr(case, name) for case in self._waiting]
+            logs = [math.nan if one is None else math.log(max(one, LEAST_SECONDS)) for one in told]
+            model.observe(names, X, np.array(logs))
+        self._waiting.clear()
+
+    def of(self, case: Case, model: str) -> Seconds:
+        """Return what a call takes."""
+        told = case.latency, case.first_token
+        if told == (None, None):
+            return UNTOLD
+        if model == case.model:
+            return Seconds(*told)
+        return Seconds(
+            *(
+                None if one is None else self._guessed(direct, case, model, one)
+                for direct, one in zip(self._models, told, strict=True)
+            )
+        )
+
+    def _guessed(self, direct: DirectModel, case: Case, model: str, told: float) -> float:
+        moved = direct.predict(model, case.x) - direct.predict(case.model, case.x)
+        return told * math.exp(min(max(moved, -20.0), 20.0))
+
+
+def bin_of(seconds: float) -> int:
+    """Return the bin of a time."""
+    return round(math.log(max(seconds, LEAST_SECONDS)) / BIN)
+
+
+def quantile(bins: dict[int, int], share: float) -> float | None:
+    """Return the time that this share of calls keeps; None: no call told its time."""
+    left = share * sum(bins.values())
+    for place, calls in sorted(bins.items()):
+        left -= calls
+        if left <= 0.0:
+            return math.exp(place * BIN)
+    return None
