@@ -1,4 +1,4 @@
-"""The list of what is still to be published of the routers: λ_t on `pb.lambda`, and alerts."""
+"""The list of routers whose λ_t is still to be published on `pb.lambda`, and of alerts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ class Bulletin:
     """Changes since the last publication.
 
     Attributes:
-        routers: whose state on `pb.lambda` is older than the durable one.
+        routers: those whose published state is older than the durable one.
         alerts: (router_id, alert), in order.
-        unbooked: of every router whose state this worker has published, the bills and rewards that
-            came since and changed nothing.
-        publishing: held while it is being sent: what is older is sent before what is newer.
+        unbooked: for each published router, the bills and rewards since then that changed nothing.
+        publishing: a lock held while sending, so that older states are sent before newer ones.
     """
 
     routers: set[Place] = field(default_factory=set)
@@ -35,41 +34,41 @@ class Bulletin:
         return bool(self.routers or self.alerts)
 
     def changed(self, at: Place, alerts: Iterable[Alert] = ()) -> None:
-        """Note that a router's state has changed, and what was raised."""
+        """Note that a router's state has changed, and its alerts."""
         self.routers.add(at)
         self.alerts += [(at[1], alert) for alert in alerts]
 
     def unmoved(self, at: Place, event: Unbooked) -> None:
-        """Note an event that was taken in and changed nothing; of a router that was never published
-        nobody waits for it."""
+        """Note an event that changed nothing; for a router that was never published nobody waits
+        for it."""
         self.routers.add(at)
         if (noted := self.unbooked.get(at)) is not None:
             noted.append(event)
             del noted[:-MOST_UNBOOKED]
 
     def take_routers(self) -> list[Place]:
-        """Return the routers that are to be published, in order, and begin anew."""
+        """Return the routers to be published, in order, and empty the list."""
         taken, self.routers = self.routers, set()
         return sorted(taken)
 
     def take_alerts(self) -> list[tuple[str, Alert]]:
-        """Return the alerts that are to be published, and begin anew."""
+        """Return the alerts to be published, and empty the list."""
         taken, self.alerts = self.alerts, []
         return taken
 
     def take_unbooked(self, at: Place) -> tuple[Unbooked, ...] | None:
-        """Return what came of a router since the last call; None the first time: it is not
-        known."""
+        """Return a router's unbooked events since the last call; None the first time, when they are
+        not known."""
         noted = self.unbooked.get(at)
         self.unbooked[at] = []
         return None if noted is None else tuple(noted)
 
     def gone(self, at: Place) -> None:
-        """Forget a router that is none any more."""
+        """Forget a router that was removed."""
         self.unbooked.pop(at, None)
 
     def lost(self, partitions: frozenset[int]) -> None:
-        """Forget everything about partitions that are not this worker's any more."""
+        """Forget everything about partitions that this worker lost."""
         self.routers = {at for at in self.routers if at[0] not in partitions}
         self.unbooked = {
             at: noted for at, noted in self.unbooked.items() if at[0] not in partitions

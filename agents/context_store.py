@@ -15,21 +15,20 @@ Ref = tuple[str, str]
 
 
 DecidedAt = Callable[[Ref], float | None]
-"""Time at which a request was decided, seconds since the epoch; None where it is not known any
-more.
+"""Time at which a request was decided, seconds since the epoch; None if it is forgotten.
 """
 
 
 Prompt = tuple[str, ProjectionRef | int]
-"""A text, and the projection that its router has of its own, or how many dimensions a router has
-that has none."""
+"""A text, and its router's projection, or the router's dimensions if it declares none."""
 
 Encode = Callable[[list[Prompt]], Awaitable[Sequence[Vector | EncoderUnavailable]]]
-"""Turns prompts into contexts, each of shape (d,), or says of one why it has none."""
+"""Function that turns prompts into contexts, each of shape (d,), or into the reason why there is
+none."""
 
 
 class Contexts(Protocol):
-    """Keep contexts for a limited time; what the store does not take or has lost is on the
+    """A store of contexts for a limited time; those that it refused or lost are on the
     changelog."""
 
     async def put(self, contexts: Sequence[tuple[Ref, Vector]]) -> None:

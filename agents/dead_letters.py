@@ -1,5 +1,5 @@
-"""Send what was refused to the dead letter topic: the source's bytes, untouched, and why; and to
-the clients why."""
+"""Send refused events to the dead letter topic, with their bytes and the reason, and tell clients
+the reason."""
 
 from collections.abc import Awaitable, Callable
 
@@ -16,12 +16,12 @@ fill a batch of `streams.faust.outgoing` (512 KiB)."""
 
 
 class DeadLetters:
-    """Write the dead letters of one agent.
+    """The dead letter writer of one agent.
 
     Args:
-        prefix: what the service's topics begin with.
-        stage: the agent's name, or what it was doing.
-        send_large: delivers one record of any size, even of none.
+        prefix: prefix of the service's topics.
+        stage: the agent's name, or the step that failed.
+        send_large: delivers one record of any size, empty ones included.
         count: called with each reason, for the metrics.
     """
 
@@ -56,7 +56,7 @@ class DeadLetters:
         )
         topic, trace = self._prefix + dlq.TOPIC, trace_of_message(message)
         headers = [*letter.headers(), *trace]
-        # A usual send takes neither a large value nor a record with nothing in it.
+        # A usual send takes neither a large nor an empty record.
         if len(message.value or b"") > LARGE_BYTES or (
             message.key is None and message.value is None
         ):

@@ -36,8 +36,8 @@ from schemas.routers import RouterDeclared, decode_router
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One declaration as read. `declared` None: the router is gone; `refusal`: what is already
-    known to be wrong with it."""
+    """One declaration as read. `declared` None: the router is removed; `refusal`: a fault that is
+    already known."""
 
     message: Record
     router_id: str
@@ -69,7 +69,7 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
     """
 
     number = messages[0].partition
-    read = Answers()  # what is refused or sent on without a look at the state
+    read = Answers()  # refused or forwarded without a look at the state
     declarations = [
         d for message in messages if (d := await _read(message, service, read)) is not None
     ]
@@ -79,7 +79,8 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
     for portion in [
         *portions(
             declarations,
-            # One that goes is a portion of its own: what it leaves is cleared before the next.
+            # A removal is a portion of its own: the router's records are cleared before the next
+            # one.
             lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
             limit=service.batch_bytes,
         )
@@ -96,16 +97,17 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
                 answers.refused += read.refused
             overtaken += _overtaken(answers, service)
             service.lanes[number].contain(messages if is_last else [d.message for d in portion])
-        await service.clear(number)  # a router that comes again finds nothing of the one before
+        # A router that is declared again finds no records of the one before.
+        await service.clear(number)
     if any(d.declared is None for d in declarations):
-        # Before the event is done: nothing of the state would tell the next worker of it.
+        # Sent before the event is done, as the state does not tell the next worker of it.
         await publish(service)
     await repeat(overtaken, service)
     await route_waiting(declared, service)
 
 
 def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:
-    """Note behind which declarations in force a refused record stands; return partition and router
+    """Note the declarations in force that a refused record follows; return the partition and router
     of each."""
     last: dict[tuple[int, str], int] = {}
     for source, _ in (*answers.refused, *answers.refused_later):
@@ -120,8 +122,8 @@ def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:
 
 
 async def _read(message: Record, service: Service, answers: Answers) -> Declaration | None:
-    """Decode one declaration and read what it refers to; refuse it, or send it on, where
-    that can't be."""
+    """Decode one declaration and read its references; refuse it or forward it if it can't be
+    applied here."""
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
@@ -166,7 +168,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
         return False
     engine = shard.engine(router_id)
     try:
-        if declared is not None:  # a router that can't be read can still be let go
+        if declared is not None:  # an unreadable router can still be removed
             shard.require_readable(router_id)
         if router_id not in shard.unreadable and not is_repeated(
             message, headers_of(message), shard, router_id
@@ -223,7 +225,7 @@ def _check(declaration: Declaration, in_force: int, service: Service) -> None:
 
 
 def _require_same_coordinates(before: RouterConfig, after: RouterConfig, service: Service) -> None:
-    """Raise WrongProjection where contexts would mean something else than what was learned."""
+    """Raise WrongProjection if contexts would change their meaning for what was learned."""
     own = service.ports.projections.get(before.dimensions, "")
     was, now = (own if one.projection is None else one.projection.sha256 for one in (before, after))
     if was != now:

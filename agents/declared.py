@@ -1,4 +1,4 @@
-"""A declaration as the core's configuration, and a configuration as a declaration."""
+"""Convert declarations to the core's configuration, and back."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def config_of(
 
     Raises:
         InvalidConfig: the knobs contradict each other.
-        CorruptSnapshot: its snapshot is no base64.
+        CorruptSnapshot: its snapshot is not base64.
     """
     knobs = {name: getattr(declared, name) for name in KNOBS}
     caps = (
@@ -88,8 +88,7 @@ def config_of(
 
 
 def projection_ref(declared: RouterDeclared) -> ProjectionRef | None:
-    """Return which projection makes the contexts of a router's prompts, None for the workers'
-    own."""
+    """Return the projection of a router's prompts; None for the workers' own."""
     named = declared.projection
     return None if named is None else ProjectionRef(named.ref, named.sha256)
 
@@ -102,7 +101,7 @@ def _decoded(text: str) -> bytes:
 
 
 def cache_of(declared: ModelDeclared) -> CachePrice | None:
-    """Return what a model bills for cached input, if it says so."""
+    """Return a model's prices of cached input, if declared."""
     if declared.cached_input_price_per_m is None:
         return None
     usual = CachePrice(read_per_m=declared.cached_input_price_per_m)
@@ -136,7 +135,7 @@ def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
         case LikePrior(like=like, n_eff=n_eff):
             prior = Prior(like=like, n_eff=n_eff)
         case ReferencedPrior():
-            # Its file may know costs only.
+            # Its file may have costs only.
             prior = None if referenced is None or referenced.A is None else referenced
     return ModelConfig(
         price,
@@ -148,7 +147,7 @@ def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
 
 
 def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | None:
-    """Return what the declaration says of costs, else what the file of its prior does."""
+    """Return the declared prior of costs, else that of the prior's file."""
     given = declared.cost_prior
     if given is None:
         return None if referenced is None else referenced.costs

@@ -1,4 +1,4 @@
-"""Bills and rewards of requests: book them, or let them wait for a decision that they overtook."""
+"""Book bills and rewards, or let them wait for a decision that they overtook."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Feedback(Batch, Generic[E]):
         self._contexts: dict[Ref, Vector | None] = {}
 
     def preparation(self) -> Coroutine[object, object, None] | None:
-        """Return the reading of contexts that are in the store outside of the table, of the
-        requests that are decided by now; None where all are known."""
+        """Return the reading of contexts from the external store, for requests that are already
+        decided; None if all are known."""
         if self._service.ports.contexts is None:
             return None
         missing = {
@@ -72,7 +72,7 @@ class Feedback(Batch, Generic[E]):
     async def _read(self, missing: dict[Ref, int]) -> None:
         service = self._service
         assert service.ports.contexts is not None
-        # What is on its way has its context neither there nor on the changelog.
+        # A decision on its way has its context neither in the store nor on the changelog yet.
         for number in set(missing.values()) & service.lanes.keys():
             await service.lanes[number].settled()
         refs = list(missing)
@@ -154,7 +154,8 @@ def _unreadable(shard: Shard, router_id: str) -> RouterUnreadable | None:
 def apply_waiting(
     shard: Shard, router_id: str, request_id: str, service: Service, answers: Answers
 ) -> None:
-    """Apply what overtook a request that has just been decided, in the order in which it came."""
+    """Apply the feedback that overtook a request which has just been decided, in order of
+    arrival."""
     for parked in shard.parking.waiting_for(router_id, request_id):
         shard.unpark(parked)
         is_bill = parked.topic == service.ports.topic["costs"]
@@ -164,7 +165,7 @@ def apply_waiting(
 
 
 def parked_from(message: Message, event: Bill | Reward, service: Service) -> Parked:
-    """Return a source event as it would wait for its request."""
+    """Return a source event in the form in which it waits for its request."""
     error = ORPHANS[type(event)]("no decision of this request appeared in time")
     due = service.ports.clock() + service.ports.limits.orphan_wait
     return Parked.of(message, error, router_id=event.router_id, request_id=event.subject, due=due)
@@ -197,7 +198,7 @@ def _apply(
 def _moved(
     event: Bill | Reward, service: Service, contexts: Mapping[Ref, Vector | None], source: Message
 ) -> Event:
-    """Return a bill or a reward as the core speaks of it."""
+    """Return a bill or a reward as an event of the core."""
     x = contexts.get((event.router_id, event.request_id))
     if isinstance(event, Reward):
         rank = service.ports.rank_of(event.source)
@@ -236,7 +237,7 @@ def _of_router(contexts: Mapping[Ref, Vector | None], router_id: str) -> dict[st
 
 
 def seconds(milliseconds: float | None) -> float | None:
-    """Return milliseconds of a bill as the core has them."""
+    """Convert a bill's milliseconds to seconds."""
     return None if milliseconds is None else milliseconds / 1e3
 
 
@@ -271,8 +272,8 @@ def _wait(
 
 
 def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
-    """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched,
-    tokens have no price there."""
+    """Refuse an event whose time is up. An orphaned bill in dollars is booked as unmatched; tokens
+    have no price then."""
     if parked.topic == service.ports.topic["costs"] and shard.engine(parked.router_id) is not None:
         cost_usd = _waiting(Bill, parked).cost_usd or 0.0
         shard.apply(parked.router_id, Orphaned(cost_usd), now=service.ports.clock())
@@ -280,5 +281,5 @@ def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) ->
 
 
 def _waiting(kind: type[E], parked: Parked) -> E:
-    """Read an event again that waits."""
+    """Decode a waiting event again."""
     return read(kind, key=None, value=parked.value)

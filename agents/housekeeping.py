@@ -1,6 +1,4 @@
-"""Do what is due by the clock: waits that are up, bills that never come, requests that are
-forgotten, λ_t that is published.
-"""
+"""Do the work that is due by the clock: end waits, repeat declarations, publish λ_t and alerts."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ from schemas.event import encode
 log = logging.getLogger(__name__)
 
 ROUTERS_AT_ONCE = 100
-"""Routers whose λ_t is published between two looks at everything else; a router takes some 50 µs,
-unpacked."""
+"""Routers published before other work gets its turn; a router takes some 50 µs once unpacked."""
 
 
 async def resume(service: Service) -> None:
@@ -33,7 +30,7 @@ async def resume(service: Service) -> None:
     for number, lane in list(service.lanes.items()):
         if not lane.interrupted:
             continue
-        # First: a group that is rolled back below sets it again.
+        # Cleared first, as a group that is rolled back below sets it again.
         lane.interrupted = False
         undelivered, lane.undelivered = lane.undelivered, []
         if undelivered:
@@ -46,19 +43,19 @@ async def resume(service: Service) -> None:
 
 
 async def hold_back(service: Service) -> None:
-    """Let bills and rewards wait on the log where too many wait here already."""
+    """Let bills and rewards wait on the log if too many are parked."""
     service.hold_back()
 
 
 async def end_waits(service: Service) -> None:
-    """Refuse the parked events whose time is up and of which nothing will come."""
+    """Refuse the parked events whose time is up."""
 
     async def step(portion: list[Parked]) -> None:
         if (lane := service.lanes.get(portion[0].partition)) is None:
             return
         async with lane.batch() as answers:
             for parked in portion:
-                # Looked at again: it may have been answered meanwhile, or its router declared.
+                # Checked again: it may have been answered meanwhile, or its router declared.
                 if lane.shard.parking.is_waiting(parked) and not _is_being_answered(
                     parked, lane.shard
                 ):
@@ -105,10 +102,10 @@ async def publish(service: Service) -> None:
     """Publish λ_t of every router that has changed since the last time, a tombstone of one that is
     gone, and the alerts.
 
-    After a recovery that is every router: in portions, between which all others go on.
+    After a recovery that is every router, in portions, between which other work goes on.
     """
     if service.bulletin:
-        async with service.bulletin.publishing:  # what is older is sent before what is newer
+        async with service.bulletin.publishing:  # older states are sent before newer ones
             changed = service.bulletin.take_routers()
             for portion in (
                 portions(changed, lambda at: 1, limit=ROUTERS_AT_ONCE) if changed else ([],)
@@ -124,7 +121,7 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     updates = [update for at in routers for update in _update(*at, service, now=now)]
     alerts = service.bulletin.take_alerts()
     alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
-    # Only what is durable is said; a group that fails ends the process before.
+    # Only durable states are published; a failed group ends the process first.
     for number in {number for number, _ in routers} & service.lanes.keys():
         await service.lanes[number].settled()
     for router_id, value in updates:
@@ -141,8 +138,7 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
 def _update(
     number: int, router_id: str, service: Service, *, now: datetime
 ) -> list[tuple[str, bytes | None]]:
-    """Return what is to be said of a router: its state, a tombstone, or nothing where its partition
-    is another's by now."""
+    """Return a router's record: its state, a tombstone, or None if its partition was lost."""
     shard = service.shards.get(number)
     engine = None if shard is None else shard.engine(router_id)
     if shard is None or engine is None:

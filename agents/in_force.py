@@ -1,9 +1,8 @@
-"""Keep what is in force of a router, as a document: for as long as it lives, `pb.routers` ends with
-it.
+"""Keep the document in force of a router, so that `pb.routers` always ends with it.
 
-The topic is compacted: of a router only its last record stays, and where that was refused, what is
-in force would be gone from the topic. So a worker keeps each document that it puts in force, and
-writes it again after one that it refused.
+The topic is compacted: only a router's last record stays. If that was refused, the declaration in
+force would be gone. So a worker keeps each document that it puts in force, and writes it again
+after a refused one.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from ground.messages import Message
 from schemas.headers import BASED_ON, REPEATED
 
 LEAST_BYTES = 500
-"""Bytes that a record of the changelog may take beside a document that was kept; for a short
-document, all of its bytes."""
+"""Bytes of a changelog record beside a kept document; for a short document, all of its bytes."""
 
 
 def in_force(shard: Shard, router_id: str) -> InForce | None:
@@ -60,8 +58,8 @@ def keep(shard: Shard, router_id: str, value: bytes, *, offset: int) -> None:
 
 
 def overtake(shard: Shard, router_id: str, *, offset: int) -> bool:
-    """Note that the record at this offset is not in force; tell whether it stands behind the one
-    that is."""
+    """Note that the record at this offset is not in force; tell whether it follows the one that
+    is."""
     found = in_force(shard, router_id)
     if found is None or found.offset > offset:
         return False
@@ -85,7 +83,7 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
                 break
             async with lane.batch() as answers:
                 for _, router_id in portion:
-                    # Looked at again: another declaration may have come into force.
+                    # Checked again: another declaration may have come into force.
                     one = _owed(service, number, router_id)
                     if one is None:
                         continue

@@ -47,7 +47,8 @@ class InForce:
 
     @classmethod
     def of(cls, value: bytes, *, offset: int) -> Self:
-        """Return what was just put in force; a snapshot has done its work, and is large."""
+        """Return a declaration just put in force, without its snapshot, which is large and no
+        longer needed."""
         if b'"snapshot"' in value:
             value = orjson.dumps(
                 {name: part for name, part in orjson.loads(value).items() if name != "snapshot"}
@@ -71,8 +72,8 @@ class InForce:
 
 
 def readable(kept: bytes | None) -> InForce | None:
-    """Return what was kept; None where another version has kept it, or it is damaged: the
-    configuration says it as well."""
+    """Return the kept declaration; None if it is damaged or of another version: the configuration
+    has the same content."""
     try:
         found = InForce.unpack(kept) if kept is not None and kept[0] == VERSION else None
         return found if found is not None and found.document else None

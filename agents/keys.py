@@ -1,11 +1,11 @@
-"""Keys of the durable table: one byte for the kind, the router, and what of it."""
+"""Keys of the durable table: one byte for the kind, the router, and the part."""
 
 from __future__ import annotations
 
 from typing import Final
 
 HEAD: Final = b"h"
-"""Counts, pacer and who takes part: the piece of a router without which there is none."""
+"""Kind of the head: counts, pacer and portfolio, without which a router does not exist."""
 CONFIG: Final = b"c"
 """The configuration in force."""
 ARM: Final = b"a"

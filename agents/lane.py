@@ -1,4 +1,4 @@
-"""One partition's way from fetched records to answers: the one place where changes become durable
+"""The pipeline of one partition from fetched records to answers: only here changes become durable
 and answers leave."""
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ground.boundary import BoundaryError
 from ground.messages import Record
 
 UNDER_WAY: Final = 2
-"""Groups of a partition that are applied and not durable: the record batch of one travels, that of
-the next is packed when it has landed. More would only make them smaller (`benchmarks.stream`)."""
+"""Most groups of a partition that are applied and not durable yet: one's record batch travels, the
+next one's is packed. More would only make them smaller (`benchmarks.stream`)."""
 UNANSWERED: Final = 8
 """Groups of a partition that are not finished, those whose answers are on their way included."""
 
 
 class Voided(BoundaryError):
-    """A group can't become durable, as one before it did not."""
+    """A group can't become durable, because an earlier one did not."""
 
     reason = "voided"
 
@@ -80,12 +80,12 @@ class Lane:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
-        """Pass nothing any more."""
+        """Stop: no further group passes."""
         for task in self._tasks:
             task.cancel()
 
     def reopen(self) -> None:
-        """Go on after a recovery."""
+        """Open the lane again after a recovery."""
         self._room.set()
 
     async def settled(self) -> None:
@@ -102,15 +102,16 @@ class Lane:
         group = Group(list(batches))
         with self.applying(group):
             self._refuse(parked, error, group.answers)
-            # Of an event that had waited the offset is contained already; then this moves nothing.
+            # The offset of an event that had waited is contained already; then this changes
+            # nothing.
             self.shard.watermarks.advance(parked.topic, parked.offset)
         self.ports.count("internal_error")
         await asyncio.shield(self.send(group))
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[Answers]:
-        """Apply what is no source event: at the end it is durable, and what there is to say is
-        said. Nothing may be awaited inside."""
+        """Apply changes that come from no source event; at the end they are durable and their
+        answers delivered. Nothing may be awaited inside."""
         await self.room()
         group = Group()
         with self.applying(group):
@@ -118,8 +119,8 @@ class Lane:
         await asyncio.shield(self.send(group))
 
     async def room(self) -> None:
-        """Wait until another group may be applied: what is on its way is bounded, and groups grow
-        meanwhile."""
+        """Wait until another group may be applied. The number on the way is bounded, and groups
+        grow meanwhile."""
         while (
             self._under_way >= UNDER_WAY
             or len(self._groups) >= UNANSWERED
@@ -130,7 +131,7 @@ class Lane:
         self._require_sound()
 
     def _break(self, error: BaseException) -> None:
-        """Let no other group pass: this one is neither undone nor on the log for sure."""
+        """Close the lane: it is not known whether this group is on the log."""
         self._broken = error
         self._room.set()
 
@@ -143,8 +144,8 @@ class Lane:
         """Change the partition; at the end the group holds what is to be written. An InternalError
         leaves everything as it was."""
         group.step("decide")
-        # Kafka has what was said of them; forgotten with this group. A crash before it says them
-        # again, and loses none.
+        # Their answers are delivered, so they are forgotten with this group. A crash before that
+        # repeats the answers and loses none.
         delivered, self.delivered = self.delivered, []
         others: list[bool] = []
         look = asyncio.get_running_loop().call_soon(others.append, True)
@@ -184,10 +185,10 @@ class Lane:
         group.changes = self.shard.table.take()
 
     def _roll_back(self) -> None:
-        """Go on from what the groups before have left: an event has failed, and nobody knows what
-        it has moved."""
+        """Return to the state after the previous groups: a failed event may have changed
+        anything."""
         self.shard.roll_back()
-        # The table does not know which of those that wait have their answer already.
+        # The table does not know which parked events already have their answer.
         for parked in (*self.delivered, *(p for g in self._groups for p in g.answers.delivered)):
             self.shard.parking.answer(parked)
         self.interrupted = True
@@ -216,8 +217,8 @@ class Lane:
 
     async def land(self, group: Group, before: Group | None) -> None:
         """Write the record batch behind that of the group before, and return when it is durable."""
-        # Before the record batch: a decision that is durable has its context. One that is there
-        # without its decision is only a waste, and expires.
+        # Contexts are written before the record batch, so that every durable decision has its
+        # context. A context without its decision only expires.
         if self.ports.contexts is not None and group.contexts:
             await self.ports.contexts.put(group.contexts)
         if before is not None and not await before.durable:
@@ -227,7 +228,7 @@ class Lane:
             await self.shard.table.write(group.changes)
 
     async def answer(self, group: Group) -> None:
-        """Deliver what a durable group has to say, all of it."""
+        """Deliver all answers of a durable group."""
         group.step("publish")
         if group.answers:
             await group.answers.deliver(
@@ -246,7 +247,7 @@ class Lane:
         self._room.set()
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        """Let work go on beside this, until the lane stops."""
+        """Start a task that lives until the lane stops."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

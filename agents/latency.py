@@ -1,4 +1,4 @@
-"""Targets of latency as declared, as the core knows them, and as `pb.lambda` publishes them."""
+"""Convert targets of latency between declarations, the core and `pb.lambda`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.routers import RouterDeclared
 
 
 def latency_of(declared: RouterDeclared) -> LatencyGoal | None:
-    """Return what a declaration says of calls' times; None: nothing.
+    """Return the declared target of latency; None if there is none.
 
     Raises:
         InvalidConfig: not one of a target and a price.

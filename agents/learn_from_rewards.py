@@ -1,4 +1,4 @@
-"""Learn from rewards, whenever they come."""
+"""Learn from rewards, however late they come."""
 
 from __future__ import annotations
 

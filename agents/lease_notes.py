@@ -1,4 +1,4 @@
-"""Put what pools and their members say to each other on the wire, and read it back."""
+"""Encode and decode the records between pools and their members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of routers that are gone: deleted a record batch at a time, over crashes and owners."""
+"""Delete the records of removed routers, a record batch at a time, across crashes and owners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOMBSTONE_BYTES = 40
 
 
 class Leftovers:
-    """The remaining records of routers that were let go.
+    """The remaining records of removed routers.
 
     Tombstones of a router with 100,000 requests exceed a record batch. So a mark in the table
     stands for them, written in the batch that lets the router go: by it the next owner finds what a
@@ -25,11 +25,11 @@ class Leftovers:
         return bool(self._requests)
 
     def found(self, router_id: str, request_ids: list[str]) -> None:
-        """Note what a recovery has found of a router that is marked."""
+        """Note the remaining requests of a marked router, found by a recovery."""
         self._requests[router_id] = request_ids
 
     def add(self, router_id: str, request_ids: list[str]) -> None:
-        """Mark a router that goes, and note what is left of it."""
+        """Mark a router that is being removed, and note its remaining requests."""
         self._table.put(keys.key(keys.GONE, router_id), b"1")
         self._requests[router_id] = request_ids
 
@@ -44,6 +44,6 @@ class Leftovers:
                     self._table.delete(raw)
                     limit -= len(raw) + TOMBSTONE_BYTES
             if not request_ids:
-                # In the batch of the last tombstone: the mark outlives what it marks.
+                # Deleted in the batch of the last tombstone, so that the mark outlives the records.
                 del self._requests[router_id]
                 self._table.delete(keys.key(keys.GONE, router_id))

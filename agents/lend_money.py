@@ -1,4 +1,4 @@
-"""Pools are declared, their members report, and they lend."""
+"""Apply declarations of pools, reports of members and grants, and lend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.leases import LeaseNoted
 from schemas.pools import decode_pool
 
 UNPACKED_AT_ONCE = 20
-"""Routers that are unpacked for their report in one round, where a worker has just started."""
+"""Most routers unpacked for their report in one round, after a worker has started."""
 
 
 class _Money(Batch):
@@ -35,7 +35,7 @@ class _Money(Batch):
         self._service = service
 
     def apply(self, answers: Answers) -> None:
-        """Apply them; one that is contained already, or is not for here, changes nothing."""
+        """Apply the events; one that is contained already or belongs elsewhere changes nothing."""
         for message in self.messages:
             shard = self._service.shard(message.partition)
             if shard.watermarks.is_applied(message.topic, message.offset):
@@ -118,7 +118,7 @@ def leaving(shard: Shard, router_id: str, pool_id: str | None, *, now: float) ->
 
 
 async def lend(service: Service) -> None:
-    """Let members report, and pools lend, as far as it is due."""
+    """Let members report and pools lend, where due."""
     for number, lane in list(service.lanes.items()):
         lending = lane.shard.lending
         if not lending:
@@ -132,7 +132,7 @@ async def lend(service: Service) -> None:
 
 
 def _report(shard: Shard, clock: Callable[[], float]) -> list[Note]:
-    """Return what the members on a partition have to say to their pools."""
+    """Return the due reports of a partition's members."""
     found: list[Note] = []
     unpacked, now = 0, clock()
     for router_id in list(shard.lending.members):

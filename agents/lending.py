@@ -1,4 +1,4 @@
-"""The pools of one partition, and which of its routers are members of one."""
+"""The pools of one partition, and its routers that are members of pools."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ OFTEN = 1.0
 MOVED = 0.01
 """Share of what is left by which a member's spend must have moved for a report at once."""
 SELDOM = 10.0
-"""Seconds after which a member says what has moved, however little it is."""
+"""Seconds after which a member reports any change, however small."""
 QUARTER = 0.25
-"""Share of a lease's time after which a member says that it is there."""
+"""Share of a lease's time after which a member reports that it is alive."""
 ALONE = 5.0
 """Seconds after which a member that has no lease asks again."""
 
 
 class Said:
-    """The last report of a member; not kept: after a recovery it is said anew."""
+    """The last report of a member; not durable, so it is repeated after a recovery."""
 
     __slots__ = ("again_at", "at", "left", "moves", "spent")
 
@@ -49,7 +49,7 @@ class Lending:
 
     Attributes:
         members: the pool of each router that has one.
-        said: what routers and pools said last to their pools.
+        said: the last reports of routers and pools.
         lent_at: when each pool set its leases last, and at which move.
     """
 
@@ -63,7 +63,7 @@ class Lending:
         self.unreadable: dict[str, str] = {}
 
     def found(self, raw: bytes) -> None:
-        """Take a key that a recovery has found."""
+        """Take in a key found by a recovery."""
         kind, name, part = keys.split(raw)
         if kind == keys.POOL:
             self._pools[name] = None
@@ -79,7 +79,7 @@ class Lending:
         return list(self._pools)
 
     def pool(self, pool_id: str) -> Pool | None:
-        """Return a pool; None where there is none, or where it can't be read."""
+        """Return a pool; None if it does not exist or can't be read."""
         found = self._pools.get(pool_id)
         if found is None and pool_id in self._pools and pool_id not in self.unreadable:
             raw = self._table.get(keys.key(keys.POOL, pool_id)) or b""
@@ -90,8 +90,7 @@ class Lending:
         return found
 
     def declare(self, pool_id: str, config: PoolConfig | None, *, now: float) -> list[Note]:
-        """Put a pool's declaration in force; return what there is to say to the pool that it
-        leaves."""
+        """Put a pool's declaration in force; return its last report to a parent that it leaves."""
         pool = self.pool(pool_id)
         if pool is None:
             if config is None:
@@ -106,13 +105,13 @@ class Lending:
         return [report_note(left_of(report), now=now)]
 
     def hear(self, report: Reported, *, now: float) -> None:
-        """Take a report to one of the pools; of an unknown one nothing can be said."""
+        """Apply a report to its pool; one for an unknown pool is ignored."""
         pool = self.pool(report.pool_id)
         if pool is not None and pool.hear(report, now=now):
             self._dirty.add(report.pool_id)
 
     def take(self, pool_id: str, grant: Granted, *, now: float) -> list[Note]:
-        """Take what its own pool lends to a pool; return its report."""
+        """Apply a parent's grant to a pool; return the pool's report."""
         pool = self.pool(pool_id)
         if pool is None or not pool.take(grant):
             return []
@@ -120,7 +119,7 @@ class Lending:
         return self.report_pool(pool_id, now=now)
 
     def lend(self, pool_id: str, *, now: float) -> list[Note]:
-        """Set a pool's leases anew where anything has moved since the last time, or it is due."""
+        """Set a pool's leases again if anything has changed, or it is due."""
         pool = self.pool(pool_id)
         at, moves = self.lent_at.get(pool_id, (-OFTEN, -1))
         if pool is None or (pool.moves == moves and abs(now - at) < OFTEN):
@@ -155,7 +154,7 @@ class Lending:
         return self._report(name, report, max(lent, default=None), now=now, due=due)
 
     def _is_due(self, name: str, moves: int, *, now: float) -> bool:
-        """Tell whether a report may be worth it, before one is made."""
+        """Tell whether a report may be due, before it is computed."""
         said = self.said.get(name)
         if said is None or now >= said.again_at or now < said.at:
             return True
@@ -174,7 +173,7 @@ class Lending:
         return [report_note(report, now=now)]
 
     def joined(self, router_id: str, engine: Engine | None) -> None:
-        """Note which pool a router has after its declaration; None: the router is gone."""
+        """Note a router's pool after its declaration; `engine` None: the router is removed."""
         spending = None if engine is None else engine.state.config.spending
         pool_id = None if spending is None else spending.pool
         before = self.members.get(router_id)

@@ -1,19 +1,18 @@
-"""Bound what a worker remembers, in bytes: while there is room nothing is forgotten before its
-time."""
+"""Bound the bytes that a worker remembers; within the bound nothing is forgotten early."""
 
 from __future__ import annotations
 
 import math
 
 ALERT_ABOVE, CALM_BELOW = 0.8, 0.7
-"""Parts of the limit: above the first one an alert is raised, once until it is below the second
-one."""
+"""Parts of the limit: above the first an alert is raised, and again only after falling below the
+second."""
 AIM_AT = 0.95
-"""Part of the limit that is left once it was passed, so that the next requests find room."""
+"""Part of the limit to which memory is reduced once it was exceeded."""
 
 
 class Memory:
-    """The share of its limit that the durable table takes, as of the last look.
+    """The memory of the durable table as a part of its limit, at the last look.
 
     Args:
         limit: bytes that it may take; None: no limit.
@@ -39,8 +38,7 @@ class Memory:
         return self._size / self._limit
 
     def keep(self, remembered: int) -> int:
-        """Return how many of so many requests may stay; each router gives the same part of its
-        own."""
+        """Return how many of a router's requests may stay; every router gives up the same part."""
         if self._size <= self._limit:
             return remembered
         return remembered - math.ceil(remembered * (1.0 - AIM_AT * self._limit / self._size))

@@ -1,4 +1,4 @@
-"""Book what requests really cost, and so move λ_t."""
+"""Book the real costs of requests, and so pace spend."""
 
 from __future__ import annotations
 

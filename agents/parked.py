@@ -1,6 +1,6 @@
-"""One source event that waits, as the durable table keeps it.
+"""A parked source event, as the durable table keeps it.
 
-Of a request, which may hold a prompt, the table has only the place on its source topic, from where
+For a request, which may hold a prompt, the table has only its place on the source topic, from which
 it is read again after a crash.
 """
 
@@ -19,7 +19,7 @@ from schemas.reasons import Reason
 VERSION = 1
 """First byte of what `Parked.pack` returns."""
 LEFT = -1
-"""Stands for the size of a value that was left where it is."""
+"""Size that marks a value which was left on its topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Parked:
             from its topic.
         request_id: what it waits for; None for a request that waits for its router.
         due: seconds since the epoch; then it is refused with `reason`.
-        refused: its time is up, and only its dead letter is still to be delivered.
-        private: it may hold a prompt.
+        refused: whether its time is up and only its dead letter is still to be delivered.
+        private: whether it may hold a prompt.
         trace: the headers of the trace it belongs to.
     """
 
@@ -110,8 +110,8 @@ class Parked:
 
     def pack(self) -> bytes:
         """Return it as bytes: version, length of the JSON head, head, key, and the value or, if
-        that is private, the trace. The trace of any other stands beside its value's size, where a
-        worker that knows of none looks past it."""
+        that is private, the trace. The trace of other events is beside the value's size, where
+        older workers skip it."""
         value = None if self.private else self.value
         size: int | list[int | tuple[str, str] | None] | None = _size(value)
         if value is not None and self.trace:

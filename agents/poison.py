@@ -1,4 +1,4 @@
-"""An event on which the worker fails: it has three lives, then it is refused, and all others go
+"""Isolate an event on which the worker fails: after three tries it is refused, and all others go
 on."""
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LIVES = 3
-"""Number of tries that an event has alone: a defect that depends on more than the event has a
-chance to pass.
+"""Number of tries of an event alone, so that a defect that depends on other things may pass.
 """
 
 
 class on_behalf_of:  # noqa: N801  # it reads as what it does
-    """Say of what escapes that it is this event's: it concerns no other one. What ends the process
-    still does.
+    """A context manager that attributes errors of the block to one event. Errors that end the
+    process pass.
 
     A class, since a generator would take longer than much of what it surrounds.
 

@@ -1,6 +1,4 @@
-"""Define what the agents of a worker are given from outside: all of it is made before they start,
-and none of it changes.
-"""
+"""Define the interfaces of agents to the outside, all made before they start."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ class Inbox(Protocol):
 
 
 class SourceLog(Protocol):
-    """The content of the source topics beside what has been handed to the agents."""
+    """The source topics, beyond the events that were handed to the agents."""
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]
@@ -104,7 +102,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The outside of the agents of one worker.
+    """The connections of a worker's agents to the outside.
 
     Attributes:
         topic: full topic names by their short ones.

@@ -1,6 +1,4 @@
-"""Define what agents refuse beside what the schemas and the core refuse; every reason is on the
-wire.
-"""
+"""Define the refusals of agents, beyond those of schemas and core."""
 
 from __future__ import annotations
 
@@ -108,7 +106,7 @@ class WrongProjection(Refusal):
 
 
 class Refused(Refusal):
-    """An event that was refused before, whose dead letter is (again) to be delivered."""
+    """An event was refused before, and its dead letter is to be delivered again."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""Find whose event was refused, as far as an unreadable one can be read."""
+"""Find the router and request of a refused event."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from schemas.refusals import EventRefused
 
 
 def refusal_of(message: Raw, letter: DeadLetter, *, topic: str) -> EventRefused | None:
-    """Return what the clients of a refused event's router may know; None where no router can be
-    read.
+    """Return the refusal that clients may see; None if the event's router can't be read.
 
     Args:
         message: the source's message; a parked one knows its ids, also where its value is gone.

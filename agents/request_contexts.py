@@ -1,4 +1,4 @@
-"""A request's context: what it carries, or what the encoder makes of its prompt."""
+"""Give requests their contexts: as sent, or encoded from the prompt."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from schemas.quick import Request
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with its context: None where it needs none, or why it has none: its body, or the
-    encoder."""
+    """A request with its context; None if it needs none, or the error why it has none."""
 
     message: Message
     event: Request
@@ -34,8 +33,8 @@ class Prepared:
 
 
 async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
-    """Give every request that is to be decided its context; prompts are encoded together, off the
-    event loop."""
+    """Give every undecided request its context; prompts are encoded together, off the event
+    loop."""
     prompts = [i for i, request in enumerate(requests) if needs_encoding(request, service)]
     encoded: dict[int, Vector | EncoderUnavailable] = {}
     if prompts and service.ports.encode is not None:

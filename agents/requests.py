@@ -62,8 +62,8 @@ class Requests(MutableMapping[str, RequestRecord]):
         packed = self._table.get(keys.key(keys.REQUEST, self._router_id, request_id))
         if packed is None:
             raise KeyError(request_id)
-        # Not remembered: what is only looked at is not written, and the engine sets what it has
-        # changed.
+        # Not cached: a record that is only read is not written, and the engine assigns changed
+        # ones.
         record = record_bytes.unpack_record(packed)
         context = self._table.get(keys.key(keys.CONTEXT, self._router_id, request_id))
         if context is not None:

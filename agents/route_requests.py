@@ -33,8 +33,8 @@ from schemas.requests import RequestNamed
 from schemas.rewards import subject_of
 
 LOOK_EVERY, LOOKS = 0.02, 250
-"""Seconds between two looks at whether declarations are in force; together five seconds, then a
-request waits for its router as if none was on its way."""
+"""Seconds between two looks at whether declarations are in force, and the number of looks: after
+five seconds a request waits as for an undeclared router."""
 
 
 class RouteRequests(Batch):
@@ -67,7 +67,7 @@ class RouteRequests(Batch):
         ]
 
     def preparation(self) -> Coroutine[object, object, None] | None:
-        """Return what is to be waited for: declarations that are on the log, the encoder."""
+        """Return the work to be awaited: declarations on the log, and the encoder."""
         if self._looks < LOOKS and _may_be_declared(self._requests, self._service):
             return self._look_again()
         if any(needs_encoding(request, self._service) for request in self._requests):
@@ -103,8 +103,8 @@ def _may_be_declared(requests: list[Prepared], service: Service) -> bool:
 
 
 def _named(message: Message) -> Request | None:
-    """Return of a request that can't be decoded whose it is, if that can be read: it may be one
-    that has its answer."""
+    """Return the ids of a request that can't be decoded, if they can be read: it may already have
+    its answer."""
     try:
         named = decode_keyed(RequestNamed, key=message.key, value=message.value)
     except MalformedEvent:
@@ -113,8 +113,8 @@ def _named(message: Message) -> Request | None:
 
 
 def decide(request: Prepared, service: Service, answers: Answers) -> None:
-    """Answer one request, let it wait for its router, or refuse it; what waited for its decision is
-    applied at once."""
+    """Answer one request, let it wait for its router, or refuse it. Feedback that waited for its
+    decision is applied at once."""
     message, event = request.message, request.event
     shard = service.shard(message.partition)
     engine = shard.engine(event.router_id)
@@ -171,7 +171,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
 
 def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:
     since = None if engine is None else engine.state.since.led_to(record.seq)
-    # An answer is given again after a crash: readers must not take it for one without steps.
+    # The steps are kept for an answer that is repeated after a crash.
     if since is None and not repeat:
         since = UNKNOWN
     return route_value(event.router_id, event.request_id, record, repeat=repeat, since=since)

@@ -1,4 +1,4 @@
-"""Budgets of a period as declared, as the core knows them, and back."""
+"""Convert budgets of a period between declarations and the core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from schemas.routers import RouterDeclared
 
 
 def spending_of(declared: RouterDeclared) -> Spending | None:
-    """Return what a declaration says of periods, floors and single calls; None: nothing.
+    """Return the declared budgets of periods, floors and limits of single calls; None if there are
+    none.
 
     Raises:
         InvalidConfig: two budgets are of the same period, or a time zone is not known here.

@@ -24,7 +24,7 @@ def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -
     floor_binds = per_request_usd is not None and floor <= per_request_usd
     if standings:
         tightest = min(standings, key=lambda one: one.per_request_usd)
-        # Where a dollar is worth nothing, requests cost less than they might.
+        # If the price of a dollar is 0, requests cost less than allowed.
         paced = state.lambda_t > 0.0 and per_request_usd is not None
         costs = per_request_usd if paced and per_request_usd is not None else ledger.mean_usd
         found["budgets"] = [
@@ -69,7 +69,7 @@ def _standing(
 
 
 def _lease(one: Standing, ledger: Ledger) -> dict[str, object]:
-    """Return whose money it is, where it is a pool's."""
+    """Return the pool and line of a lease; empty for the router's own budget."""
     line, leases = one.accounts, ledger.leases
     if leases is None or not isinstance(line, LeasedAccounts):
         return {}

@@ -1,4 +1,4 @@
-"""Read what the durable table holds of a partition: events that wait, a router's engine."""
+"""Read parked events and engines from the durable table."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ _KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
 
 
 def parked(table: Table, raw: bytes) -> Parked:
-    """Return a parked event; one that can't be read is refused, as far as its key tells what it
-    is."""
+    """Return a parked event; an unreadable one is returned as refused, with the ids in its key."""
     try:
         return Parked.unpack(table.records[raw])
     except DAMAGE as error:
@@ -64,8 +63,8 @@ def arm_bytes(d: int) -> int:
 
 
 def outline(table: Table, router_id: str, request_id: str) -> record_bytes.Outline:
-    """Read of a request when it was decided and whether its bill is awaited: all that an engine
-    needs at its start."""
+    """Return a request's time of decision and whether its bill is awaited, which is all that an
+    engine needs at its start."""
     return record_bytes.outline(
         request_id, table.get(keys.key(keys.REQUEST, router_id, request_id)) or b""
     )
@@ -86,7 +85,7 @@ def engine(
     Raises:
         DAMAGE: a record is damaged, or of another version.
     """
-    # What was outlined before can't have changed: nothing moves requests but an engine.
+    # Earlier outlines are still valid, as only an engine changes requests.
     if outlines is None:
         outlines = [outline(table, router_id, request_id) for request_id in request_ids]
     ordered = sorted(outlines, key=lambda one: one.seq)

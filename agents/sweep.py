@@ -1,5 +1,4 @@
-"""Go round the routers: expire commitments, forget old requests; in portions that are small in
-bytes and soon over."""
+"""Sweep the routers, in small portions: expire commitments and forget old requests."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from router_state.events import Aged, Crowded, Event, Waited
 log = logging.getLogger(__name__)
 
 ROUTERS_PER_ROUND = 200
-"""Routers of a partition whose turn comes in one round."""
+"""Routers of a partition swept in one round."""
 REQUESTS_PER_ROUND = 10_000
 """Requests of a router that one round moves at most."""
 REQUESTS_AT_ONCE = 100
@@ -43,7 +42,7 @@ class _Turn:
 
 
 class Sweep:
-    """Remembers where each partition's turn is.
+    """A sweep with its position in each partition.
 
     Args:
         clock: monotonic seconds.
@@ -70,7 +69,7 @@ class Sweep:
                 async with lane.batch():
                     self._portion(turns)
             except InternalError:
-                turns.popleft()  # it was logged; all others go on, and its turn comes again
+                turns.popleft()  # it was logged; the others go on, and its turn comes again
             await asyncio.sleep(0)
 
     def _turns(self, number: int) -> list[_Turn]:
@@ -130,7 +129,7 @@ class Sweep:
             case "forgotten":
                 return Aged(now - limits.context_ttl, limit)
             case _:
-                # Once a turn: its share of what the last look at the memory has found too much.
+                # Computed once a turn: its share of the memory that is too much.
                 if turn.keep is None:
                     remembered, most = shard.remembers(turn.router_id), limits.requests_per_router
                     turn.keep = min(

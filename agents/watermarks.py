@@ -1,4 +1,4 @@
-"""Keep which source events one partition's state contains: the last offset of each source topic."""
+"""Keep the last offset of each source topic that a partition's state contains."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Watermarks:
             self.offsets = {str(topic): int(offset) for topic, offset in found.items()}
         except DAMAGE as error:
             self.unreadable = f"{type(error).__name__}: {error}"
-        # What the table holds; `offsets` runs ahead of it by the group that is being applied.
+        # The offsets in the table; `offsets` also contains the group that is being applied.
         self._written = dict(self.offsets)
 
     def of(self, topic: str) -> int:
@@ -45,7 +45,7 @@ class Watermarks:
 
     def is_applied(self, topic: str, offset: int) -> bool:
         """Tell whether the state already contains this source event."""
-        # Of those that the table holds: the events of one group would otherwise hide each other.
+        # Compared with the table's offsets, as events of one group would otherwise hide each other.
         return self._written.get(topic, -1) >= offset
 
     def advance(self, topic: str, offset: int) -> None:
@@ -56,7 +56,7 @@ class Watermarks:
             self.offsets[topic] = offset
 
     def write(self) -> None:
-        """Put them into the table, if they moved; call in the group that writes the state."""
+        """Write them into the table if they changed; called in the group that writes the state."""
         # In the same record batch as the state: an event is contained if and only if its offset
         # is.
         if self.offsets != self._written:

@@ -1,4 +1,4 @@
-"""Write what the core has decided and learned as it is published."""
+"""Write decisions, states and alerts as they are published."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def route_value(
 
 
 def _fallbacks(seen: Candidates, chosen: str) -> list[str]:
-    """Return the models to go on with if the chosen one does not answer, the best score first."""
+    """Return the models to try if the chosen one does not answer, the best score first."""
     left = [
         (-seen.score(k), k)
         for k, (model, excluded) in enumerate(zip(seen.models, seen.excluded, strict=True))
@@ -113,8 +113,8 @@ def _candidates(seen: Candidates, unsure: list[float] | None) -> list[dict[str, 
 def _time(
     candidates: list[dict[str, object]], seconds: list[float], slow: list[float] | None
 ) -> None:
-    """Add to candidates how long their calls are expected to take and, where that is asked, with
-    what probability too long."""
+    """Add to candidates the expected time of their calls and, if requested, the probability of
+    being slow."""
     for k, candidate in enumerate(candidates):
         candidate["expected_latency_ms"] = round(seconds[k] * 1e3, 1)
         if slow is not None:

@@ -35,7 +35,6 @@ from streams.service.collecting import little_by_little
 from streams.service.metrics import Metrics
 from streams.settings import load_settings
 
-#: Functions that are timed, by stage; what one of them calls of another counts there only.
 STAGES: tuple[tuple[str, Any, str], ...] = (
     ("decode", agents.route_requests, "take_in"),
     ("decode", agents.feedback, "take_in"),
@@ -48,10 +47,11 @@ STAGES: tuple[tuple[str, Any, str], ...] = (
     ("metrics", Metrics, "finished"),
     ("metrics", Metrics, "count"),
 )
+"""Functions that are timed, by stage; what one of them calls of another counts there only."""
 REST = "the rest: lock, ack, lists, the event loop"
 KINDS = ("requests", "costs", "rewards")
-#: Rounds until caches are warm and batches have grown.
 WARM = 3
+"""Rounds until caches are warm and batches have grown."""
 
 
 class Stopwatch:

@@ -40,7 +40,6 @@ from benchmarks.stream_steady import steady
 from benchmarks.streaming import ROUTERS, Events, bills_and_rewards, requests
 from commands.broker.choose import choose_broker
 
-#: Figures with their floor and goal; those of which less is better have a minus.
 FLOORS = {
     "requests ÷ Faust echo": (5.0, 8.0),
     "requests, bills, rewards ÷ Faust echo": (8.0, 12.0),
@@ -63,6 +62,7 @@ FLOORS = {
     "seconds from start to ready, 10000 routers": (-15.0, -6.0),
     "MB with 10000 routers": (-800.0, -400.0),
 }
+"""Figures with their floor and goal; those of which less is better have a minus."""
 
 
 @dataclass(frozen=True, slots=True)

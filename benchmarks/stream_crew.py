@@ -23,8 +23,8 @@ from benchmarks.streaming import ROUTERS, bills_and_rewards
 from commands.broker.choose import choose_broker
 
 CREWS = (1, 3)
-#: Requests of a router before anything is measured: its first decisions cost more.
 WARM = 10
+"""Requests of a router before anything is measured: its first decisions cost more."""
 
 
 async def one(bootstrap: str, processes: int, events: int) -> dict[str, float]:

@@ -35,8 +35,8 @@ from commands.broker.wire import free_ports
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 
-#: The two that copy: a bare agent of the framework, and the client library alone.
 ECHO = ["-m", "benchmarks.stream_echo", "worker", "-l", "error"]
+"""The two that copy: a bare agent of the framework, and the client library alone."""
 RAW = ["-m", "benchmarks.stream_raw"]
 WORKER = ("-m", "commands.cli", "worker")
 

@@ -25,7 +25,7 @@ def _known_zone(name: str) -> str:
     # Of a name that is no file's, or a folder's, or no path.
     except (KeyError, ValueError, OSError):
         raise refuse(
-            Reason.INVALID_FIELD, "is no IANA time zone, for example Europe/Berlin"
+            Reason.INVALID_FIELD, "is not an IANA time zone, for example Europe/Berlin"
         ) from None
     return name
 

@@ -42,7 +42,7 @@ def _parse_time(value: object) -> object:
     try:
         return datetime.fromisoformat(value.upper())
     except ValueError:
-        raise refuse(Reason.INVALID_FIELD, "is no date and time of the calendar") from None
+        raise refuse(Reason.INVALID_FIELD, "is not a date and time of the calendar") from None
 
 
 def _utc(time: datetime) -> datetime:

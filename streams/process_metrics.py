@@ -1,4 +1,4 @@
-"""Publish the metrics that every process has: its build, and the resources it takes."""
+"""Publish the metrics of every process: its build and its resources."""
 
 import platform
 import sys

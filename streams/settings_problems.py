@@ -1,4 +1,4 @@
-"""Explain which variables of the environment are wrong, or no settings at all."""
+"""Explain which variables of the environment are wrong or unknown."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 PREFIX = "PB_"
 """Prefix of every variable of this service."""
 OTHERS = ("PB_ROUTER", "PB_BROKER")
-"""Variables that others read: the command line's router, the broker that tests take."""
-#: Variables that Kubernetes puts into every container for a service whose name begins with `pb-`.
+"""Variables that other programs read: the command line's router, the tests' broker."""
 LINK = re.compile(
     r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
+"""Variables that Kubernetes puts into every container for a service whose name begins with `pb-`.
+"""
 LINKED = re.compile(r"(tcp|udp|sctp)://")
 """Beginning of values that Docker and Kubernetes put into a container's environment for other
 services, such as `PB_REDIS_PORT=tcp://…`; they are no settings."""

@@ -92,10 +92,7 @@ def _wrapped(sentence: str, columns: int) -> list[str]:
 
 
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the docstrings of a module, of its parts and of its constants, with their lines; a
-    constant's may be a comment that begins with `#:`.
-    """
-    yield from _remarks(source)
+    """Yield the docstrings of a module, of its parts and of its constants, with their lines."""
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, owners) and (text := ast.get_docstring(node)):
@@ -109,12 +106,6 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
                 and isinstance(one.value.value, str)
             ):
                 yield one.lineno, one.value.value
-
-
-def _remarks(source: str) -> Iterator[tuple[int, str]]:
-    for remark in re.finditer(r"^ *#: .*(\n *#:.*)*", source, re.MULTILINE):
-        line = source.count("\n", 0, remark.start()) + 1
-        yield line, re.sub(r"^ *#: ?", "", remark[0], flags=re.MULTILINE)
 
 
 def prose_of(docstring: str) -> Iterator[str]:

@@ -41,7 +41,7 @@ def from_csv(path: Path) -> Array:
     """Return the mean week of a CSV of `timestamp,value` rows, as NAB's taxi counts are.
 
     Raises:
-        ValueError: some hour of the week has no row, or a row is no time and number.
+        ValueError: some hour of the week has no row, or a row is not a time and a number.
     """
     sums, counts = np.zeros(HOURS), np.zeros(HOURS)
     with path.open(newline="") as file:

@@ -32,8 +32,8 @@ SUFFIX = ".pbs"
 """Suffix of a portable snapshot's file."""
 POOLS = "pools.json"
 """File of the declarations of pools."""
-#: Declarations that are on their way at once; some hundred KB each.
 ROUTERS_AT_ONCE = 32
+"""Most declarations in flight at once; some hundred KB each."""
 
 
 @click.command()

@@ -10,8 +10,8 @@ from doors.console.failures import Failure
 if TYPE_CHECKING:
     from router_state.state.portable import Exported
 
-#: Characters of a snapshot in a declaration; the topic of declarations takes 8 MiB.
 LARGEST = 8_000_000
+"""Most characters of a snapshot in a declaration; the topic of declarations takes 8 MiB."""
 
 
 def read_file(file: Path) -> tuple[bytes, Exported]:

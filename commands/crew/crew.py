@@ -24,14 +24,14 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Seconds until a process that has ended is replaced: at first, and at most.
 SOON, LATE = 0.5, 30.0
-#: Seconds after which a process counts as sound: its end is the first again.
+"""Seconds until a process that has ended is replaced: the first pause, and the longest."""
 SOUND = 60.0
-#: Seconds in which a member has to answer.
+"""Seconds after which a process counts as sound, so that the pause starts again at the first."""
 ANSWERS_WITHIN = 2.0
-#: Seconds that a stop waits for the members; one takes 2 to 5.
+"""Seconds within which a member must answer."""
 STOPS_WITHIN = 60.0
+"""Longest wait for members to stop, in seconds; one takes 2 to 5."""
 
 
 class Crew:

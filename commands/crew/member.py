@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 from doors.console.failures import in_a_sentence
 from streams.settings import Settings
 
-#: A new interpreter: what a fork would inherit of an event loop and its threads is of no use.
 PROCESSES = multiprocessing.get_context("spawn")
+"""Context that starts a new interpreter: a fork would inherit an event loop and threads."""
 
 
 class Member:

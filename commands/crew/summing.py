@@ -11,13 +11,13 @@ from prometheus_client.samples import Sample
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
-#: Metrics that a crew shows as one member has them, instead of a sum.
 LARGEST = {"pb_topic_partitions", "pb_recovery_seconds", "pb_build_info", "python_info"}
+"""Metrics that a crew shows from one member, not as a sum."""
 LEAST = {"pb_ready", "process_start_time_seconds"}
 """Metrics shown as the minimum over members: a crew is ready when all are, and as old as the
 oldest."""
-#: Kinds of metrics whose counts stay when a member ends.
 COUNTED = {"counter", "histogram"}
+"""Kinds of metrics whose counts are kept when a member ends."""
 
 
 class Sums:

@@ -87,8 +87,7 @@ class Keys:
     def check(self, authorization: str) -> Key | None:
         """Return the owner of the key in the header `Authorization: Bearer …`, or None.
 
-        A name is no secret; the digests are compared in constant time, also where there is none of
-        that name.
+        Names are not secret. Digests are compared in constant time, also for unknown names.
         """
         scheme, _, presented = authorization.partition(" ")
         named = _KEY.fullmatch(presented.strip())

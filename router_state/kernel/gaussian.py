@@ -189,7 +189,7 @@ class Gaussian:
         size, d = self.at + self.d, self.d
         rows, rest = divmod(len(kept) - size, d)
         if rest or not 0 <= rows <= (TAILS - 1 if d >= WIDE else 0):
-            raise CorruptSnapshot(f"{len(kept)} numbers are no regression of {d} dimensions")
+            raise CorruptSnapshot(f"{len(kept)} numbers are not a regression of {d} dimensions")
         self.own()
         self.array[: len(kept)] = kept
         self.pending = rows

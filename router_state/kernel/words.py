@@ -55,7 +55,7 @@ def known(array: Array, n: Index) -> Floats:
     """Return the n numbers of an array that somebody else has made, to be read.
 
     Raises:
-        TypeError, ValueError: it is no one-dimensional, contiguous array of n 64-bit floats.
+        TypeError, ValueError: it is not a one-dimensional, contiguous array of n 64-bit floats.
     """
     numbers = memoryview(array)
     if numbers.format != "d" or numbers.ndim != 1 or not numbers.c_contiguous:

@@ -63,7 +63,7 @@ def unpack(data: bytes) -> Exported:
     """
     # The beginning is checked first, to tell a truncated snapshot from a foreign file.
     if not data or data[: len(MAGIC)] != MAGIC[: len(data)]:
-        raise CorruptSnapshot("this is no snapshot of a router (a foreign file)")
+        raise CorruptSnapshot("this is not a snapshot of a router (a foreign file)")
     if len(data) < _PREFIX.size:
         raise CorruptSnapshot(f"truncated: {len(data)} bytes are not even its beginning")
     _, version, length, digest = _PREFIX.unpack_from(data)

@@ -1,4 +1,4 @@
-"""The int8 encoder is exported once a machine, and found again by the content of its weights."""
+"""Export the int8 encoder once per machine, and find it again by the hash of its weights."""
 
 from __future__ import annotations
 

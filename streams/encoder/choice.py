@@ -1,4 +1,4 @@
-"""Name an encoder in one text, `KIND:NAME`, and as the settings that a worker reads."""
+"""Choose an encoder by a text, `KIND:NAME`, and name the settings that give it to a worker."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def choose_encoder(settings: Settings, named: str) -> Settings:
         )
     path = weights = None
     if name and kind == "sentence-transformers":
-        # Workers may run in another folder.
+        # Made absolute, as workers may run in another folder.
         weights = str(Path(name).absolute()) if Path(name).is_dir() else name
     elif name:
         path = Path(name).absolute()
     changed = {"encoder_backend": kind, "encoder_path": path, "encoder_weights": weights}
-    # Another encoder needs a projection of its own.
+    # Reset, as another encoder needs its own projection.
     return settings.model_copy(update={**changed, "projection_path": None})
 
 

@@ -24,8 +24,7 @@ WIDTH = 128
 COMPONENTS = 25
 """Most directions that a context keeps; with the constant entry it has 26 dimensions."""
 _LARGEST = 127  # int8
-# The last digits of an eigenvector are those of a CPU: without them the same weights give the same
-# files everywhere.
+# Rounded: the last digits of an eigenvector depend on the CPU, and the files must not.
 _DECIMALS = 9
 _VECTORS = "embeddings.word_embeddings.weight"
 """The tensor of BERT's word pieces, shape (vocabulary, width)."""
@@ -61,11 +60,9 @@ def distill(out_dir: Path, weights: str | None = None) -> Path:
 
 
 def general_projection(values: NDArray[np.int8], scale: Array, frequencies: Array) -> Projection:
-    """Fit a projection onto 25 components on texts of independent tokens: what tells prompts apart
-    where nothing else is known.
-    """
+    """Fit a projection onto 25 components to texts of independent tokens."""
     tokens, starts = draw_texts(frequencies, _TEXTS)
-    # Whole numbers, text by text: exact, and all texts' vectors at once are a gigabyte.
+    # Summed in integers, text by text: exact, and all texts' vectors at once would take a gigabyte.
     texts = np.split(tokens, starts[1:])
     means = np.stack([values[text].sum(axis=0, dtype=np.int64) for text in texts]) * scale
     embeddings = means / np.linalg.norm(means, axis=1, keepdims=True)
@@ -94,8 +91,8 @@ def _read_vectors(folder: Path) -> Array:
 
 
 def _reduce(vectors: Array, frequencies: Array) -> tuple[NDArray[np.int8], Array]:
-    """Return the vectors about their mean on the first components, eight bits a value, and the size
-    of one step of each.
+    """Return the centred vectors projected onto the first components, in eight bits a value, and
+    the step size of each.
     """
     # Weighted, which no library's principal components are. The largest entry of each is positive:
     # the same weights give the same signs everywhere.

@@ -1,4 +1,4 @@
-"""Prompts in, contexts out: a sentence encoder followed by a projection."""
+"""Turn prompts into contexts: a sentence encoder followed by a projection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.encoder.sentences import Progress, Reading, SentenceEncoder
 
 
 class Encoder:
-    """A sentence encoder and a projection that fit together."""
+    """A sentence encoder with a projection that fits it."""
 
     def __init__(self, sentences: SentenceEncoder, projection: Projection | None = None) -> None:
         """Compose the two; without a projection the embedding and a 1.0 are the context.
@@ -73,7 +73,7 @@ class Encoder:
         return contexts
 
     def reading(self, prompt: str) -> Reading:
-        """Say how much of a prompt is read."""
+        """Return how much of a prompt is read."""
         return self._sentences.reading(prompt)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class EncoderError(Exception):
-    """The encoder cannot be had, or cannot encode what it was given."""
+    """The encoder is not available, or cannot encode a prompt."""
 
     reason = "encoder_unavailable"
     retriable = False

@@ -16,16 +16,14 @@ HEAD = 0.5
 
 
 class Excerpts:
-    """Takes the beginning and the end of long prompts, so that both have a say; the middle has
-    none.
-    """
+    """Cuts long prompts to their beginning and their end."""
 
     def __init__(self, tokenizer: Tokenizer, *, max_tokens: int, before: str = "") -> None:
         """Take a tokenizer of the library `tokenizers`, which nobody else may use.
 
         Args:
             max_tokens: the network's window, special tokens included.
-            before: what the network's own prompt puts before each text.
+            before: the model's default prompt, which is put before each text.
         """
         self._tokenizer = tokenizer
         self._tokenizer.no_padding()
@@ -57,7 +55,7 @@ class Excerpts:
         characters = _CHARACTERS
         while True:
             encoding = self._encode(prompt[:characters])
-            # A cut changes only the last word: those before it are final.
+            # A cut changes only the last word; those before it are final.
             words = _words(encoding)
             if characters >= len(prompt) or (
                 len(words) > self._max_tokens and words[self._max_tokens] < words[-1]

@@ -1,5 +1,5 @@
-"""A general projection for all-MiniLM-L6-v2: 26 numbers of a prompt where none was fitted to one's
-own.
+"""A general projection for all-MiniLM-L6-v2, for users who have not fitted one: 26 numbers of a
+prompt.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def fit_general(
 
 
 def source_of(weights: str | None, exported: Path | None) -> dict[str, object]:
-    """Say whose embeddings a network makes; arguments as of `general_projection`.
+    """Return the source of a network's embeddings; arguments as of `general_projection`.
 
     Raises:
         EncoderError: the weights are missing. OSError, ValueError, KeyError: `exported` is none.
@@ -92,8 +92,8 @@ def hash_texts(texts: list[str]) -> str:
 
 
 def general_projection(*, weights: str | None, exported: Path | None) -> Projection | None:
-    """Return the shipped projection where the network is the one that it was fitted with, or it
-    can't be told.
+    """Return the shipped projection if the network is the one it was fitted with, or not known;
+    else None.
 
     Args:
         weights: a hub name or a local folder; None: all-MiniLM-L6-v2.

@@ -1,6 +1,4 @@
-"""Find and load the encoder that the settings name; the libraries of a backend are imported for it
-alone.
-"""
+"""Load the encoder that the settings name; a backend's libraries are imported only for it."""
 
 from __future__ import annotations
 
@@ -83,14 +81,14 @@ def projection_of(settings: Settings) -> Projection:
 
 
 def dimensions_of(settings: Settings) -> int:
-    """Return how many numbers the settings' encoder makes of a prompt for a new router; errors as
-    in `projections_of`.
+    """Return the dimensions of a new router's contexts with the settings' encoder; errors as in
+    `projections_of`.
     """
     return projection_of(settings).dimensions
 
 
 def sentences_of(settings: Settings) -> SentenceEncoder:
-    """Load what the settings name, on all CPU threads and without a projection; errors as in
+    """Load the settings' encoder on all CPU threads, without a projection; errors as in
     `load_encoder`.
     """
     return load_sentences(

@@ -1,4 +1,4 @@
-"""MiniLM itself, int8 on ONNX Runtime, without torch."""
+"""The encoder MiniLM in int8 on ONNX Runtime, without torch."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _load_session(folder: Path, threads: int) -> Any:
     options.log_severity_level = 3
     # The arena keeps the peak of the longest prompt for ever; without it memory is given back.
     options.enable_cpu_mem_arena = False
-    # Waiting threads that spin take the CPU from the broker, the event loop and each other.
+    # Spinning threads would take the CPU from the broker and the event loop.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(
         str(folder / MODEL_FILE),

@@ -69,7 +69,7 @@ class Projection:
             MissingExtra: scikit-learn is not installed.
         """
         pca = sklearn("decomposition").PCA(components, svd_solver="covariance_eigh")
-        # Of embeddings that are all alike nothing is kept, which is all that there is.
+        # If all embeddings are alike there is no variance, and all of it is kept.
         with np.errstate(invalid="ignore"):
             pca.fit(np.asarray(embeddings, dtype=np.float64))
         kept = float(pca.explained_variance_ratio_.sum())
@@ -111,8 +111,8 @@ class Projection:
             return contexts
         scale = np.sqrt(np.maximum(self.explained_variance, _SMALLEST_VARIANCE))
         rotation = self.components / scale[:, None]
-        # A matrix product sums in an order of its own for each number of rows and each CPU; this
-        # one does not.
+        # The order of summation of a matrix product depends on the number of rows and on the CPU;
+        # that of this sum does not.
         for context, row in zip(contexts, features - self.mean, strict=True):
             context[:-1] = (rotation * row).sum(axis=1)
         return contexts

@@ -1,6 +1,4 @@
-"""Projections that routers have of their own: found by name, checked, and put behind one sentence
-encoder.
-"""
+"""Find and check declared projections, and combine them with the sentence encoder."""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ def read_projection(named: ProjectionRef, *, inside: Path | None) -> Projection:
 
 
 def require_projection(named: ProjectionRef, dimensions: int, settings: Settings) -> None:
-    """Raise UnusableArrays where a projection is not at hand as declared, for so many dimensions,
-    or was fitted with another encoder.
+    """Raise UnusableArrays if a projection is missing, differs from its declaration, or was fitted
+    with another encoder.
     """
     found = read_projection(named, inside=settings.priors_path)
     if found.dimensions != dimensions:
@@ -55,7 +53,7 @@ def require_projection(named: ProjectionRef, dimensions: int, settings: Settings
 
 
 class Encoders:
-    """One sentence encoder, in the projection of every router."""
+    """The sentence encoder with the projections of all routers."""
 
     def __init__(
         self, own: Encoder, folder: Path | None, *, others: Iterable[Projection] = ()

@@ -1,4 +1,4 @@
-"""Define what every sentence encoder offers, whatever computes it."""
+"""Define the interface of sentence encoders."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ class SentenceEncoder(Protocol):
         """Embed prompts, shape (n, e); `progress` is told how many more are done."""
 
     def reading(self, prompt: str) -> Reading:
-        """Say how much of a prompt is read."""
+        """Return how much of a prompt is read."""

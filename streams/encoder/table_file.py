@@ -1,4 +1,4 @@
-"""A table of token vectors on disk: eight bits a value, a vocabulary, and where it is from."""
+"""Read and write a table of token vectors: eight bits a value, a vocabulary, and the provenance."""
 
 from __future__ import annotations
 

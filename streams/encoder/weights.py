@@ -27,7 +27,7 @@ _REMEDY = (
 )
 """Advice at the end of complaints about missing weights."""
 _NAMES = "give a folder, an installed package, or a name on the Hugging Face hub"
-"""Advice about a model that is nowhere."""
+"""Advice about a model that can't be found."""
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 """Files of a BERT that an export needs."""
 MODULES_FILE = "modules.json"
@@ -74,7 +74,9 @@ def find_weights(name: str | None = None) -> Path:
     folder = find_model(name)
     for file in _FILES:
         if not (folder / file).is_file():
-            raise EncoderError(f"{folder} holds no {file}, so it is no sentence encoder: {_REMEDY}")
+            raise EncoderError(
+                f"{folder} holds no {file}, so it is not a sentence encoder: {_REMEDY}"
+            )
     return folder
 
 

@@ -1,6 +1,4 @@
-"""Turn a prompt into the ids of its tokens: WordPiece as BERT does it, with the words met before at
-hand.
-"""
+"""Turn a prompt into token ids: BERT's WordPiece, with a cache of words."""
 
 from __future__ import annotations
 
@@ -97,7 +95,7 @@ class Words:
         return ids
 
     def _learn(self, words: list[str], ids: list[int]) -> None:
-        # Begun anew, not the oldest out: so a word that is known costs one look into a dict.
+        # The cache is cleared when full, so that a lookup is one dict access.
         if len(self._known) + len(words) > len(self._vocabulary) + self._remembered:
             self._known = dict(self._vocabulary)
         (encoding,) = self._tokenizer.encode_batch([" ".join(words)], add_special_tokens=False)

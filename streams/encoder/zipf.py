@@ -1,6 +1,4 @@
-"""Texts of no author, as a language has words: drawn from a vocabulary that is sorted by
-frequency.
-"""
+"""Draw random texts from a vocabulary that is sorted by frequency, by Zipf's law."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from ground.files.array_folder import Array
 # follows Zipf's law.
 _SIGNS, _LETTERS, _OTHERS = 0.15, 0.05, 0.01
 _WITHOUT_WORDS = _SIGNS + _LETTERS + _OTHERS
-"""Share of prompts' tokens that Zipf's law is not about."""
+"""Share of prompts' tokens that do not follow Zipf's law."""
 # The logarithm of a text's number of tokens (mean, deviation), and the most that it has.
 _LENGTH, _SPREAD, _LONGEST = float(np.log(60)), 1.2, 4_000
 

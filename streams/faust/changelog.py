@@ -1,4 +1,4 @@
-"""Join the durable table to Faust and Kafka: recovery fills it, a commit writes one record
+"""Connect the durable table to Faust and Kafka: recovery fills it, a commit writes one record
 batch.
 """
 
@@ -49,8 +49,8 @@ class StateTable(faust.Table):  # type: ignore[misc]
         self.states = states
 
     def _new_store(self) -> Store:
-        """Return Faust's own store, which stays empty; to find it by its URL Faust would look
-        through the metadata of every package there is.
+        """Return Faust's own store, which stays empty. Finding it by its URL would search the
+        metadata of all packages.
         """
         return Store(self.app.conf.store, self.app, self, loop=self.loop)
 
@@ -67,7 +67,7 @@ class StateTable(faust.Table):  # type: ignore[misc]
         newly_assigned: set[TP],
         generation_id: int = 0,
     ) -> None:
-        """Drop the partitions that went to other workers; the group has just confirmed this one."""
+        """Drop the partitions that were assigned to other workers."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
         self.app.lease.join()
         partitions = sorted(
@@ -77,7 +77,7 @@ class StateTable(faust.Table):  # type: ignore[misc]
         await self.states.assign(partitions)
 
     def restore(self, records: Iterable[Record]) -> None:
-        """Apply recovered records; those of partitions that are gone are left out."""
+        """Apply recovered records; those of lost partitions are skipped."""
         # Faust logs what is raised in its fetching and fetches on.
         with fatal():
             owned = self.states.owned
@@ -121,8 +121,8 @@ class RecordBatches:
         Raises:
             BatchTooLarge: they do not fit; nothing was written.
         """
-        # Not compressed: the limit holds for what is in the batch, and one that is refused for its
-        # size is refused before it is sent.
+        # Not compressed: the limit is on the content, so that a batch is refused for its size
+        # before it is sent.
         batch = BatchBuilder(self._limit, 0)
         headers = [(EPOCH, b"%d" % epoch)]
         for key, value in changes.items():
@@ -146,7 +146,7 @@ class RecordBatches:
         value: bytes | None,
         headers: Sequence[tuple[str, bytes]],
     ) -> None:
-        """Deliver one record of any size, compressed; what the topic still refuses is sent without
+        """Deliver one record of any size, compressed; if the topic refuses it, it is sent without
         its value.
         """
         await self.producer.partitions_for(topic)

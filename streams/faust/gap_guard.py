@@ -1,4 +1,4 @@
-"""Check that nothing on the log was passed over between two records that came."""
+"""Check that no record on the log was skipped between two delivered ones."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class GapGuard:
     Args:
         generation: the current assignment's number.
         start_at: the offset from which the current assignment reads a partition, None if unknown.
-        holds_records: whether the log still has a record of it in [start, end); what compaction,
-            retention or a transaction's markers leave out is no gap.
+        holds_records: whether the log still has a record of it in [start, end); holes of
+            compaction, retention or transaction markers are not gaps.
     """
 
     def __init__(

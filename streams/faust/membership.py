@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The shortest session that a broker grants unless `group.min.session.timeout.ms` says otherwise,
-#: seconds.
 USUAL_SESSION = 6.0
-#: Kafka's error code for a member whose instance id another member has now; aiokafka has no name
-#: for it.
+"""The shortest session that a broker grants unless `group.min.session.timeout.ms` says otherwise,
+seconds."""
 FENCED_INSTANCE_ID = 82
+"""Kafka's error code for a member whose instance id another member has now; aiokafka has no name
+for it."""
 
 
 class InstanceIdTaken(KafkaError):  # type: ignore[misc]

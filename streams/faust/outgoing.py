@@ -1,6 +1,4 @@
-"""Send what agents say as one record batch a partition, instead of a future and a queue entry a
-record.
-"""
+"""Send agents' records as one batch a partition, instead of a future and a queue entry each."""
 
 from __future__ import annotations
 
@@ -42,8 +40,8 @@ class Outgoing:
     """Collect records until their sender waits for their delivery; a partition's batches go out in
     order.
 
-    While one batch is on its way, the next one of its partition fills: the more there is to say,
-    the larger batches are.
+    While one batch is on its way, the next one of its partition fills, so batches grow with the
+    load.
 
     Args:
         producer: gives aiokafka's producer, started.
@@ -105,7 +103,7 @@ class Outgoing:
             if (filling := self._filling.get(tp)) is not None and filling.builder is builder:
                 del self._filling[tp]
             builder.close()
-            # Now: while it was filling, the group may have gone on without this worker.
+            # Checked now: while the batch was filling, this worker may have left the group.
             await self._may_write()
             delivery = await self._producer().send_batch(builder, tp[0], partition=tp[1])
         return await delivery

@@ -18,7 +18,8 @@ from faust.types import TP
 from ground.messages import Record
 
 MOST_LOOKS = 5
-"""Looks at the ends of the changelogs before a recovery that is overtaken each time is given up."""
+"""Looks at the ends of the changelogs before a recovery that is overtaken each time is
+abandoned."""
 
 
 class Recovery(FaustRecovery):  # type: ignore[misc]
@@ -79,8 +80,8 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         self.log.info("Worker ready")
 
     async def _read_on(self) -> None:
-        """Read what has landed since Kafka said where the changelogs end: the last batch of the
-        owner before. One that writes on after that meets this worker's fence.
+        """Read records that landed after the ends of the changelogs were looked up: the previous
+        owner's last batch. One that writes on after that meets this worker's fence.
         """
         consumer, timeout = self.app.consumer, self.app.conf.broker_request_timeout
         for _ in range(MOST_LOOKS):

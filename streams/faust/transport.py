@@ -1,5 +1,5 @@
-"""Reach Kafka: the changelog's records go to the recovery, all others to the sources; what is
-produced is stored once.
+"""Faust's transport: changelog records go to the recovery, all others to the sources; producing is
+idempotent.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from streams.log.consumer import UnreadableBatch
 if TYPE_CHECKING:
     from mode.types import ServiceT
 
-#: Seconds that the fetcher sleeps while every partition is paused: Faust has one, which each
-#: restart would wait for.
 PAUSED_FOR = 0.02
-#: Most commits of a stop: Faust takes a commit that was under way for the one that is
-#: asked for.
+"""Seconds that the fetcher sleeps while every partition is paused: Faust has one, which each
+restart would wait for."""
 COMMITS = 3
+"""Most commits of a stop: Faust takes a commit that was under way for the one that is asked for."""
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
@@ -57,7 +56,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     @property
     def unreadable(self) -> list[UnreadableBatch]:
-        """Return what keeps source partitions from going on."""
+        """Return the errors that block source partitions."""
         return list(self._thread.unreadable.values())
 
     @property
@@ -116,7 +115,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             recovery.restore(tp, records)
             await asyncio.sleep(0)
             return
-        # Before a lane sees them: a hole that is found after a commit would be acknowledged.
+        # Checked before a lane sees them, as a hole must be found before its offsets are committed.
         with fatal():
             await self.app.guard.check(tp, records)
         if self.flow_active:  # else the look took so long that they are read again
@@ -135,7 +134,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self._thread.hold_fetches(FETCH_HELD_FOR)
 
     def stop_flow(self) -> None:
-        """Stop fetching, and drop what no agent has in hand: it is read again."""
+        """Stop fetching, and drop records that no lane has taken; they are read again."""
         super().stop_flow()
         self._thread.rest()
         self.app.sources.clear()

@@ -1,1 +1,1 @@
-"""Topics, rights and the log itself, as seen through Kafka's own protocol."""
+"""Topics, rights and the log, through Kafka's own protocol."""

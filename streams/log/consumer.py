@@ -1,6 +1,4 @@
-"""Read the log outside of any group: only what was committed, and with a place for what can't be
-read.
-"""
+"""Read committed records of the log outside of any group, with the place of unreadable batches."""
 
 from __future__ import annotations
 
@@ -94,7 +92,7 @@ def place_what_is_unreadable() -> None:
 
 
 def log_consumer(settings: Settings, **options: object) -> AIOKafkaConsumer:
-    """Return a consumer that commits nothing and sees only what was committed, not yet started."""
+    """Return a consumer, not yet started, that commits nothing and sees only committed records."""
     place_what_is_unreadable()
     given = {
         "enable_auto_commit": False,

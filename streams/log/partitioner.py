@@ -12,8 +12,8 @@ SIGN_BIT_OFF = 0x7FFFFFFF
 """Mask of Java's `Utils.toPositive`, which takes the hash for a signed number."""
 
 
-#: Keys whose partition is remembered: hashing one takes 5 µs.
 REMEMBERED = 20_000
+"""Keys whose partition is remembered: hashing one takes 5 µs."""
 
 
 @lru_cache(REMEMBERED)

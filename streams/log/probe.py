@@ -1,5 +1,5 @@
-"""Look at single offsets of the log: whether a hole is in the delivery or in the log, and what
-stands where an event was left.
+"""Look at single offsets of the log: tell holes in the log from holes in the delivery, and read
+values again.
 """
 
 import asyncio

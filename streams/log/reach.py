@@ -1,4 +1,5 @@
-"""Know whether a part outside answers, and log it once when it goes and once when it is back."""
+"""Track whether an external service answers, and log once when it fails and once when it is
+back."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ log = logging.getLogger(__name__)
 
 
 class Reach:
-    """One part outside of the worker.
+    """One external service.
 
     Args:
         what: its name, address and setting, for people: `Redis at 127.0.0.1:6379 (PB_REDIS_URL)`.
-        fault: what it does while it fails.
+        fault: phrase for its failing.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class Reach:
 
     @property
     def trouble(self) -> str | None:
-        """Return what is wrong with it and for how long, None while nothing is."""
+        """Return what is wrong and for how long; None while all is well."""
         if self._since is None:
             return None
         return f"{self._what} {self._fault}, for {self._clock() - self._since:.0f} s"
@@ -47,7 +48,7 @@ class Reach:
             )
 
     def answered(self) -> None:
-        """Note that it answers as it should."""
+        """Note an answer."""
         if self._since is not None:
             log.warning(
                 "%s is back after %.0f s, %d failures were counted",

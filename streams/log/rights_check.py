@@ -1,5 +1,5 @@
-"""Ask Kafka what the user of this process may do, before a worker begins: a missing right is named
-at once, and not met later.
+"""Ask Kafka for the rights of this process's user before a worker begins, so that a missing right
+is named at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streams.log.rights import Operation, Right, Role, command, rights
 from streams.settings import Settings
 
 UNKNOWN = -(2**31)
-"""Kafka's answer where it does not say which rights there are (KIP-430)."""
+"""Kafka's answer if it does not tell the rights (KIP-430)."""
 COORDINATOR_TRIES = 20
 """Looks for the group's coordinator, which a young cluster is still choosing."""
 
@@ -99,7 +99,7 @@ class _Groups(RequestStruct):  # type: ignore[misc]
 
 
 class _AsItIs:
-    """Send one struct where the client would choose between versions."""
+    """A request of one fixed version, where the client would choose between versions."""
 
     def __init__(self, struct: RequestStruct) -> None:
         self._struct = struct
@@ -183,7 +183,8 @@ def _seen(allowed: dict[tuple[str, str], int], right: Right) -> bool:
 
 
 def _allows(operations: int | None, right: Right) -> bool:
-    # Bit n stands for operation n (KIP-430). What Kafka does not say is not called missing.
+    # Bit n stands for operation n (KIP-430). Rights that Kafka does not tell do not count as
+    # missing.
     return operations is None or operations == UNKNOWN or bool(operations >> right.operation & 1)
 
 

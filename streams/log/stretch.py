@@ -1,4 +1,4 @@
-"""Read a stretch of one partition, from an offset up to another."""
+"""Read a range of offsets of one partition."""
 
 from __future__ import annotations
 

@@ -115,9 +115,7 @@ async def create_topics(settings: Settings) -> list[str]:
 
 
 async def _until_visible(admin: AIOKafkaAdminClient, names: list[str]) -> None:
-    """Wait until the broker shows new topics and their leaders, which it does a moment after it has
-    made them; but not for ever.
-    """
+    """Wait, with a bound, until the broker shows new topics and their leaders."""
     for _ in range(VISIBLE_TRIES):
         # By name, as a cluster may have thousands of others; these exist, so that none is made.
         topics = await admin.describe_topics(names) if names else []
@@ -143,9 +141,7 @@ async def counts_of(admin: AIOKafkaAdminClient) -> dict[str, int]:
 
 
 async def check_topics(settings: Settings) -> list[str]:
-    """Return what keeps a worker from running on these topics, a sentence each; empty if nothing
-    does.
-    """
+    """Return the problems of these topics for a worker, a sentence each."""
     specs = topic_specs(settings)
     # Nothing is joined with these two by partition.
     free = {settings.topic("alerts"), settings.topic("dlq")}

@@ -1,1 +1,1 @@
-"""Folders of fitted priors, and the references by which a declaration names them."""
+"""Folders of fitted priors, and references to them in declarations."""

@@ -1,6 +1,4 @@
-"""Warm-up priors: what is known of each model's rewards and costs beforehand, as design matrices
-and responses.
-"""
+"""Warm-up priors of each model's rewards and costs, as design matrices and responses."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ class Priors:
         return int(self.b.shape[1])
 
     def of(self, model: str) -> Prior:
-        """Return what is known of a model: of its rewards, its bills, of both or of neither."""
+        """Return a model's prior of rewards and that of bills; each may be None."""
         A = b = costs = None
         if model in self.models:
             k = self.models.index(model)
@@ -174,13 +172,13 @@ def cost_prior_for_wire(priors: Priors, model: str) -> dict[str, object] | None:
 
 
 def fields_for_wire(priors: Priors, model: str) -> dict[str, object]:
-    """Return all that priors say of a model as fields of its declaration.
+    """Return a model's priors as fields of its declaration.
 
     Raises:
         UnusableArrays: they say nothing of it.
     """
     cost_prior = cost_prior_for_wire(priors, model)
-    # A model that was billed and never judged.
+    # The model was billed but never judged.
     if cost_prior is not None and model not in priors.models:
         return {"cost_prior": cost_prior}
     prior = prior_for_wire(priors, model)

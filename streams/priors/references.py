@@ -1,4 +1,4 @@
-"""Priors and projections that a declaration names instead of holding them."""
+"""Read priors and check projections that a declaration references."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
 
 
 def blocking_prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Prior]:
-    """Return the same for code that no event loop runs."""
+    """Return the same function for synchronous code."""
     read = prior_reader(folder)
 
     async def awaited(reference: ReferencedPrior) -> Prior:
@@ -55,7 +55,7 @@ def blocking_prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Pr
 
 
 def projection_checker(settings: Settings) -> Callable[[ProjectionRef, int], Awaitable[None]]:
-    """Return the function that looks whether a projection is at hand as declared, for so many
+    """Return the function that checks whether a projection is available as declared, with these
     dimensions.
     """
 

@@ -1,5 +1,5 @@
-"""The Faust app of a worker: the durable table, readiness, metrics, recovery without holes, an end
-at once when in doubt.
+"""The Faust app of a worker, with the durable table, readiness, metrics, and an immediate end when
+in doubt.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ Task = Callable[[], Awaitable[None]]
 
 WATCH_EVERY = 1.0
 """Seconds between two looks at whether the worker makes progress."""
-#: Seconds without an answer after which a broker is away; heartbeats and fetches are answered
-#: several times a second.
 SILENT_AFTER = 3.0
-#: Seconds of answers, and without a complaint of the client, after which it is back.
+"""Seconds without an answer after which a broker is away; heartbeats and fetches are answered
+several times a second."""
 CALM = 1.5
-#: Longest time that a stop waits for its timers and for the group, seconds; after it the session's
-#: end hands over.
+"""Seconds of answers, and without a complaint of the client, after which it is back."""
 HAND_OVER_WITHIN = 5.0
+"""Longest time that a stop waits for its timers and for the group, seconds; after it the session's
+end hands over."""
 
 
 class App(faust.App):  # type: ignore[misc]
@@ -178,7 +178,7 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.registry.register(routers)
 
     def not_ready(self) -> str | None:
-        """Return why the worker cannot be relied on now, or None."""
+        """Return why the worker is not ready, or None."""
         if self.should_stop:
             return "stopping"
         if self.rebalancing or not self.tables.actives_ready:
@@ -239,7 +239,7 @@ class App(faust.App):  # type: ignore[misc]
 
     @asynccontextmanager
     async def duty(self) -> AsyncIterator[None]:
-        """Surround what a timer does: a stop waits for it, as it writes and sends."""
+        """A context for a timer's work, which a stop waits for because it writes and sends."""
         # Counted: several timers may be at work.
         self._duties += 1
         self._idle.clear()
@@ -251,9 +251,7 @@ class App(faust.App):  # type: ignore[misc]
                 self._idle.set()
 
     async def _hand_over(self) -> None:
-        """Leave the group; whoever has the partitions next may write at once, so nothing here may
-        write any more.
-        """
+        """Leave the group; the next owner may write at once, so nothing here may write any more."""
         try:
             async with asyncio.timeout(HAND_OVER_WITHIN):
                 await self._idle.wait()
@@ -295,18 +293,14 @@ class App(faust.App):  # type: ignore[misc]
         return Transport(self.conf.broker_producer, self)
 
     def _init_fixups(self) -> list[FixupT]:
-        """Return none: nothing here is Django's, and Faust would look for more in the metadata of
-        every package there is.
-        """
+        """Return none, as Faust would search the metadata of all packages for them."""
         return []
 
     def _create_directories(self) -> None:
-        """Make none: nothing of this worker is on a disk."""
+        """Create no directories: this worker keeps nothing on disk."""
 
     async def _watch(self) -> None:
-        """End the process on an error that aiokafka only keeps for a call that Faust never
-        makes.
-        """
+        """End the process on an error that aiokafka only stores."""
         with fatal():
             while not self.should_stop:
                 if (error := membership_error(self)) is not None:

@@ -1,6 +1,4 @@
-"""Count what the Kafka client logs while Kafka is away: thousands of lines, of which one says it
-all.
-"""
+"""Replace the thousands of log lines of the Kafka client during an outage by one."""
 
 from __future__ import annotations
 
@@ -15,8 +13,7 @@ CLIENT = ("aiokafka", "faust", "mode")
 
 
 class Chatter(logging.Filter):
-    """Take the client's complaints out of the log; the first one of an outage is told as what it
-    is.
+    """A log filter that drops the client's complaints and reports the first one of an outage.
 
     Args:
         reach: of Kafka.

@@ -1,4 +1,4 @@
-"""Say what is said as CloudEvents, if asked for (`PB_CLOUD_EVENTS_SOURCE`)."""
+"""Publish records as CloudEvents, if asked for (`PB_CLOUD_EVENTS_SOURCE`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from schemas.cloud_events import cloud_event
 from schemas.topic_roles import TOPICS
 
 SAID = frozenset(name for name, topic in TOPICS.items() if not topic.to_service and name != "dlq")
-"""Topics that go out as CloudEvents: what the service says to clients; a dead letter is a copy of
-what came."""
+"""Topics that are published as CloudEvents: those for clients, without dead letters, which are
+copies."""
 
 
 def as_cloud_events(send: Produce, *, prefix: str, source: str) -> Produce:

@@ -1,4 +1,4 @@
-"""Collect garbage a little at a time: no collection looks at everything there is.
+"""Collect garbage in small steps, so that no collection looks at all objects.
 
 Python's full collections look at every container, and nothing else of a worker goes on meanwhile:
 with 10,000 routers in memory that is most of a second. Here what a full collection leaves is set
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 
 from streams.state.tables import States
 
-#: Containers made, net of those freed, between two collections; then how many collections of one
-#: generation may pass before one of the next. A full one looks at some 20,000 containers.
 THRESHOLDS = 3_000, 1, 1
+"""Containers made, net of those freed, between two collections; then how many collections of one
+generation may pass before one of the next. A full one looks at some 20,000 containers."""
 FEW = 200_000
 """Most containers that are all looked at once more after a rebalance: about a tenth of a second."""
 LATER = 10.0
@@ -41,7 +41,7 @@ def little_by_little() -> Iterator[None]:
 
 
 def collect_everything() -> None:
-    """Look at everything once, while nothing waits for an answer."""
+    """Run one full collection while nothing waits for an answer."""
     gc.unfreeze()
     gc.collect()
     # Python puts a full collection off until a quarter has come of what the last one has left:

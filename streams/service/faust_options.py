@@ -1,4 +1,4 @@
-"""Set Faust up for a worker, and say why otherwise than by default."""
+"""The settings of Faust for a worker, with the reason for each departure from its defaults."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from streams.settings import Settings
 
 
 def faust_options(settings: Settings) -> dict[str, object]:
-    """Return Faust's settings; each departs from its default because the default loses, hangs or
-    exposes something.
-    """
+    """Return Faust's settings; each default that is changed loses, hangs or exposes something."""
     brokers = [f"kafka://{address}" for address in settings.bootstrap.split(",")]
     return {
         "broker": ";".join(brokers),

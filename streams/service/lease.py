@@ -1,5 +1,5 @@
-"""Know whether this worker is still a member of its group: what was suspended, or cut off, may have
-been replaced.
+"""Track whether this worker is still a member of its group: a suspended or disconnected one may
+have been replaced.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ LOOK_EVERY = 0.05
 
 
 class MembershipLost(Exception):
-    """The group has gone on without this worker; its partitions may be others' by now."""
+    """The group has dropped this worker; its partitions may be others' by now."""
 
     reason = "membership_lost"
     retriable = False
 
 
 class Lease:
-    """Hold for one session after the last heartbeat that the group confirmed, counted from when it
-    was sent.
+    """A lease that holds for one session after the last confirmed heartbeat, counted from its
+    sending.
 
     Nothing is written or said without it. A broker that is away renews no lease, so writers wait
     for what the group says when it is back. The changelog's epochs catch what a suspension between
@@ -69,7 +69,7 @@ class Lease:
 
     @property
     def is_member(self) -> bool:
-        """Tell whether the group knows this worker, as far as it has said."""
+        """Tell whether the group is known to have this worker as a member."""
         return self._member
 
     @property
@@ -85,7 +85,7 @@ class Lease:
         self._losses += 1
 
     async def held(self) -> None:
-        """Return while the lease holds; wait where that is not known.
+        """Return at once while the lease holds; wait if that is not known.
 
         Raises:
             MembershipLost: the group has ended it, since this call or before it.

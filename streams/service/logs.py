@@ -1,5 +1,5 @@
-"""Log one line an event: text for people, JSON for machines; what is ordinary in a group of workers
-is no warning.
+"""Log one line an event, as text or JSON; the libraries' usual messages of a rebalance are no
+warnings.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Literal
 
 Form = Literal["text", "json"]
 
-#: Messages that the libraries under a worker call a warning or an error, and that come at every
-#: first start, restart and rebalance.
 ORDINARY = re.compile(
     r"because it is rebalancing"
     r"|generation id is not +current"
@@ -22,8 +20,10 @@ ORDINARY = re.compile(
     r"|^Timer .* (is overlapping|woke up too late)"
     r"|Failed fetch offsets from .* NotLeaderForPartitionError"
 )
-#: The client libraries log requests and answers at level debug: prompts, contexts.
+"""Messages that the libraries under a worker call a warning or an error, and that come at every
+first start, restart and rebalance."""
 CHATTY = ("aiokafka", "mode", "faust", "asyncio")
+"""The client libraries log requests and answers at level debug: prompts, contexts."""
 
 
 class Text(logging.Formatter):
@@ -56,7 +56,7 @@ class Json(logging.Formatter):
 
 
 def demote(record: logging.LogRecord) -> bool:
-    """Let what is ordinary pass as information only; for a handler's filters."""
+    """Lower ordinary messages to level info; a filter for handlers."""
     if record.levelno >= logging.WARNING and ORDINARY.search(record.getMessage()):
         record.levelno, record.levelname = logging.INFO, "INFO"
     return True
@@ -84,9 +84,7 @@ def log_to_stderr(level: str, form: Form) -> None:
 
 
 def announce(text: str, form: Form) -> None:
-    """Say to who started the process what it is and where it answers; in a log of JSON that is a
-    line of it.
-    """
+    """Print what the process is and where it answers; with JSON logs this is a line of JSON."""
     if form == "json":
         logging.getLogger("pbstream").info(text)
     else:
@@ -94,8 +92,8 @@ def announce(text: str, form: Form) -> None:
 
 
 def say_why(message: str, error: BaseException | None = None) -> None:
-    """Say in one JSON line why the process ends, whether or not logging was set up; with the
-    traceback of what nobody expected.
+    """Log in one JSON line why the process ends, even before logging is set up; with the traceback
+    of an unexpected error.
     """
     raised = None if error is None else (type(error), error, error.__traceback__)
     record = logging.LogRecord("pbstream", logging.ERROR, __file__, 0, message, (), raised)

@@ -1,4 +1,4 @@
-"""Find how much memory a worker may take: half of its container's, or of its machine's."""
+"""Find the memory that a worker may use: half of its container's, or of its machine's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Files in which Linux keeps a container's limit: cgroup v2, then v1."""
 PART = 0.5
-"""The other half is for everything beside the table: the routers' models, batches under way, the
-encoder.
+"""Share of the memory for the table; the rest is for models, batches under way and the encoder.
 """
 
 

@@ -1,7 +1,7 @@
-"""Name and count what an operator watches; one registry a worker, nothing global.
+"""Define the metrics of a worker, in one registry per worker.
 
 Topics are labelled by their short names (`requests`), whatever the prefix: rules and dashboards fit
-every service. What can be counted is at 0 from the start, so that its first increase is seen.
+every service. All counters exist at 0 from the start, so that their first increase is seen.
 """
 
 import time
@@ -23,11 +23,11 @@ from streams.process_metrics import new_registry
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of a histogram's buckets, seconds: Prometheus's Go client has them, but two."""
-#: The last one is the longest session that can be set; a gap of a session is a false alarm.
 GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 15.0, 30.0)
-#: Buckets of the seconds from a record's time to its end; waits of seconds to a minute are a
-#: restart's or a backlog's.
+"""The last one is the longest session that can be set; a gap of a session is a false alarm."""
 WAITS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Buckets of the seconds from a record's time to its end; waits of seconds to a minute are a
+restart's or a backlog's."""
 OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
@@ -39,7 +39,7 @@ is blind."""
 
 
 class Metrics:
-    """The metrics of one worker, its own all with the prefix `pb_`.
+    """The metrics of one worker, all with the prefix `pb_`.
 
     Args:
         sources: short names of the topics that are read.

@@ -1,4 +1,4 @@
-"""Encode prompts beside the event loop, with an encoder that is loaded at the start and may be
+"""Encode prompts off the event loop, with an encoder that is loaded at the start and may be
 unavailable.
 """
 
@@ -60,7 +60,7 @@ class PromptEncoder:
         self.trouble: str | None = "loading the encoder"
 
     async def start(self) -> None:
-        """Load the encoder; what keeps it from that is logged, and stands in `trouble`."""
+        """Load the encoder; a failure is logged and kept in `trouble`."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
 
     async def __call__(self, prompts: list[Prompt]) -> list[Vector | EncoderUnavailable]:
@@ -85,7 +85,7 @@ class PromptEncoder:
         encoder = self._encoder(named)
         if isinstance(encoder, EncoderUnavailable):
             return [encoder] * len(prompts)
-        # One of them may be more than the encoder can bear: the others shall not wait for that.
+        # One prompt may be too much for the encoder; the others must not fail with it.
         with Attempt() as together:
             return list(_encoded(encoder, prompts))
         log.warning(
@@ -119,7 +119,7 @@ class PromptEncoder:
         ):
             return self._encoders
         started = time.monotonic()
-        # Whatever is missing or wrong: a context, which needs no encoder, can still be routed.
+        # Any failure is caught, as requests with a context can still be routed.
         with Attempt() as loading:
             encoder = self._load(self._settings)
             # Not those of the start: files that came since may say more.

@@ -1,6 +1,4 @@
-"""Show the routers one by one on /metrics, if asked for (`PB_METRICS_ROUTERS`), and never more than
-so many.
-"""
+"""Show single routers on /metrics, up to `PB_METRICS_ROUTERS` of them."""
 
 from __future__ import annotations
 
@@ -29,13 +27,13 @@ GAUGES = {
     "spend_usd": ("pb_router_spend_usd", "Bills of known requests"),
     "unmatched_cost_usd": ("pb_router_unmatched_cost_usd", "Bills of unknown requests"),
 }
-"""Metric and help by field of `pb.lambda`: what goes up and down."""
+"""Gauges: metric and help by field of `pb.lambda`."""
 COUNTERS = {
     "decided": ("pb_router_decisions", "Decisions"),
     "settled": ("pb_router_settled", "Bills booked"),
     "rewards_applied": ("pb_router_rewards", "Requests that have a reward"),
 }
-"""The same for what only grows."""
+"""Counters: metric and help by field of `pb.lambda`."""
 MODELS = {
     "mean": ("pb_router_model_expected_reward", "Quality that the router expects of a model"),
     "expected_cost_usd": (
@@ -59,8 +57,8 @@ PERIODS = {
 
 @dataclass(slots=True)
 class Router:
-    """The last words about one router, and the rewards that its decisions were expected to earn
-    since this worker has it.
+    """The last published state of one router, and the expected rewards of its decisions on this
+    worker.
     """
 
     partition: int
@@ -70,7 +68,7 @@ class Router:
     models: dict[str, tuple[int, dict[str, float]]] = field(default_factory=dict)
 
     def rate(self, candidates: list[Document]) -> None:
-        """Take in what a decision expected of its models; those that left go."""
+        """Take in a decision's expectations of its models; models that left are dropped."""
         found = {}
         for one in candidates:
             rated, before = self.models.get(one["model"], (0, dict.fromkeys(MODELS, 0.0)))

@@ -1,5 +1,5 @@
-"""Spans of what a worker does with each batch and each traced event, if asked for
-(`PB_TRACES=otlp`, extra `tracing`).
+"""Trace each batch and each traced event of a worker, if asked for (`PB_TRACES=otlp`, extra
+`tracing`).
 
 A batch has a span of its own with its phases: decode, encode, decide, commit, publish. An event
 that carries a trace gets a span in that trace, linked to its batch; a bill or a label without one
@@ -93,7 +93,7 @@ class Spans:
         carrier = {
             name: value.decode(errors="replace") for name, value in trace_of(headers_of(message))
         }
-        # No event of this worker has carried a trace: none is parsed for one.
+        # No event of this worker has carried a trace yet, so none is parsed.
         if not carrier and not self._requests:
             return {}, None
         request_id = _request_id(message.value)

@@ -1,4 +1,4 @@
-"""Measure how long the event loop is held: nothing else of a worker goes on meanwhile."""
+"""Measure how long the event loop is blocked."""
 
 from __future__ import annotations
 

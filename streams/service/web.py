@@ -1,4 +1,4 @@
-"""Answer /livez, /readyz and /metrics; no state, no contents of events."""
+"""Serve /livez, /readyz and /metrics, without state or contents of events."""
 
 from collections.abc import Callable
 
@@ -77,6 +77,6 @@ class Web:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._before_scrape()
-        # Who asks for OpenMetrics, as Prometheus does, gets exemplars as well.
+        # OpenMetrics, which Prometheus asks for, includes exemplars.
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})

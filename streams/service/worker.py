@@ -50,17 +50,17 @@ STAGES = {
     "pools": "declare_pools",
     "leases": "lend_money",
 }
-"""Name of who refused an event, in its dead letter, by source topic."""
+"""Stage in a dead letter, by source topic."""
 TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
 """Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
 PUBLISH_EVERY = 0.2
 """Seconds between two rounds of `pb.lambda`."""
 HOLD_BACK_EVERY = 0.1
-"""Seconds between two looks at whether bills and labels outrun the requests."""
+"""Seconds between two checks whether bills and labels outrun the requests."""
 LEND_EVERY = 0.5
-"""Seconds between two looks at what pools lend, and at what their members have to say."""
+"""Seconds between two rounds of pools' loans and members' reports."""
 END_WAITS_EVERY = 0.5
-"""Seconds by which a wait may be longer than its time."""
+"""Seconds between two checks of parked events, by which a wait may be too long."""
 SWEEP_EVERY = 5.0
 """Seconds between two sweeps, each bounded in bytes and in time."""
 LOOK_AT_REDIS_EVERY = 2.0
@@ -89,7 +89,7 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
 
 
 def build_service(app: App) -> Service:
-    """Return the agents of a worker, and what they share."""
+    """Return the service of a worker: its agents and their shared state."""
     return Service(build_ports(app), AGENTS, declare_routers)
 
 
@@ -111,7 +111,7 @@ def spans_of(settings: Settings) -> Spans | None:
 
 
 def build_ports(app: App) -> Ports:
-    """Hand the agents what they need from outside."""
+    """Return the agents' connections to the outside."""
     settings = app.settings
     encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
     app.encoder = encode
@@ -140,7 +140,7 @@ def build_ports(app: App) -> Ports:
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return the bounds of one worker."""
+    """Return the limits of one worker."""
     given = {name: getattr(settings, name) for name in Limits.__slots__}
     return Limits(**given | {"memory_bytes": settings.memory_bytes or usual_memory()})
 
@@ -172,7 +172,7 @@ def _redis_contexts(app: App) -> Contexts | None:
 
 
 class SourceTopics:
-    """The source topics behind what has been handed to the agents."""
+    """The source topics, beyond the events that were handed to the agents."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -194,7 +194,7 @@ class SourceTopics:
         return end
 
     def hold(self, partitions: frozenset[int]) -> None:
-        """Stop the bills and rewards of some partitions and let those of all others come.
+        """Stop fetching bills and rewards of some partitions, and resume all others.
 
         It says of them what Faust says of a full buffer: nothing more is fetched, and what has been
         fetched is still delivered. Pausing partitions would drop that.
@@ -230,7 +230,7 @@ def _register(app: App, service: Service) -> None:
 
 def _fatal(app: App, duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
     async def bounded() -> None:
-        # While partitions are handed over nothing new begins.
+        # No new group begins while partitions are handed over.
         if app.should_stop:
             return
         with fatal():

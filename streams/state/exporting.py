@@ -1,6 +1,4 @@
-"""A router's learned state out of the changelog, and the declaration with which another router goes
-on from it.
-"""
+"""Export a router's learned state from the changelog, and declare a router that starts from it."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE, Partition
 
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
-"""Kinds of keys that make a router without its requests."""
+"""Kinds of keys of a router's state, without its requests."""
 
 
 async def read_state(settings: Settings, router_id: str) -> RouterState | None:
@@ -84,7 +82,7 @@ async def _read_shard(
 
 
 def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
-    """Return a state as a file that says where it comes from."""
+    """Return a state as a file with its origin."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return portable.pack(
         state, {"router_id": router_id, "service": settings.app_id, "exported_at": now}

@@ -1,6 +1,4 @@
-"""Notice that the changelog is gone: an empty one would be taken for a service that has
-just begun.
-"""
+"""Detect a lost changelog, which would otherwise look like a new service."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ class StateLost(Exception):
 
 
 async def require_state(settings: Settings) -> None:
-    """Raise StateLost where a partition's declarations were read and its changelog is missing or
+    """Raise StateLost if a partition's declarations were read but its changelog is missing or
     empty.
 
     An owner writes to the changelog before it reads its first event, so that both can't be true of

@@ -1,4 +1,4 @@
-"""Notice that a group, or its changelog, is another service's: two prefixes under one group would
+"""Detect that a group or its changelog belongs to another service: two prefixes in one group would
 mix their state.
 """
 
@@ -50,9 +50,7 @@ async def require_own_group(settings: Settings) -> None:
 
 
 async def _read_by(admin: AIOKafkaAdminClient, group: str) -> set[str]:
-    """Return the topics of which a group has committed offsets; none where they may not be
-    seen.
-    """
+    """Return the topics with committed offsets of a group; empty if they may not be seen."""
     for _ in range(COORDINATOR_TRIES):
         try:
             return {tp.topic for tp in await admin.list_consumer_group_offsets(group)}
@@ -68,7 +66,7 @@ async def _read_by(admin: AIOKafkaAdminClient, group: str) -> set[str]:
 
 
 def sentence(settings: Settings, foreign: Iterable[str]) -> str:
-    """Say whose state it is, and what to set."""
+    """Return a sentence on the owner of the state, and the setting to change."""
     return (
         f"the group {settings.app_id} reads {', '.join(sorted(foreign))}, which are not of "
         f"prefix {settings.prefix}: "

@@ -1,5 +1,5 @@
-"""One partition of the durable table: its records, the changes of the group that is being applied,
-and the record batches that are on their way to the log.
+"""One partition of the durable table: its records, the changes of the present group, and the record
+batches on their way to the log.
 
 The log decides who owns a partition. An owner knows the offset at which its next batch must land;
 another offset means that someone else wrote, and that this process must not act on its state any
@@ -14,19 +14,19 @@ from functools import lru_cache
 
 from ground.boundary import BoundaryError
 
-#: Written by a new owner before it acts; no other key may start with this byte.
 FENCE = b"\x00"
+"""Written by a new owner before it acts; no other key may start with this byte."""
 
-#: Header of each record: the epoch of the owner that wrote it, in decimal digits.
 EPOCH = "epoch"
+"""Header of each record: the epoch of the owner that wrote it, in decimal digits."""
 
-#: Bytes that a record takes in memory beside its key and value: two objects, its place in the
-#: table, and its share of an index.
 RECORD_BYTES = 200
+"""Bytes that a record takes in memory beside its key and value: two objects, its place in the
+table, and its share of an index."""
 
-#: Bytes of a value from which, and up to which, equal ones are kept once: the arms of 26 dimensions
-#: have 3,000, and 64 dimensions 17,000.
 EQUAL_FROM, EQUAL_TO = 2_000, 20_000
+"""Bytes of a value from which, and up to which, equal ones are kept once: the arms of 26 dimensions
+have 3,000, and 64 dimensions 17,000."""
 
 Changes = Mapping[bytes, bytes | None]
 Publish = Callable[[int, Changes, int], Awaitable[int]]
@@ -69,26 +69,27 @@ class Partition:
     publish: Publish | None = None
     records: dict[bytes, bytes] = field(default_factory=dict)
     dirty: dict[bytes, bytes | None] = field(default_factory=dict)
-    #: Offset of the last record seen, and where the next batch must land.
     offset: int = -1
+    """Offset of the last record seen."""
     end: int = -1
+    """Offset where the next batch must land."""
     epoch: int = 0
     fenced: bool = False
     owned: bool = True
-    #: True while groups may be applied. From the start of a rebalance until this partition is
-    #: recovered it is not.
     open: bool = False
+    """True while groups may be applied. From the start of a rebalance until this partition is
+    recovered it is not."""
     writable: bool = False
-    #: Held while a batch is on its way to the log: one at a time.
     travelling: asyncio.Lock = field(default_factory=asyncio.Lock)
-    #: Keys whose last record on the log is a stale owner's.
+    """Held while a batch is on its way to the log: one at a time."""
     repairs: set[bytes] = field(default_factory=set)
-    #: Bytes that the records take in memory, about.
+    """Keys whose last record on the log is a stale owner's."""
     size: int = 0
-    #: First bytes of keys that are on the log only: another store holds them.
+    """Bytes that the records take in memory, about."""
     log_only: bytes = b""
-    #: Records before the group that is being applied; None: it was not there.
+    """First bytes of keys that are on the log only: another store holds them."""
     _before: dict[bytes, bytes | None] = field(default_factory=dict)
+    """Records before the group that is being applied; None: it was not there."""
 
     def get(self, key: bytes) -> bytes | None:
         """Return a record's value, or None."""
@@ -96,7 +97,7 @@ class Partition:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Let records be changed; nothing may be awaited inside."""
+        """A context in which records may be changed; nothing may be awaited inside."""
         self.writable = True
         try:
             yield
@@ -125,12 +126,12 @@ class Partition:
             self.dirty[key] = None
 
     def take(self) -> Changes:
-        """Return what the group has changed, to be written; it can't be rolled back any more."""
+        """Return the group's changes, to be written; they can't be rolled back any more."""
         changes, self.dirty, self._before = self.dirty, {}, {}
         return changes
 
     def roll_back(self) -> None:
-        """Have the records again as they were before the group."""
+        """Restore the records as they were before the group."""
         for key, value in self._before.items():
             if value is None:
                 self._drop(key)
@@ -215,7 +216,7 @@ class Partition:
 
 @lru_cache(maxsize=512)
 def _kept_once(value: bytes) -> bytes:
-    """Return the first of equal values. Arms that have learned nothing are alike for all routers;
-    kept once, 10,000 new routers take little beside their arrays.
+    """Return one shared object for equal values. Arms that have learned nothing are equal for all
+    routers, so sharing them saves most of the memory of new routers.
     """
     return value

@@ -1,6 +1,4 @@
-"""Read single contexts back from the changelog: each from about where it was written, in no
-group.
-"""
+"""Read single contexts back from the changelog, each from near its place by time."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ class ChangelogContexts:
         """
         async with self._one_at_a_time:
             async with AsyncExitStack() as failed:
-                # Whatever a broken-off call has left behind in it, the next one begins with a new
-                # consumer.
+                # An interrupted call may leave the consumer in any state, so the next one makes a
+                # new consumer.
                 failed.push_async_callback(self.close)
                 tp = TopicPartition(self._settings.changelog, partition)
                 found = await self._find(tp, wanted)

@@ -1,5 +1,5 @@
-"""Contexts in Redis: out of the worker's memory until their rewards come. A cache: the changelog
-has them all.
+"""Keep contexts in Redis until their rewards come. Redis is a cache: the changelog has all
+contexts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class RedisContexts:
         self._recent_bytes = 0
 
     async def put(self, contexts: Sequence[tuple[Ref, Vector]]) -> None:
-        """Keep contexts, each of shape (d,), as far as Redis takes them."""
+        """Keep contexts, each of shape (d,), unless Redis refuses them."""
         packed = {ref: x.astype("<f8", copy=False).tobytes() for ref, x in contexts}
         self._remember(packed)
         await self._put(packed)
@@ -159,7 +159,7 @@ class RedisContexts:
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _ask(self, call: Callable[[Any], Awaitable[object]], argument: Any) -> Any:
-        """Return what Redis answers, None where it does not; a failure is logged and counted."""
+        """Return Redis's answer; None on a failure, which is logged and counted."""
         if self._clock() < self._rests_until:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Describe a snapshot in words and numbers, and how two differ."""
+"""Summarize a snapshot, and compare two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS = (
     "window",
     "budget_usd_per_request",
 )
-"""Numbers of a router, compared one by one where two snapshots differ."""
+"""Numbers of a router that are compared one by one."""
 
 
 def summary(exported: Exported, data: bytes) -> Document:

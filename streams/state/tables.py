@@ -1,4 +1,4 @@
-"""Hold everything durable: the partitions that this worker has, recovered and fenced.
+"""The durable table: the partitions of this worker, recovered and fenced.
 
 Each record carries its owner's epoch, so that a recovery drops what a stale owner still managed to
 write, and writes the true records again.
@@ -77,8 +77,8 @@ class States:
         return -1 if found is None else found.offset
 
     async def close(self) -> None:
-        """Let no more groups be applied, and return when what is on its way has landed: a recovery
-        must not read it while memory is ahead of it.
+        """Let no more groups be applied, and return when all batches have landed: memory must not
+        be ahead of the log during a recovery.
         """
         for partition in self:
             partition.open = False
@@ -86,7 +86,7 @@ class States:
                 pass
 
     async def assign(self, numbers: Iterable[int]) -> None:
-        """Take over a new assignment: drop what is not in it, begin empty with what is new."""
+        """Take over a new assignment: drop lost partitions, and start new ones empty."""
         assigned = frozenset(numbers)
         lost = self.owned - assigned
         for number in lost:
@@ -133,7 +133,7 @@ class States:
             if not (partition.fenced and partition.end == ends[partition.number])
         ]
         rewritten = frozenset(partition.number for partition in anew if partition.fenced)
-        # Somebody else has written meanwhile: what was derived of these partitions is stale.
+        # Another worker has written meanwhile, so derived state of these partitions is stale.
         if rewritten:
             await _call(self._on_lost, rewritten)
         for partition in anew:

@@ -67,7 +67,7 @@ def open_folder(folder: Path) -> History:
             return ParquetHistory(folder)
         case []:
             raise BadFolder(
-                f"{folder} holds no requests-PARTITION.jsonl or .parquet: it is no export of a "
+                f"{folder} holds no requests-PARTITION.jsonl or .parquet: it is not an export of a "
                 "history"
             )
         case _:

@@ -355,7 +355,6 @@ async def redis_frozen(stage: Stage) -> None:
     stage.redis.send(signal.SIGCONT)
 
 
-#: Each with the workers that it needs before it begins.
 FAULTS: dict[str, tuple[Fault, int]] = {
     fault.__name__: (fault, workers)
     for fault, workers in (
@@ -378,3 +377,4 @@ FAULTS: dict[str, tuple[Fault, int]] = {
         (redis_frozen, 1),
     )
 }
+"""Each with the workers that it needs before it begins."""

@@ -43,8 +43,8 @@ DOCS = Path(__file__).parents[2] / "docs/lab"
 ROUTERS, PARTITIONS, BURST, EVERY = 64, 8, 2_000, 5.0
 REMEMBERED = 60.0
 DRAINS_WITHIN = 30.0
-#: How much higher the last third may be than the first.
 TOLERANCE = {"memory_mb": 0.05, "redis_mb": 0.05, "p50_ms": 0.25, "p99_ms": 0.5, "lag": 0.5}
+"""How much higher the last third may be than the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from streams.faust.transport import Consumer, Transport
 from streams.service.app import App
 from streams.settings import Settings
 
-#: Source partitions whose records must have come again before a held fetch may take them.
 SOME = 4
+"""Source partitions whose records must have come again before a held fetch may take them."""
 
 
 class StockThread(ConsumerThread):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.integration.service import request, router, running_service
 
-#: Longer than the test waits: only a member that says goodbye is missed sooner.
 SESSION = 30.0
+"""Longer than the test waits: only a member that says goodbye is missed sooner."""
 PARTITIONS = 2
 
 

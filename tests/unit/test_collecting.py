@@ -23,8 +23,8 @@ from streams.service.collecting import (
 )
 from streams.settings import Settings
 
-#: What a full collection may find: what its own generation, the one below and the youngest hold.
 MOST = 10 * THRESHOLDS[0]
+"""What a full collection may find: what its own generation, the one below and the youngest hold."""
 ROUTERS = 1_000
 SETTINGS = Settings(prefix="pb.", app_id="collecting", partitions=2, encoder_backend="none")
 

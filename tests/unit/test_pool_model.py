@@ -34,8 +34,8 @@ class Router:
     usd: float = 0.0
     until: float = 0.0
     spent: float = 0.0
-    #: What memberships before this one have spent.
     before: float = 0.0
+    """What memberships before this one have spent."""
     member: bool = True
 
     def could_spend(self, now: float) -> float:

@@ -267,7 +267,7 @@ def test_an_export_never_overwrites_one_and_two_formats_in_a_folder_are_refused(
     (tmp_path / "requests-0.parquet").touch()
     with pytest.raises(BadFolder, match="keep one"):
         open_folder(tmp_path)
-    with pytest.raises(BadFolder, match="no export"):
+    with pytest.raises(BadFolder, match="not an export"):
         open_folder(tmp_path.parent)
 
 

@@ -149,5 +149,5 @@ def _too_large(prompt: str) -> bool:
 
 def _printable(value: str, what: str, *, longest: int) -> str:
     if not 1 <= len(value) <= longest or not value.isprintable():
-        raise ValueError(f"{value[:200]!r} is no {what}: 1 to {longest} printable characters")
+        raise ValueError(f"{value[:200]!r} is not a {what}: 1 to {longest} printable characters")
     return value
