@@ -42,12 +42,14 @@ def lead(fields: Mapping[str, Sequence[Row]]) -> str:
     Args:
         fields: rows by the field's title.
     """
-    lines = ["| prompts | online, above `live` | trained, above `live` |", "| --- | --- | --- |"]
+    lines = ["| prompts | router | it learned | above `live` by |", "| --- | --- | --- | --- |"]
     for title, rows in fields.items():
         losing, ours = _losing(rows)
-        sides = ([r for r in losing if (r.whole is None) is trained] for trained in (False, True))
-        told = ("; ".join(_told(r, ours) for r in side) or "none" for side in sides)
-        lines.append(f"| {title} | {' | '.join(told)} |")
+        for row in sorted(losing, key=lambda row: row.whole is None):
+            when = "online" if row.whole else "beforehand"
+            lines.append(f"| {title} | {row.entrant} | {when} | {_told(row, ours)} |")
+        if not losing:
+            lines.append(f"| {title} | none |  |  |")
     return "\n".join(lines)
 
 
@@ -62,10 +64,10 @@ def _told(row: Row, ours: Row) -> str:
     for ahead, of in ((row.ahead, "all requests"), (row.ahead_late, "last half")):
         if ahead is not None and ahead.value + ahead.half < 0:
             by = Estimate(-ahead.value, ahead.half).told(100.0, signed=True)
-            return f"{row.entrant} {by}" + ("" if row.whole is None else f" ({of})")
+            return f"{by}, {of}"
     areas = (row.whole, ours.whole) if row.whole and ours.whole else (row.late, ours.late)
     theirs, us = (one.told(100.0) for one in areas if one)
-    return f"{row.entrant}, by its area alone: {theirs}, `live` {us}"
+    return f"its area alone: {theirs} beside {us}"
 
 
 def points(fixed: Mapping[str, Curve], ours: Curve) -> str:

@@ -144,9 +144,9 @@ def test_a_router_that_is_surely_above_stands_first(tmp_path: Path) -> None:
     assert ahead is not None and ahead.value == pytest.approx(-0.1)
     trained = result.rows(played, {OURS: "", "better": ""}, ("better",), (1.0, 2.0))
     assert page.lead({"first": rows, "second": trained, "third": rows[1:]}).splitlines()[2:] == [
-        "| first | better +10.00 ± 0.00 (all requests) | none |",
-        "| second | none | better +10.00 ± 0.00 |",
-        "| third | none | none |",
+        "| first | better | online | +10.00 ± 0.00, all requests |",
+        "| second | better | beforehand | +10.00 ± 0.00, last half |",
+        "| third | none |  |  |",
     ]
 
 
