@@ -36,6 +36,7 @@ class Answers:
         answered_later: parked requests that have their decision, kept until it is delivered.
         repeated: (router_id, document, headers): declarations in force, to be written again.
         leases: (key, value) for `pb.leases`; what is lost is said again by the clock.
+        at: the event that is being applied; it is to blame for what goes wrong.
     """
 
     routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
@@ -45,6 +46,7 @@ class Answers:
     answered_later: list[Parked] = field(default_factory=list)
     repeated: list[tuple[str, bytes, Headers]] = field(default_factory=list)
     leases: list[Note] = field(default_factory=list)
+    at: Message | None = None
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to deliver."""
@@ -118,7 +120,7 @@ class Batch:
         return None
 
     def apply(self, answers: Answers) -> None:
-        """Apply the events, in order. Raises InternalError where this worker fails on one."""
+        """Apply the events, in order; what escapes is the fault of the one at `answers.at`."""
 
     def step(self, name: str) -> None:
         """Note that it goes on to a step."""

@@ -3,7 +3,7 @@ be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -51,6 +51,7 @@ def take_in(
     *,
     partition_of: Callable[[str], int],
     max_bytes: int,
+    homes: Container[str] = (),
     name: Callable[[M], E | None] = lambda message: None,
 ) -> Intake[M, E]:
     """Sort a batch of source messages.
@@ -59,16 +60,18 @@ def take_in(
         messages: with topic, partition, offset, key, value and headers.
         partition_of: the partition of a router.
         max_bytes: the largest value that can be kept while it waits.
+        homes: routers whose partition this is, as far as that is known.
         name: reads of a message that can't be decoded whose event it is, if that is of use.
     """
     intake: Intake[M, E] = Intake([], [], [])
     for message in messages:
         try:
             taken = _decoded(message, kind, max_bytes, name)
-            if is_at_home(message, taken.event.router_id, partition_of=partition_of):
+            router_id = taken.event.router_id
+            if router_id in homes or is_at_home(message, router_id, partition_of=partition_of):
                 intake.taken.append(taken)
             else:
-                intake.strays.append((message, taken.event.router_id))
+                intake.strays.append((message, router_id))
         except (MalformedEvent, WrongPartition) as error:
             intake.refused.append((message, error))
     return intake

@@ -248,21 +248,20 @@ class Shard:
         changed, self._changes = self._changes, {}
         for router_id, changes in changed.items():
             self._write_router(router_id, changes)
-        self.lending.write()
+        if self.lending.dirty:
+            self.lending.write()
         self.watermarks.write()
         return changed
 
     def _write_router(self, router_id: str, changes: Changes) -> None:
         engine = self._engines[router_id]
         # In a fixed order: that of a set of strings differs from process to process.
-        for name in sorted(changes.pieces):
-            at, packed = stored.key_of(router_id, name), snapshot.pack_piece(engine.state, name)
-            if packed is None:
-                self.table.delete(at)
-            else:
-                self.table.put(at, packed)
-        assert isinstance(engine.records, Requests)
-        self._new_contexts += engine.records.write(changes.records)
+        records = engine.records
+        assert isinstance(records, Requests)
+        names = sorted(changes.pieces)
+        packed = [snapshot.pack_piece(engine.state, name) for name in names]
+        self.table.set_all(dict(zip(map(records.key_of, names), packed, strict=True)))
+        self._new_contexts += records.write(changes.records)
 
     def validate(self, router_ids: Iterable[str]) -> None:
         """Check the invariants of routers; those of requests only where few are remembered.

@@ -27,6 +27,9 @@ ROUTERS = 64
 TICK = 0.001
 #: Events after which a sender that is late lets its producer send.
 AT_ONCE = 16
+#: Seconds at a rate before events count: the first records of a topic make a broker map the files
+#: of their indexes, which holds its threads for a tenth of a second, whoever reads them.
+WARM = 2.0
 #: Seconds, also where other work is on the machine.
 DRAINED_WITHIN = 600
 MODELS = {"small": (0.1, 0.1), "middle": (0.5, 1.5), "large": (1.25, 10.0)}

@@ -1,4 +1,4 @@
-"""Scores and expected costs of every arm for the contexts that the dual is solved over."""
+"""Compute scores and expected costs of every arm for the window of the dual."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def options(
     tokens: Vector,
     prices: Array,
 ) -> Options:
-    """Return scores and expected costs of every arm for n contexts, as it is known now.
+    """Return present scores and expected costs of every arm for n contexts.
 
     Args:
         contexts: n rows of d, or more.
         deviations: of the draw of each arm's score.
-        lots: standard normal numbers, n rows of K: what a draw would be.
+        lots: standard normal numbers in place of draws, n rows of K.
         shifts: what is added to every score of an arm.
-        models: what bills say of each arm.
+        models: the cost model of each arm.
         tokens: by context, input tokens that are counted apart.
         prices: by context, its own price of a dollar as a share of everybody's.
 
@@ -117,7 +117,7 @@ def options(
 
 @cfunc
 def lay_out(model: CostModel, d: Index, arm: Floats, size: Index) -> None:
-    """Write what an expected cost is made of behind the coefficients of the arm's rewards."""
+    """Write the terms of the expected cost behind the coefficients of the arm's rewards."""
     copy_theta(model.regression, d, behind(arm, size), size)
     paid: Real = 1.0 if model.free else model.paid
     arm[2 * size + 1] = 0.5 * model.variance()

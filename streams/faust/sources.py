@@ -26,6 +26,7 @@ class Inbox:
     lane has taken and finished it. Topics go by their names without the prefix.
 
     Attributes:
+        queues: what waits of each topic, in order.
         arrived, declared: set when something has come, declarations apart.
         idle: set while the lane has nothing in hand.
         done: the offsets after what is finished.
@@ -48,7 +49,7 @@ class Inbox:
         self._tps = {name: TP(topic, number) for name, topic in topics.items()}
         self._max_bytes = max_bytes
         self._full, self._drained = full, drained
-        self._queues: dict[str, deque[Record]] = {name: deque() for name in topics}
+        self.queues: dict[str, deque[Record]] = {name: deque() for name in topics}
         self._bytes = dict.fromkeys(topics, 0)
         self._stopped: set[str] = set()
         self._taken: dict[str, int] = {}
@@ -62,16 +63,12 @@ class Inbox:
         # Of the oldest that waits: what comes behind it changes nothing.
         if not len(self):
             self._since = time.monotonic()
-        self._queues[name].extend(records)
+        self.queues[name].extend(records)
         self._bytes[name] += sum(map(_weight, records))
         if self._bytes[name] > self._max_bytes and name not in self._stopped:
             self._stopped.add(name)
             self._full(self._tps[name])
         (self.declared if name == "routers" else self.arrived).set()
-
-    def queue(self, name: str) -> deque[Record]:
-        """Return what waits of a topic, in order."""
-        return self._queues[name]
 
     def took(self, name: str, records: Sequence[Record]) -> None:
         """Note that these were taken from the queue."""
@@ -81,7 +78,7 @@ class Inbox:
         self._since = time.monotonic()
         self._taken[name] = records[-1].offset + 1
         self._bytes[name] = (
-            self._bytes[name] - sum(map(_weight, records)) if self._queues[name] else 0
+            self._bytes[name] - sum(map(_weight, records)) if self.queues[name] else 0
         )
         if name in self._stopped and self._bytes[name] < self._max_bytes * DRAINED:
             self._stopped.discard(name)
@@ -98,7 +95,7 @@ class Inbox:
 
     def clear(self) -> None:
         """Drop what waits: it is read again from the last committed offset."""
-        for name, queue in self._queues.items():
+        for name, queue in self.queues.items():
             queue.clear()
             self._bytes[name] = 0
         self._stopped.clear()
@@ -122,7 +119,7 @@ class Inbox:
         return {self._tps[name]: offset for name, offset in self.done.items()}
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues.values()))
+        return sum(map(len, self.queues.values()))
 
 
 def _weight(record: Record) -> int:
