@@ -177,7 +177,8 @@ def _learn_bill(
         cost_usd, call = bill.cost_usd, record.call
         if call is not None:
             cost_usd = max(cost_usd - call.lost_usd, 0.0)
-        list_price, known = list_price_of(price), 0.0
+        known = 0.0
+        list_price = arm.costs.list_price if arm.price is price else list_price_of(price)
         if state.arms.tokens.in_use:
             counted = conversing.counted(state, record, event, called=called)
             known = counted * price.input_price_per_m / 1e6 / list_price
