@@ -22,14 +22,11 @@ from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of
 from router_state.latency import observing
 from router_state.policies.policy import Policy
+from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.sessions import WHOLE
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
-
-BELOW_OWN = 1_000_000
-"""Rank by which a session's reward is below a request's own from that source: any rank of a source
-is smaller."""
 
 
 def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:
