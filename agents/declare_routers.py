@@ -182,7 +182,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             return False
         config = replace(
             config_of(declared, offset=message.offset, references=declaration.priors),
-            applied=service.positions(message.partition),
+            applied=service.shard(message.partition).watermarks.both(*service.feedback_topics),
         )
         if engine is not None:
             _require_same_coordinates(engine.state.config, config, service)

@@ -11,7 +11,6 @@ from agents.context_store import Ref
 from agents.group import Answers, Batch
 from agents.intake import Intake, Taken, take_in
 from agents.parked import Parked
-from agents.poison import on_behalf_of
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service
 from agents.shard import Shard
@@ -52,6 +51,7 @@ class Feedback(Batch, Generic[E]):
             self.kind,
             partition_of=service.ports.partition_of,
             max_bytes=service.batch_bytes,
+            homes=service.shards.get(messages[0].partition, ()),
         )
         self._contexts: dict[Ref, Vector | None] = {}
 
@@ -89,8 +89,8 @@ class Feedback(Batch, Generic[E]):
         for message, _ in intake.refused:
             service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
         for taken in intake.taken:
-            with on_behalf_of(taken.message):
-                book(taken, service, answers, contexts=self._contexts)
+            answers.at = taken.message
+            book(taken, service, answers, contexts=self._contexts)
 
 
 def _refs(service: Service, partition: int, event: Bill | Reward) -> list[Ref]:
@@ -124,7 +124,7 @@ def book(
     """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes
     nothing."""
     message, event = taken.message, taken.event
-    shard = service.shard(message.partition)
+    shard = service.shards[message.partition]
     if shard.watermarks.is_applied(message.topic, message.offset):
         return
     if (

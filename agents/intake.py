@@ -3,7 +3,7 @@ be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,8 +26,7 @@ class WrongPartition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken(Generic[M, E]):
-    """One source event, decoded; with an `error` only whose event it is could be read, and what is
-    wrong with it."""
+    """One decoded source event. With an `error` only its ids could be read."""
 
     message: M
     event: E
@@ -51,6 +50,7 @@ def take_in(
     *,
     partition_of: Callable[[str], int],
     max_bytes: int,
+    homes: Container[str] = (),
     name: Callable[[M], E | None] = lambda message: None,
 ) -> Intake[M, E]:
     """Sort a batch of source messages.
@@ -59,16 +59,18 @@ def take_in(
         messages: with topic, partition, offset, key, value and headers.
         partition_of: the partition of a router.
         max_bytes: the largest value that can be kept while it waits.
-        name: reads of a message that can't be decoded whose event it is, if that is of use.
+        homes: routers whose partition this is, as far as that is known.
+        name: reads the ids of a message that can't be decoded, if they are needed.
     """
     intake: Intake[M, E] = Intake([], [], [])
     for message in messages:
         try:
             taken = _decoded(message, kind, max_bytes, name)
-            if is_at_home(message, taken.event.router_id, partition_of=partition_of):
+            router_id = taken.event.router_id
+            if router_id in homes or is_at_home(message, router_id, partition_of=partition_of):
                 intake.taken.append(taken)
             else:
-                intake.strays.append((message, taken.event.router_id))
+                intake.strays.append((message, router_id))
         except (MalformedEvent, WrongPartition) as error:
             intake.refused.append((message, error))
     return intake
@@ -98,8 +100,8 @@ def check_size(message: Message, max_bytes: int) -> None:
 
 
 def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
-    """Tell whether a message is on its router's partition. Raises WrongPartition if it was sent on
-    and is still not."""
+    """Tell whether a message is on its router's partition. Raises WrongPartition if it was
+    forwarded and still is not."""
     if partition_of(router_id) == message.partition:
         return True
     if is_forwarded(headers_of(message)):
@@ -110,5 +112,5 @@ def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str]
 
 
 def forwarded(message: Message) -> list[tuple[str, bytes]]:
-    """Return the headers with which a stray is sent on."""
+    """Return the headers with which a stray is forwarded."""
     return [*headers_of(message), (FORWARDED, b"1")]

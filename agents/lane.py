@@ -12,6 +12,7 @@ from typing import Final
 from agents.bulletin import Bulletin
 from agents.group import Answers, Batch, Group
 from agents.parked import Parked
+from agents.poison import blamed
 from agents.ports import Ports
 from agents.refusals import InternalError
 from agents.shard import Shard
@@ -157,13 +158,16 @@ class Lane:
                 if others:
                     raise Awaited("the event loop went on while a group was being applied")
                 self.pack(group)
-        except InternalError:
+        except BaseException as error:  # let pass: it is half applied, or rolled back
+            failed = blamed(error, group.answers.at)
+            if failed is None:
+                self._break(error)
+                raise
             self.delivered = delivered
             self._roll_back()
-            raise
-        except BaseException as error:  # let pass: it is half applied
-            self._break(error)
-            raise
+            if failed is error:
+                raise
+            raise failed from error
         finally:
             look.cancel()
 
@@ -177,8 +181,10 @@ class Lane:
     def pack(self, group: Group) -> None:
         """Make one record batch of what has changed."""
         changed = self.shard.write()
+        self._bulletin.routers.update((self.shard.number, router_id) for router_id in changed)
         for router_id, changes in changed.items():
-            self._bulletin.changed((self.shard.number, router_id), changes.alerts)
+            if changes.alerts:
+                self._bulletin.changed((self.shard.number, router_id), changes.alerts)
         if self.ports.limits.validate_state:
             self.shard.validate(changed)
         group.contexts = self.shard.take_contexts()

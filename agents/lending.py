@@ -48,6 +48,7 @@ class Lending:
     """Pools, unpacked when first needed, written once a group; and the members among the routers.
 
     Attributes:
+        dirty: pools that the group that is being applied has changed.
         members: the pool of each router that has one.
         said: the last reports of routers and pools.
         lent_at: when each pool set its leases last, and at which move.
@@ -56,7 +57,7 @@ class Lending:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._pools: dict[str, Pool | None] = {}
-        self._dirty: set[str] = set()
+        self.dirty: set[str] = set()
         self.members: dict[str, str] = {}
         self.said: dict[str, Said] = {}
         self.lent_at: dict[str, tuple[float, int]] = {}
@@ -98,7 +99,7 @@ class Lending:
             pool = self._pools[pool_id] = Pool(pool_id)
         report = pool.reported(now=now)
         pool.declare(config)
-        self._dirty.add(pool_id)
+        self.dirty.add(pool_id)
         after = None if config is None else config.parent
         if report is None or report.pool_id == after:
             return []
@@ -108,14 +109,14 @@ class Lending:
         """Apply a report to its pool; one for an unknown pool is ignored."""
         pool = self.pool(report.pool_id)
         if pool is not None and pool.hear(report, now=now):
-            self._dirty.add(report.pool_id)
+            self.dirty.add(report.pool_id)
 
     def take(self, pool_id: str, grant: Granted, *, now: float) -> list[Note]:
         """Apply a parent's grant to a pool; return the pool's report."""
         pool = self.pool(pool_id)
         if pool is None or not pool.take(grant):
             return []
-        self._dirty.add(pool_id)
+        self.dirty.add(pool_id)
         return self.report_pool(pool_id, now=now)
 
     def lend(self, pool_id: str, *, now: float) -> list[Note]:
@@ -127,7 +128,7 @@ class Lending:
         before = pool.moves
         grants = pool.lend(now=now)
         if pool.moves != before:
-            self._dirty.add(pool_id)
+            self.dirty.add(pool_id)
         self.lent_at[pool_id] = now, pool.moves
         return [grant_note(member, grant, now=now) for member, grant in grants]
 
@@ -189,7 +190,7 @@ class Lending:
 
     def write(self) -> None:
         """Put what has changed into the table."""
-        for pool_id in sorted(self._dirty):
+        for pool_id in sorted(self.dirty):
             at, pool = keys.key(keys.POOL, pool_id), self._pools[pool_id]
             assert pool is not None
             if pool.is_done:
@@ -197,7 +198,7 @@ class Lending:
                 self._table.delete(at)
             else:
                 self._table.put(at, orjson.dumps(pool.pack()))
-        self._dirty.clear()
+        self.dirty.clear()
 
 
 def left_of(report: Reported) -> Reported:

@@ -1,4 +1,4 @@
-"""Events that wait: a bill or a reward that overtook its request, a request whose router is not
+"""Parked events: a bill or a reward that overtook its request, or a request whose router is not
 declared yet.
 
 A parked event is durable, because its source offset is committed long before its time is up. A
@@ -16,12 +16,16 @@ from ground.messages import Message
 
 
 class Parking:
-    """An index of the parked events of one partition; the table holds them."""
+    """An index of the parked events of one partition; the table holds them.
+
+    Attributes:
+        waiting: what waits, by router and request.
+    """
 
     def __init__(self, parked: Iterable[Parked] = ()) -> None:
         self._events: dict[tuple[str, int], Parked] = {}
         self._answered: set[tuple[str, int]] = set()
-        self._waiting: dict[tuple[str, str | None], dict[tuple[str, int], Parked]] = defaultdict(
+        self.waiting: dict[tuple[str, str | None], dict[tuple[str, int], Parked]] = defaultdict(
             dict
         )
         for event in parked:
@@ -45,7 +49,7 @@ class Parking:
         self.discard(event)
         self._events[event.topic, event.offset] = event
         if not event.refused:
-            self._waiting[event.router_id, event.request_id][event.topic, event.offset] = event
+            self.waiting[event.router_id, event.request_id][event.topic, event.offset] = event
 
     def discard(self, event: Parked) -> None:
         """Forget an event; one that is not there changes nothing."""
@@ -55,8 +59,8 @@ class Parking:
         self._answered.discard((event.topic, event.offset))
 
     def answer(self, event: Parked) -> None:
-        """Keep an event that has its answer until that is delivered: after a crash it is answered
-        again, before only once."""
+        """Keep an answered event until its answer is delivered: after a crash it is answered again,
+        otherwise once."""
         # Durable until the answer is delivered, out of the index at once: a second look in
         # between would answer it twice.
         if self.is_waiting(event):
@@ -66,15 +70,15 @@ class Parking:
     def _wait_no_more(self, event: Parked) -> None:
         at = event.topic, event.offset
         found = self._events[at]
-        waiting = self._waiting[found.router_id, found.request_id]
+        waiting = self.waiting[found.router_id, found.request_id]
         del waiting[at]
         if not waiting:
-            del self._waiting[found.router_id, found.request_id]
+            del self.waiting[found.router_id, found.request_id]
 
     def waiting_for(self, router_id: str, request_id: str | None) -> list[Parked]:
-        """Return what waits for this request or, with None, for this router: by topic, then by
-        offset, whoever let it wait."""
-        return sorted(self._waiting.get((router_id, request_id), {}).values(), key=_place)
+        """Return the events that wait for this request or, with None, for this router, ordered by
+        topic and offset."""
+        return sorted(self.waiting.get((router_id, request_id), {}).values(), key=_place)
 
     def due(self, now: float) -> list[Parked]:
         """Return the events whose time is up, by topic, then by offset."""

@@ -45,18 +45,23 @@ class on_behalf_of:  # noqa: N801  # it reads as what it does
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, BoundaryError | InternalError):
-            return
-        source = self._source
-        where = (
-            source
-            if isinstance(source, str)
-            else f"{source.topic}-{source.partition}@{source.offset}"
-        )
-        log.error("failed on %s", where, exc_info=error)
-        raise InternalError(
-            f"{type(error).__name__} in the worker; its log has the trace"
-        ) from error
+        failed = blamed(error, self._source)
+        if failed is not None and failed is not error:
+            raise failed from error
+
+
+def blamed(error: BaseException | None, source: Message | str | None) -> InternalError | None:
+    """Return an error as one that concerns this source alone; None for what ends the process, and
+    for what no source is to blame for."""
+    if isinstance(error, InternalError):
+        return error
+    if source is None or not isinstance(error, Exception) or isinstance(error, BoundaryError):
+        return None
+    where = (
+        source if isinstance(source, str) else f"{source.topic}-{source.partition}@{source.offset}"
+    )
+    log.error("failed on %s", where, exc_info=error)
+    return InternalError(f"{type(error).__name__} in the worker; its log has the trace")
 
 
 async def try_alone(

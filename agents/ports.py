@@ -35,16 +35,14 @@ class Inbox(Protocol):
     their names without the prefix.
 
     Attributes:
+        queues: what waits of each topic, in order.
         arrived: set when something has come, declarations apart.
         declared: set when declarations have come.
     """
 
+    queues: dict[str, deque[Record]]
     arrived: asyncio.Event
     declared: asyncio.Event
-
-    def queue(self, name: str) -> deque[Record]:
-        """Return what waits of a topic, in order."""
-        ...
 
     def took(self, name: str, records: Sequence[Record]) -> None:
         """Note that these were taken from the queue."""

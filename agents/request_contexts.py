@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import NoReturn
 
 from agents.context_store import Prompt
 from agents.parked import Parked
 from agents.refusals import (
     EncoderUnavailable,
     PromptTooLarge,
-    TooManyInFlight,
     WrongDimensions,
 )
 from agents.service import Service
@@ -48,11 +46,6 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     ]
 
 
-def given(event: Request) -> Vector | None:
-    """Return the context that a request carries."""
-    return None if event.context is None else np.array(event.context)
-
-
 def _prompt(request: Prepared, service: Service) -> Prompt:
     engine = service.shard(request.message.partition).engine(request.event.router_id)
     assert engine is not None
@@ -87,17 +80,10 @@ def _is_too_large(event: Request, service: Service) -> bool:
     )
 
 
-def context_of(request: Prepared, engine: Engine, service: Service) -> Vector:
-    """Return the context on which a request is decided. Raises a refusal where it has none."""
-    if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
-        raise TooManyInFlight(
-            f"{engine.state.in_flight} requests of this router await their bill "
-            "(PB_IN_FLIGHT_PER_ROUTER)"
-        )
+def context_of(request: Prepared, engine: Engine, service: Service) -> NoReturn:
+    """Raise the refusal of a request that has no context."""
     if isinstance(request.x, EncoderUnavailable | MalformedEvent):
         raise request.x
-    if request.x is not None:
-        return request.x
     if _is_too_large(request.event, service):
         raise PromptTooLarge(
             f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)"

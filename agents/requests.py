@@ -10,9 +10,13 @@ import numpy as np
 
 from agents import keys
 from agents.context_store import Ref
+from router_state.changes import CONFIG, HEAD
 from router_state.config import Vector
 from router_state.record import RequestRecord
 from router_state.state import record_bytes
+
+PIECES = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
+"""Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
 
 
 class Table(Protocol):
@@ -37,6 +41,8 @@ class Table(Protocol):
 
     def delete(self, key: bytes) -> None: ...
 
+    def set_all(self, values: Mapping[bytes, bytes | None]) -> None: ...
+
 
 class Requests(MutableMapping[str, RequestRecord]):
     """A router's requests as the engine sees them; those of the batch being written are kept
@@ -47,6 +53,8 @@ class Requests(MutableMapping[str, RequestRecord]):
         self._router_id = router_id
         self._request_ids = request_ids
         self._unpacked: dict[str, RequestRecord] = {}
+        # A part of every key of the router, behind its kind.
+        self._name = keys.key(b"", router_id)
 
     def __contains__(self, request_id: object) -> bool:
         return request_id in self._request_ids
@@ -59,13 +67,13 @@ class Requests(MutableMapping[str, RequestRecord]):
         unpacked = self._unpacked.get(request_id)
         if unpacked is not None:
             return unpacked
-        packed = self._table.get(keys.key(keys.REQUEST, self._router_id, request_id))
+        packed = self._table.get(keys.REQUEST + self._name + request_id.encode())
         if packed is None:
             raise KeyError(request_id)
         # Not cached: a record that is only read is not written, and the engine assigns changed
         # ones.
         record = record_bytes.unpack_record(packed)
-        context = self._table.get(keys.key(keys.CONTEXT, self._router_id, request_id))
+        context = self._table.get(keys.CONTEXT + self._name + request_id.encode())
         if context is not None:
             # A read-only view of the table's own bytes.
             record.x = np.frombuffer(context, "<f8")
@@ -85,20 +93,26 @@ class Requests(MutableMapping[str, RequestRecord]):
     def __len__(self) -> int:
         return len(self._request_ids)
 
+    def key_of(self, piece: str) -> bytes:
+        """Return where the table holds a piece of the router."""
+        kind = PIECES.get(piece)
+        return keys.ARM + self._name + piece.encode() if kind is None else kind + self._name
+
     def write(self, records: Mapping[str, RequestRecord | None]) -> list[tuple[Ref, Vector]]:
         """Put records into the table, or delete them; a context is written once, with its decision,
         and returned."""
         contexts: list[tuple[Ref, Vector]] = []
         table, router_id = self._table, self._router_id
         for request_id, record in records.items():
-            at = keys.key(keys.REQUEST, router_id, request_id)
+            name = self._name + request_id.encode()
+            at, context_at = keys.REQUEST + name, keys.CONTEXT + name
             if record is None:
                 table.delete(at)
-                table.delete(keys.key(keys.CONTEXT, router_id, request_id))
+                table.delete(context_at)
                 continue
             if record.x is not None and table.get(at) is None:
                 context = record.x.astype("<f8", copy=False).tobytes()
-                table.put(keys.key(keys.CONTEXT, router_id, request_id), context)
+                table.put(context_at, context)
                 contexts.append(((router_id, request_id), record.x))
             table.put(at, record_bytes.pack_record(record))
         self._unpacked.clear()

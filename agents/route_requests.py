@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
+import numpy as np
 from msgspec import structs
 
 from agents.feedback import apply_waiting
 from agents.group import Answers, Batch
 from agents.intake import take_in
 from agents.parked import Parked
-from agents.poison import on_behalf_of
-from agents.refusals import (
-    Refusal,
-    UnknownRouter,
-)
-from agents.request_contexts import Prepared, context_of, given, needs_encoding, prepare
+from agents.refusals import Refusal, TooManyInFlight, UnknownRouter
+from agents.request_contexts import Prepared, context_of, needs_encoding, prepare
 from agents.service import Service
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
+from ground.traces import Headers
 from router_state import events
 from router_state.capabilities import Needs
+from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
@@ -58,6 +57,7 @@ class RouteRequests(Batch):
             Request,
             partition_of=service.ports.partition_of,
             max_bytes=service.batch_bytes,
+            homes=service.shards.get(messages[0].partition, ()),
             name=_named,
         )
         self._service, self._looks = service, 0
@@ -70,7 +70,10 @@ class RouteRequests(Batch):
         """Return the work to be awaited: declarations on the log, and the encoder."""
         if self._looks < LOOKS and _may_be_declared(self._requests, self._service):
             return self._look_again()
-        if any(needs_encoding(request, self._service) for request in self._requests):
+        if any(
+            request.x is None and needs_encoding(request, self._service)
+            for request in self._requests
+        ):
             return self._encode()
         return None
 
@@ -79,8 +82,8 @@ class RouteRequests(Batch):
         answers.strays += self._strays
         answers.refused += self._refused
         for request in self._requests:
-            with on_behalf_of(request.message):
-                decide(request, self._service, answers)
+            answers.at = request.message
+            decide(request, self._service, answers)
 
     async def _look_again(self) -> None:
         # A worker that comes back reads its backlogs side by side, and only so many requests may
@@ -90,6 +93,11 @@ class RouteRequests(Batch):
 
     async def _encode(self) -> None:
         self._requests = await prepare(self._requests, self._service)
+
+
+def given(event: Request) -> Vector | None:
+    """Return the context that a request carries."""
+    return None if event.context is None else np.array(event.context)
 
 
 def _may_be_declared(requests: list[Prepared], service: Service) -> bool:
@@ -116,7 +124,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     """Answer one request, let it wait for its router, or refuse it. Feedback that waited for its
     decision is applied at once."""
     message, event = request.message, request.event
-    shard = service.shard(message.partition)
+    shard = service.shards[message.partition]
     engine = shard.engine(event.router_id)
     known = engine.records.get(event.request_id) if engine is not None else None
     contained = request.parked is None and shard.watermarks.is_applied(
@@ -126,7 +134,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset
         value = _value(event, known, engine, repeat=repeat)
-        answers.routes.append((event.router_id, value, trace_of_message(message)))
+        answers.routes.append((event.router_id, value, _trace(request)))
         _answered(request, service, answers)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
@@ -142,12 +150,14 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         assert engine is not None
         asked = events.Asked(
             event.request_id,
-            context_of(request, engine, service),
+            _context(request, engine, service),
             offset=message.offset,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
-            input_tokens=input_tokens(event.input_tokens, event.prompt),
-            contained=service.positions(message.partition),
+            input_tokens=event.input_tokens
+            if event.prompt is None
+            else input_tokens(event.input_tokens, event.prompt),
+            contained=shard.watermarks.both(*service.feedback_topics),
             needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
             session_id=event.session_id,
         )
@@ -161,12 +171,30 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     assert record is not None
     service.ports.count(f"decided_{record.reason}")
     value = _value(event, record, engine, repeat=False)
-    answers.routes.append((event.router_id, value, trace_of_message(message)))
+    answers.routes.append((event.router_id, value, _trace(request)))
     _answered(request, service, answers)
-    apply_waiting(shard, event.router_id, event.request_id, service, answers)
+    subjects = [event.request_id]
     if event.session_id is not None:
-        session = subject_of(None, event.session_id)
-        apply_waiting(shard, event.router_id, session, service, answers)
+        subjects.append(subject_of(None, event.session_id))
+    for subject in subjects:
+        if (event.router_id, subject) in shard.parking.waiting:
+            apply_waiting(shard, event.router_id, subject, service, answers)
+
+
+def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
+    """Return the context on which a request is decided. Raises a refusal where it has none."""
+    if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
+        raise TooManyInFlight(
+            f"{engine.state.in_flight} requests of this router await their bill "
+            "(PB_IN_FLIGHT_PER_ROUTER)"
+        )
+    return request.x if isinstance(request.x, np.ndarray) else context_of(request, engine, service)
+
+
+def _trace(request: Prepared) -> Headers:
+    if request.parked is None and not getattr(request.message, "headers", None):
+        return ()
+    return trace_of_message(request.message)
 
 
 def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:

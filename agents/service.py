@@ -40,6 +40,9 @@ class Service:
         declare: what is done with declarations.
         shards, lanes: the routers of each owned partition, and their only writer.
         memory: how full the durable table is.
+        batch_bytes: bytes of changes that one batch aims at; the rest of a record batch is for what
+            is small and many.
+        feedback_topics: full names of the topics of bills and of rewards.
         bulletin: what is to be published.
         held: partitions whose bills and rewards wait on the log.
         encoding_waiting: held by who answers requests that waited for their routers: what another
@@ -52,24 +55,21 @@ class Service:
     shards: dict[int, Shard] = field(default_factory=dict)
     lanes: dict[int, Lane] = field(default_factory=dict)
     memory: Memory = field(init=False)
+    batch_bytes: int = field(init=False)
+    feedback_topics: tuple[str, str] = field(init=False)
     bulletin: Bulletin = field(default_factory=Bulletin)
     held: frozenset[int] = frozenset()
     encoding_waiting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _turns: Turns = field(default_factory=Turns)
 
     def __post_init__(self) -> None:
+        self.feedback_topics = self.ports.topic["costs"], self.ports.topic["rewards"]
+        self.batch_bytes = self.ports.limits.changelog_batch_bytes // 2
         self.memory = Memory(self.ports.limits.memory_bytes)
 
     def shard(self, partition: int) -> Shard:
         """Return the routers of an owned partition; they were unpacked when it was recovered."""
         return self.shards[partition]
-
-    @property
-    def batch_bytes(self) -> int:
-        """Return the bytes of changes that one batch aims at; the rest of a record batch is for
-        what is small and many.
-        """
-        return self.ports.limits.changelog_batch_bytes // 2
 
     @property
     def routers(self) -> int:
@@ -134,12 +134,6 @@ class Service:
         while (shard := self.shards.get(number)) is not None and shard.leaves:
             async with self.lanes[number].batch():
                 shard.clear(self.batch_bytes)
-
-    def positions(self, partition: int) -> tuple[int, int]:
-        """Return the last offsets of `pb.costs` and `pb.rewards` that a partition's state contains;
-        −1 before the first."""
-        watermarks = self.shards[partition].watermarks
-        return watermarks.of(self.ports.topic["costs"]), watermarks.of(self.ports.topic["rewards"])
 
     def applied(self, partition: int) -> dict[str, int]:
         """Return the last offsets of the sources that a partition's state contains, by the names of

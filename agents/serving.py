@@ -20,22 +20,24 @@ FEW: Final = 64
 """Events in a group at the start."""
 MEASURED: Final = 16
 """Events from which on a group is timed; groups are not made smaller."""
-GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.004, 0.01
+GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.002, 0.005
 """CPU seconds of a group below which full ones grow, and above which they shrink: so long a request
 of another partition may have to wait (`benchmarks.stream`, its row with a backlog of bills)."""
 SHARE: Final = 4
 """Bills and rewards may each be the fourth part of a group at least, however many requests wait."""
 IN_A_ROW: Final = 4
 """Urgent ones that go first before one that waits longer has its turn."""
+LOOKS_FIRST: Final = 2
 LOOKS: Final = 8
-"""Looks at the network between two groups without requests, while requests are under way: what a
-request waits for comes in as many steps (`benchmarks.stream`, the same row)."""
+"""Looks at the network before a group with requests, and before one without, while a request is
+under way. What it waits for comes in as many steps (`benchmarks.stream`, at half of the largest
+rate and with a backlog of bills)."""
 
 
 class Turns:
     """Let one group at a time be applied between two looks at the network, groups with requests
     first: a request never waits for more than the group that is being applied, and those of its
-    kind. While one is under way to its answer, groups without requests wait for some looks.
+    kind. While one is under way to its answer, each group waits for some looks.
     """
 
     def __init__(self) -> None:
@@ -63,7 +65,7 @@ class Turns:
         loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        if self._under_way and not self._urgent and self._looks < LOOKS:
+        if self._under_way and self._looks < (LOOKS_FIRST if self._urgent else LOOKS):
             self._looks += 1
             asyncio.get_running_loop().call_soon(self._pass_on)
             return
@@ -130,7 +132,7 @@ class Serving:
 
     def _has_work(self, name: str) -> bool:
         return name in self._prepared or (
-            name not in self._preparing and bool(self._inbox.queue(name))
+            name not in self._preparing and bool(self._inbox.queues[name])
         )
 
     def take(self) -> list[Batch]:
@@ -150,7 +152,7 @@ class Serving:
 
     def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
         """Take records of a topic, for so many bytes; what is left of them is returned."""
-        queue = self._inbox.queue(name)
+        queue = self._inbox.queues[name]
         found: list[Record] = []
         while queue and len(found) < most and left > 0:
             weight = self._shard.weight(queue[0])
@@ -206,6 +208,7 @@ class Serving:
         with self._lane.applying(group):
             for batch in batches:
                 batch.apply(group.answers)
+                group.answers.at = None
                 self._lane.contain(batch.messages)
         answer = self._lane.send(group)
         if any(batch.name == "requests" for batch in batches):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 import orjson
 
@@ -11,13 +12,10 @@ from agents import keys
 from agents.kept import DAMAGE, readable
 from agents.leftovers import TOMBSTONE_BYTES
 from agents.parked import Parked
-from agents.requests import Requests, Table
-from router_state.changes import CONFIG, HEAD, Changes
+from agents.requests import PIECES, Requests, Table
+from router_state.changes import Changes
 from router_state.engine import Engine
 from router_state.state import config_bytes, record_bytes, restoring
-
-_KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
-"""Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
 
 
 def parked(table: Table, raw: bytes) -> Parked:
@@ -38,7 +36,7 @@ def parked(table: Table, raw: bytes) -> Parked:
 
 def key_of(router_id: str, piece: str) -> bytes:
     """Return where the table holds a piece of a router."""
-    kind = _KINDS.get(piece)
+    kind = PIECES.get(piece)
     return keys.key(keys.ARM, router_id, piece) if kind is None else keys.key(kind, router_id)
 
 
@@ -56,6 +54,7 @@ def size_of(table: Table, router_id: str, changes: Changes) -> int:
     )
 
 
+@lru_cache(maxsize=64)
 def arm_bytes(d: int) -> int:
     """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
     vectors of 64-bit floats."""

@@ -9,8 +9,8 @@ from agents.intake import take_in
 from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
-from agents.request_contexts import Prepared, given, prepare
-from agents.route_requests import decide
+from agents.request_contexts import Prepared, prepare
+from agents.route_requests import decide, given
 from agents.service import Service
 from schemas.quick import Request
 

@@ -43,6 +43,10 @@ class Watermarks:
         """Return the last offset of a topic that is contained, −1 before the first."""
         return self.offsets.get(topic, -1)
 
+    def both(self, one: str, other: str) -> tuple[int, int]:
+        """Return `of` of two topics."""
+        return self.offsets.get(one, -1), self.offsets.get(other, -1)
+
     def is_applied(self, topic: str, offset: int) -> bool:
         """Tell whether the state already contains this source event."""
         # Compared with the table's offsets, as events of one group would otherwise hide each other.

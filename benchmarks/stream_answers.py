@@ -6,22 +6,24 @@ import asyncio
 import time
 
 from benchmarks.stream_sides import Bench
-from benchmarks.streaming import ROUTERS, Events, bills_and_rewards
+from benchmarks.streaming import ROUTERS, WARM, Events, bills_and_rewards
 from paretobandit_client import Router
 
 CALLERS = 100
 """Tasks of one process that wait for a decision at the same time, at most."""
-BESIDE_A_BACKLOG = 50.0
+BESIDE_A_BACKLOG = 100.0
 """Fresh requests a second beside a backlog of bills, for two seconds."""
+AT_WORK = 0.5
+"""Seconds after which a worker that has just become ready has unpacked its routers."""
 
 
 async def latencies(
-    bench: Bench, rate: float, seconds: float, *, feedback: Events | None
+    bench: Bench, rate: float, seconds: float, *, feedback: Events | None, warm: float = WARM
 ) -> list[int]:
     """Return the milliseconds from request to decision at a rate, with as many bills and rewards of
-    known requests where there are some.
+    known requests where there are some; those of the first seconds, `warm`, do not count.
     """
-    before, count = bench.asked, int(rate * seconds)
+    before, count = bench.asked + int(rate * warm), int(rate * (warm + seconds))
     sends = [bench.send("requests", bench.more(count), per_second=rate)]
     if feedback is not None:
         bills, rewards = bills_and_rewards(feedback[:count], seed=1)
@@ -73,4 +75,4 @@ async def beside_a_backlog(bench: Bench, decided: Events, count: int) -> list[in
     ]
     await bench.send("costs", backlog[:count])
     with bench.worker():
-        return await latencies(bench, BESIDE_A_BACKLOG, 2.0, feedback=None)
+        return await latencies(bench, BESIDE_A_BACKLOG, 2.0, feedback=None, warm=AT_WORK)

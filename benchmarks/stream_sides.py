@@ -21,6 +21,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from benchmarks.streaming import (
     DRAINED_WITHIN,
     PARTITIONS,
+    WARM,
     Drained,
     Events,
     declarations,
@@ -50,15 +51,16 @@ async def drain_copy(bootstrap: str, arguments: list[str], events: Events) -> Dr
 
 async def copy_waits(bootstrap: str, *, rate: float, seconds: float) -> list[int]:
     """Return how many milliseconds each of some events took into aiokafka and out again, nothing
-    else being done with it.
+    else being done with it; those of the first `WARM` seconds do not count.
     """
-    first, events = requests(1), requests(int(rate * seconds), start=1)
+    first, events = requests(1), requests(int(rate * (WARM + seconds)), start=1)
     async with _copying(bootstrap, RAW, before=first, lingers=False) as (_, name):
         await stamps(bootstrap, f"{name}-out", 1)  # it is at work
         await produce(bootstrap, f"{name}-in", events, per_second=rate)
         out = await stamps(bootstrap, f"{name}-out", 1 + len(events))
         came = await stamps(bootstrap, f"{name}-in", 1 + len(events))
-    return [at - came[request_id] for request_id, at in out.items() if request_id != "r0"]
+    counted = range(1 + int(rate * WARM), 1 + len(events))
+    return [out[f"r{i}"] - came[f"r{i}"] for i in counted]
 
 
 @asynccontextmanager

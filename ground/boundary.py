@@ -4,6 +4,7 @@ sent without an answer."""
 import logging
 import os
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NoReturn, Protocol, Self, TypeVar
@@ -32,6 +33,12 @@ def exit_at_once(status: int = 1) -> NoReturn:
     finished."""
     logging.shutdown()
     os._exit(status)
+
+
+def now() -> float:
+    """Return seconds since the epoch in whole microseconds, as times are on the wire: a replay gets
+    the very same number."""
+    return round(time.time(), 6)
 
 
 @contextmanager

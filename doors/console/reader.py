@@ -22,7 +22,7 @@ from streams.log.rights_check import MissingRights
 from streams.settings import Settings
 
 log = logging.getLogger(__name__)
-WHOLE = ("routers", "lambda")
+WHOLE = ("routers", "pools", "lambda")
 """Compacted topics, which are read from the beginning."""
 PAST = 20_000
 """Newest records of every other partition that are read at the start: some seconds of work."""

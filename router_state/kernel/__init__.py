@@ -1,8 +1,8 @@
 """The arithmetic of every event, compiled where it can be.
 
 The modules of this folder are Python, and are what is compiled: into one extension, `_compiled`, by
-`build_kernel.py`. Where there is none, or one that was made of another text, they run as they
-stand: the same to the bit, and hundreds of times slower.
+`build_kernel.py`. Without it, or if it was compiled from another text, they run as Python: equal to
+the bit, and hundreds of times slower.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _load() -> ModuleType | None:
     if sources() == found.SOURCES:
         return found
     warnings.warn(
-        "the compiled kernel is of another text, and is not used: tools/setup builds it anew",
+        "the compiled kernel belongs to another text and is not used: tools/setup builds it again",
         stacklevel=2,
     )
     return None

@@ -1,4 +1,4 @@
-"""Compute for every arm what a choice needs."""
+"""Choose an arm by score, and compute the probability of the choice."""
 
 from __future__ import annotations
 
@@ -73,8 +73,7 @@ def choose(
     tied: list[int] = best(terms, penalties, excluded)
     k: Index = tied[0]
     if len(tied) > 1:
-        # Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but
-        # not less.
+        # Equal scores at different costs occur at λ_t = 0; then the cheaper arm is chosen.
         lowest = min([terms[3 * j + 2] for j in tied])
         tied = [j for j in tied if terms[3 * j + 2] == lowest]
         if len(tied) > 1:

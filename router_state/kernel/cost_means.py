@@ -1,4 +1,4 @@
-"""The expected cost of a call of one model, and how well it is known.
+"""The expected cost of a call of one model, with its uncertainty.
 
 Expected cost = paid·(tokens·input price·share + list price·factor·exp(θᵀx + ½·level)):
 
@@ -48,8 +48,7 @@ def cost_piece(model: str) -> str:
 
 @cclass
 class CostMeans:
-    """The costs of one model as its bills say them. Of a model with a list price of 0 only the mean
-    is learned.
+    """The costs of one model, learned from its bills. For a free model only the mean is learned.
 
     Attributes:
         regression: of ln(bill ÷ list price), its shared prior being `prior`.
@@ -93,7 +92,7 @@ class CostMeans:
             self.ratio = exp(bounded_exponent(guess))
 
     def set_price(self, price: Price) -> None:
-        """Put a list price in force; what bills say of the tokens per request stays."""
+        """Put a list price in force; the learned ratio of bills to the list price stays."""
         self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
         self.input_usd = price.input_price_per_m / 1e6
 
@@ -187,6 +186,5 @@ class CostMeans:
 
 @pure
 def bounded_exponent(exponent: Real) -> Real:
-    """Return the logarithm of a ratio within what a call may cost; in an order in which NaN
-    stays."""
+    """Clip the logarithm of a ratio; NaN stays NaN."""
     return min(max(exponent, -LARGEST_EXPONENT), LARGEST_EXPONENT)

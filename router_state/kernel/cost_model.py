@@ -1,4 +1,4 @@
-"""Learn from the bills of one model: the regression of ln(bill ÷ list price) on contexts, and its
+"""Learn from the bills of one model: a regression of ln(bill ÷ list price) on contexts, and
 means."""
 
 from __future__ import annotations
@@ -39,27 +39,26 @@ class CostModel(CostMeans):
     """The bills of one model."""
 
     def start_over(self, price: Price) -> None:
-        """Forget all bills, as those of a free model say nothing of its tokens."""
+        """Forget all bills, because bills of a free model do not tell its tokens."""
         self.set_price(price)
         self._forget_means()
         self.begin()
 
     def begin(self) -> None:
-        """Start the regression from what all models share."""
+        """Start the regression from the shared prior."""
         prior = self.prior
         mean = np.zeros(prior.d) if self.free else prior.mean
         self.regression.know_only(prior.ridge, prior.bias_ridge, mean)
 
     def hurry(self) -> None:
-        """Let the means move fast: what they were of has changed."""
+        """Reduce the weight of the means after a change, so that they follow quickly."""
         self.bills = min(self.bills, BILLS_BELIEVED)
         self.regression.changed()
 
     def follow(self, ratio: Real, predicted: Real) -> None:
         """Take one bill into the mean, as ratio to the list price, and await no other.
 
-        Cut and not left out: a price that has risen a hundredfold is still learned, ten times a
-        bill.
+        Clipped, not skipped: a price that has risen a hundredfold is still learned, tenfold a bill.
         """
         most: Real = MOST_TAUGHT * predicted
         counted: Real = most if 0.0 < most < ratio else ratio
@@ -93,7 +92,8 @@ class CostModel(CostMeans):
             before: Real = exponent
             shift = self._watch(ratio, exponent, spread, input_ratio, now)
             if shift is not None:
-                # The expectation moves by a shift: only what is left of the residual is learned.
+                # The expectation has moved by the shift, so only the rest of the residual is
+                # learned.
                 exponent += rest_moves(bounded_exponent(shift.size), before, input_ratio)
                 found = self._shifted(shift, exponent - before, spread, input_ratio)
             if input_ratio > 0.0:
@@ -134,8 +134,8 @@ class CostModel(CostMeans):
         one = self.regression
         one.journal.jumped = True
         if shift.novel:
-            # Prompts of a new kind cost something else: only expectations of prompts like these
-            # follow. Along Vx the prompts before, to which this one is new, move least.
+            # Prompts of a new kind cost differently, so only expectations of similar prompts
+            # follow: moving along Vx changes earlier prompts least.
             one.move_along(rest / spread)
             return None
         factor: Real = exp(bounded_exponent(shift.size))

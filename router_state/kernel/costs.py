@@ -1,4 +1,4 @@
-"""Expected costs of a call of each model, and the models that may cost too much."""
+"""Compute the expected cost of a call of each model, and rule out models that may cost too much."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def within_risk(
     and one more, in nine of ten cases, `most` dollars beyond their expectations, or so many for
     `each` of them.
 
-    The risks of models are independent, so their squares add up. An arm that risks too much is
-    called all the same where all others surely cost more than it may: a request must be answered.
+    The risks of models are independent, so their squares add up. An arm that risks too much stays
+    eligible if all others surely cost more, as a request must be answered.
 
     Args:
         excluded: why arms may not be called before that.

@@ -75,8 +75,8 @@ class Side:
 
 @cclass
 class Detector:
-    """Two-sided CUSUM of residuals, each standardised by a running deviation and cut at four of
-    them.
+    """A two-sided CUSUM of residuals, each standardised by a running deviation and clipped at four
+    deviations.
 
     A residual z counts as the log-likelihood ratio δz − δ²/2 of a shift by δ deviations against
     none. The mean of the run so far is taken for δ, at least 1 (Lorden and Pollak 2008). So two
@@ -111,7 +111,7 @@ class Detector:
             leverage: of its prompt.
         """
         sigma: Real = max(self.sigma, deviation)
-        # Cut, so that a change does not stretch the yardstick that it is measured by.
+        # Clipped, so that a change does not inflate the deviation that it is measured by.
         cut: Real = min(max(residual, -CUT_AT * sigma), CUT_AT * sigma)
         if self.up.take(cut / sigma, sigma, residual, leverage, now):
             return self._found(self.up)
@@ -140,14 +140,14 @@ class Detector:
 
     @cfunc
     def _note(self, residual: Real, sigma: Real, leverage: Real) -> None:
-        """Take a residual and a leverage into what is usual."""
+        """Update the running deviation and the usual leverage."""
         count: Real = min(self.count + 1.0, DETECTOR_MEMORY)
         square: Real = sigma * sigma
         self.count = count
         self.sigma = sqrt(square + (residual * residual - square) / (DETECTOR_HELD + count))
         away: Real = leverage - self.leverage
         spread: Real = self.spread
-        # The first few are all there is to say what is usual: they count as they are.
+        # The first few residuals count unclipped, as nothing else tells what is usual.
         if count > DETECTOR_HELD:
             away = min(max(away, -CUT_AT * spread), CUT_AT * spread)
         # What is usual falls as the model is known better: only the last ones tell.

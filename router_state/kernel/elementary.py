@@ -1,7 +1,7 @@
-"""exp, log and the normal distribution, of additions and products alone.
+"""exp, log and the normal distribution function, computed by additions and products alone.
 
-A platform's own differ in the last digit from another's, and a decision may hang on it. These are
-the same to the bit wherever numbers are IEEE 754's.
+Platforms' own functions differ in the last digit, which may change a decision. These are equal to
+the bit on every IEEE 754 machine.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ def estimate(
     left: Sequence[float] | None = None,
     rescaled: bool = True,
 ) -> None:
-    """Estimate shared coefficients, and the scales too, and let every regression conclude; O(N·d³)
-    for N of them that have observed something.
+    """Estimate the shared coefficients and optionally the scales, and update every regression;
+    O(N·d³) for N with observations.
 
     Args:
-        left: what is left of the evidence of each, where that is not what it says.
+        left: remaining shares of each one's evidence, in place of its own `decay`.
     """
     if left is not None and len(left) != len(regressions):
         raise ValueError(f"{len(left)} shares are not of {len(regressions)} regressions")
@@ -33,7 +33,7 @@ def estimate(
     lefts: list[float] = []
     idle: list[Regression] = []
     for k, one in enumerate(regressions):
-        # Where none has observed anything, one says so for all.
+        # If none has observations, one represents all.
         if (seen or k + 1 < len(regressions)) and knows_nothing(prior, one):
             idle.append(one)
         else:
@@ -53,7 +53,7 @@ def estimate(
 def conclude_shifted(
     prior: SharedPrior, regressions: Sequence[Regression], shifts: Sequence[float]
 ) -> None:
-    """Move every observation of each regression by its shift, and conclude at the same scales."""
+    """Shift every observation of each regression, and update at the same scales."""
     if len(shifts) != len(regressions):
         raise ValueError(f"{len(shifts)} shifts are not of {len(regressions)} regressions")
     if regressions:
@@ -66,7 +66,7 @@ def conclude_shifted(
 
 @cfunc
 def knows_nothing(prior: SharedPrior, one: Regression) -> bool:
-    """Tell whether a regression holds what the prior says and nothing else."""
+    """Tell whether a regression is equal to its prior."""
     V, d = one.values, one.d
     mean: Floats = known(prior.mean, d)
     # The last feature of every context is 1: any observation has changed this entry.

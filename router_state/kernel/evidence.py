@@ -22,10 +22,10 @@ from router_state.kernel.words import Array, Floats, Index, Real, behind, cclass
 
 @cclass
 class Evidence:
-    """Evidence of N regressions of dimension d.
+    """The evidence of N regressions of dimension d.
 
     Attributes:
-        A, y: A_a and y_a, one behind the other, the A_a as lower triangles.
+        A, y: all A_a, as lower triangles, and all y_a, each in one array.
         work: room for two triangles, and for columns.
         m: the shared coefficients as they were, shape (d,).
         square: mean square of a feature.
@@ -82,7 +82,7 @@ class Evidence:
         return self.prior.bias_ridge if i == self.d - 1 else self.prior.ridge
 
     def shift(self, shifts: list[float]) -> None:
-        """Move every observation of the a-th regression by its shift."""
+        """Shift every observation of the a-th regression."""
         # The last feature is 1 for every context: the last row of A is Σx.
         for a in range(self.N):
             add(shifts[a], self.A, (a + 1) * self.T - self.d, self.y, a * self.d, self.d)
@@ -164,10 +164,9 @@ class Evidence:
                 for j in range(d):
                     V: Real = one.values[i * (i + 1) // 2 + j if j <= i else j * (j + 1) // 2 + i]
                     work[row + j] = (1.0 if i == j else 0.0) - V * self.ridge_of(j)
-                # Of δ_a = θ_a − θ_0 = V_a·y_a − B_a·e: what the doubt about θ_0 adds to its own
-                # variance.
+                # The variance of δ_a = θ_a − θ_0 = V_a·y_a − B_a·e includes that of θ_0.
                 doubt: Real = quadratic(work, total, work, row, d) * self.ridge_of(i)
-                # 1 for a coefficient that data determine, 0 for one of which only the prior speaks.
+                # 1 for a coefficient that data determine, 0 for one that only the prior determines.
                 work[determined + i] += max(work[row + i] - doubt, 0.0)
                 size: Real = one.values[T + i] - self.m[i] - dot(work, row, work, shift, d)
                 work[squares + i] += size * size
@@ -186,8 +185,7 @@ class Evidence:
         )
 
     def conclude(self) -> None:
-        """Let the prior's means and every regression follow from A and y at the scales as they
-        are."""
+        """Compute the prior's means and every regression from A and y at the present scales."""
         d, T, work, A, y = self.d, self.T, self.work, self.A, self.y
         total, said, shift, column = 0, 2 * T, 2 * T + d, 2 * T + 2 * d
         one: Regression

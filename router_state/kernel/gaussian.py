@@ -2,8 +2,8 @@
 
 V = A⁻¹ is all that predictions need of the design matrix. Statistics decay geometrically. Instead
 of multiplying a matrix at every observation, a regression carries the product of its decays since
-its prior was last whole as one scalar, `decay`: A⁻¹ = V/decay, and θ = A⁻¹b does not see it at all.
-What is left of the prior is prior·decay.
+its prior was last whole as one scalar, `decay`: A⁻¹ = V/decay, and θ = A⁻¹b does not depend on it.
+The remaining prior is prior·decay.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from router_state.config import Matrix, Vector
 
 WIDE = 64
-"""Dimensions from which on corrections of V are collected; benchmarks.core times 26 and 385."""
+"""Dimensions from which corrections of V are collected; benchmarks.core times 26 and 385."""
 TAILS = 16
-"""Corrections that are collected: one pass takes all of them off at hardly more than the price of
-one, but each decision reads those that wait."""
+"""Most corrections collected. Subtracting all in one pass costs hardly more than one, but each
+decision reads the pending ones."""
 
 
 ALIKE = 256
-"""Arrays that are kept for those who may share them: 3 kB each with 26 dimensions."""
+"""Most shared arrays kept: 3 kB each with 26 dimensions."""
 
 
 @cclass
@@ -82,7 +82,7 @@ class Gaussian:
 
     @property
     def kept(self) -> Vector:
-        """All that a snapshot has to keep of the array, a view."""
+        """The part of the array that a snapshot keeps, a view."""
         return self.array[: self.at + (1 + self.pending) * self.d]
 
     def start(self, A: Matrix, b: Vector) -> None:
@@ -120,15 +120,15 @@ class Gaussian:
         self.changed()
 
     def own(self) -> None:
-        """Have an array of its own, to be written."""
+        """Copy a shared array before writing."""
         if self.shared:
             self.array = self.array.copy()
             self.values, self.shared = view(self.array), False
 
     @cfunc
     def share(self) -> None:
-        """Have one array with all regressions that hold the same numbers: of a thousand routers
-        most know nothing yet of most models."""
+        """Share one array with all regressions of equal numbers: most regressions of many routers
+        have learned nothing yet."""
         if self.d < WIDE:
             self.array = alike(self.kept.tobytes(), self.seen + self.d)
             self.values, self.shared = view(self.array), True
@@ -149,7 +149,7 @@ class Gaussian:
         product(self.values, 0, self.d)
 
     def flush(self) -> None:
-        """Take the pending rows off V."""
+        """Subtract the pending rows from V."""
         V, d, place = self.values, self.d, 0
         if not self.pending:
             return
@@ -163,7 +163,7 @@ class Gaussian:
         self.changed()
 
     def V(self) -> Matrix:
-        """Return V once the pending rows are taken off, shape (d, d)."""
+        """Return V with the pending rows subtracted, shape (d, d)."""
         d: Index = self.d
         full = np.zeros((d, d))
         full[np.tril_indices(d)] = self.array[: self.at]
@@ -185,7 +185,7 @@ class Gaussian:
         return self.A() @ self.theta
 
     def restore(self, kept: Vector) -> None:
-        """Take over what `kept` was. Raises CorruptSnapshot."""
+        """Restore from `kept`. Raises CorruptSnapshot."""
         size, d = self.at + self.d, self.d
         rows, rest = divmod(len(kept) - size, d)
         if rest or not 0 <= rows <= (TAILS - 1 if d >= WIDE else 0):

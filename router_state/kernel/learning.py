@@ -1,4 +1,4 @@
-"""One reward, from forgetting to the detector of a change."""
+"""Learn one reward: forgetting, regression, shared prior and detector."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def learn_reward(
     one: Regression, prior: SharedPrior, detector: Detector, x: Vector, reward: Real, now: Real
 ) -> Shift | None:
-    """Let a regression and what it shares learn a reward; return the shift that its residual gives
-    away.
+    """Let a regression and its shared prior learn a reward; return the shift that the detector
+    found.
 
     Raises:
         NonFiniteInput: a number is not finite; nothing has changed.

@@ -1,7 +1,6 @@
 """The predictive distribution of a call's cost: zero with some probability, else lognormal.
 
-Every question about money asks it: what is expected, what may be at stake, is this surely above the
-budget.
+All questions about money use it: expected cost, exposure, and comparison with the budget.
 """
 
 from __future__ import annotations

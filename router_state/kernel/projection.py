@@ -1,4 +1,4 @@
-"""Compute what the arms say of one context, and whose score is best."""
+"""Compute the arms' predictions for one context, and the best score."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Projection:
 def project(
     x: Vector, d: Index, rewards: Sequence[Regression], bills: Sequence[Regression]
 ) -> Projection:
-    """Return what regressions of rewards and of bills say of a context, shape (d,), last entry the
-    bias 1.0.
+    """Return the predictions of rewards and bills for a context, shape (d,), last entry the bias
+    1.0.
 
     Raises:
         WrongContext: another shape or bias, or features out of all proportion.
@@ -51,7 +51,7 @@ def project(
     multiply(space, d)
     K: Index = len(rewards)
     if len(bills) != K:
-        raise ValueError(f"{len(bills)} regressions of bills are none of {K} arms")
+        raise ValueError(f"{len(bills)} regressions of bills do not match {K} arms")
     means: list[float] = []
     variances: list[float] = []
     exponents: list[float] = []
@@ -82,7 +82,7 @@ def require_dimensions(one: Regression, d: Index) -> None:
 
 
 def check(x: Vector, d: int) -> None:
-    """Raise what is wrong with a context, see `project`."""
+    """Check a context and raise errors as `project` does."""
     checked(x, d)
 
 

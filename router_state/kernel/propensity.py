@@ -1,4 +1,4 @@
-"""The probability with which a model was chosen, for whoever evaluates other policies later."""
+"""Compute the probability with which a model was chosen, for off-policy evaluation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEAST_PROPENSITY = 1e-3
-"""Least propensity of a chosen model: the sum below knows nothing of rarer events."""
+"""Least propensity of a chosen model: the sum below can't resolve rarer events."""
 CELLS, WIDEST = 128, 4.0
 """Cells, and deviations either way, that probabilities are summed over. The rivals' part rises from
 0 to 1, so the sum is at most half a cell's probability (0.0125) off, however narrow they are."""
@@ -46,7 +46,7 @@ def largest(k: Index, scores: Floats, n: Index) -> Real:
         spread: Real = scores[2 * j + 1]
         if gap < 0.0 and variance + spread <= 0.0:
             return LEAST_PROPENSITY
-        # The others have no chance that would show, and each rival costs an integral.
+        # Rivals without a noticeable chance are skipped, as each costs an integral.
         if j != k and (gap < 0.0 or gap * gap < WIDEST * WIDEST * (variance + spread)):
             space[2 * rivals], space[2 * rivals + 1] = gap, spread
             rivals += 1

@@ -1,8 +1,7 @@
-"""The router's own source of chance: a counter that is mixed (SplitMix64: Steele, Lea and Flood
-2014).
+"""The router's random generator: a mixed counter (SplitMix64: Steele, Lea and Flood 2014).
 
-One number of 64 bits is its whole state, so that packing it is nothing, and draws are the same to
-the bit wherever the program runs.
+Its whole state is one number of 64 bits, which is cheap to pack, and its draws are equal to the bit
+on every machine.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TO_ONE: Real = 1.0 / 9007199254740992.0
 
 @cclass
 class Chance:
-    """A stream of random numbers; `state` is all there is of it."""
+    """A stream of random numbers; `state` is its whole state."""
 
     state: Word
 
@@ -37,7 +36,7 @@ class Chance:
     def integers(self, n: Index) -> int:
         """Return a whole number below n, n ≥ 1."""
         if n < 1:
-            raise ValueError(f"no whole number from 0 on is below {n}")
+            raise ValueError(f"n must be at least 1, not {n}")
         return min(int(self.next() * n), n - 1)
 
     def standard_normal(self, n: Index) -> list[float]:

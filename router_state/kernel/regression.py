@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_DECAY_STEPS = 1000
 """Steps of the clock that one gap may decay by (ParetoBandit Eq. 7–8)."""
 RIDGE_FLOOR = 0.1
-"""Share of the prior that is left when it is made whole again (ParetoBandit Eq. 7–8)."""
+"""Remaining share of the prior below which it is restored (ParetoBandit Eq. 7–8)."""
 
 
 @cclass
@@ -36,8 +36,8 @@ class Regression(Gaussian):
     def forget(self, *, t: Index, gamma: Real, ridge: float | None = None) -> None:
         """Decay by γ^(t − last_update), the exponent capped at 1,000 steps (ParetoBandit Eq. 7–8).
 
-        With a `ridge` it is given back once less than a tenth of it is left: O(1), and O(d³) once
-        in ln(10)/−ln(γ) observations. Without one whoever knows the prior makes it whole.
+        With a `ridge`, the ridge is restored once less than a tenth of it is left: O(1), and O(d³)
+        once in ln(10)/−ln(γ) observations. Without one, the owner of the prior restores it.
         """
         left: Real = self.left_at(t, gamma)
         steps: Index = t - self.last_update
@@ -52,7 +52,7 @@ class Regression(Gaussian):
             self._restore_ridge(left, ridge)
 
     def left_at(self, t: Index, gamma: Real) -> float:
-        """Return what `decay` is once it has forgotten until clock t without a ridge."""
+        """Return the `decay` at clock t, without a restored ridge."""
         steps: Index = t - self.last_update
         if gamma >= 1.0 or steps <= 0:
             return self.decay
@@ -65,14 +65,13 @@ class Regression(Gaussian):
         self.changed()
 
     def shift(self, offset: Real) -> None:
-        """Expect this much more for every context."""
+        """Add an offset to the expectation of every context."""
         self.own()
         self.values[self.at + self.d - 1] += offset
         self.changed()
 
     def _restore_ridge(self, decay: Real, ridge: Real) -> None:
-        """Fold a decay into the statistics and top the ridge up to its full size, as if it had said
-        0 all along."""
+        """Fold the decay into the statistics and restore the full ridge, which pulls towards 0."""
         self.own()
         self.flush()
         V, d, added = self.values, self.d, (1.0 - decay) * ridge
@@ -117,8 +116,7 @@ class Regression(Gaussian):
 
     @cfunc
     def _product(self, x: Floats, u: Index) -> Real:
-        """Write Vx into `values` from u on; return xᵀVx. What is still to be taken off counts
-        already."""
+        """Write Vx into `values` from u on; return xᵀVx. Pending rows are included."""
         V: Floats = self.values
         d: Index = self.d
         times(V, 0, x, 0, V, u, d)
@@ -158,7 +156,8 @@ class Regression(Gaussian):
             self.flush()
 
     def move_along(self, step: Real) -> None:
-        """Move θ by so many times Vx of the last `look`: predictions of contexts like x move."""
+        """Add a multiple of Vx of the last `look` to θ, which moves predictions of contexts like
+        x."""
         self.own()
         add(step, self.values, self.seen, self.values, self.at, self.d)
         self.changed()
@@ -187,7 +186,7 @@ class Regression(Gaussian):
         Raises:
             NonFiniteInput: a value is not finite; nothing has changed.
         """
-        # In undecayed statistics what is left of an observation weighs that much more.
+        # In undecayed statistics an observation weighs 1/decay.
         step: Real = difference * discount / self.decay
         if not isfinite(step):
             raise NonFiniteInput("a reward is not finite")
@@ -203,8 +202,8 @@ def room_of_products(d: Index) -> Floats:
 
 @pure
 def multiply(x: Floats, d: Index) -> None:
-    """Write the products of a context's entries behind it, see `spread_at`: all regressions need
-    the same ones."""
+    """Write the products of a context's entries behind it, once for all regressions; see
+    `spread_at`."""
     if d < WIDE:
         products(x, d)
 

@@ -36,7 +36,7 @@ no difference (docs/lab/mechanisms.md). Each of the first ones has its own."""
 LATELY = 32.0
 """Contexts that the traffic's mean is about: a level is one of the prompts that come now."""
 SAMPLE_PIECE = "\x1fdraw"
-"""The piece that holds it."""
+"""Name of the piece of state."""
 
 
 @cclass
@@ -66,7 +66,7 @@ class PosteriorSample:
         self.decided = self.left = 0
 
     def resize(self, K: int) -> None:
-        """Know nothing yet of K arms; the mean context stays."""
+        """Reset for K arms; the mean context stays."""
         self.journal.pieces.add(SAMPLE_PIECE)
         center = self.array[2 * self.K :]
         self.K, self.left = K, 0
@@ -74,8 +74,8 @@ class PosteriorSample:
         self.values = view(self.array)
 
     def serve(self, x: Vector) -> bool:
-        """Take a decision's context x, shape (d,), into the mean; tell whether levels are as they
-        were measured, or it is time to measure them again."""
+        """Take a decision's context x, shape (d,), into the mean; return whether the measured
+        levels are still in use."""
         d: Index = self.d
         context: Floats = known(x, d)
         self.journal.pieces.add(SAMPLE_PIECE)
@@ -91,16 +91,16 @@ class PosteriorSample:
         return False
 
     def measure(self, regressions: Sequence[Regression], *, noise: Real, free: bool) -> None:
-        """Measure levels anew; λ_t then follows.
+        """Measure the variances of levels again; λ_t is then solved again.
 
         Args:
-            noise: σ², of which the inverses are multiples.
-            free: whether a dollar was worth nothing of late: then the whole doubt about levels is
-                drawn from, as trying costs no more than what it tells.
+            noise: σ²; the regressions' inverses are covariances in units of it.
+            free: whether the price of a dollar has lately been 0; then a draw takes the whole
+                deviation of a level.
         """
         d, K, values = self.d, self.K, self.values
         if len(regressions) != K:
-            raise ValueError(f"{len(regressions)} regressions are none of {K} arms")
+            raise ValueError(f"{len(regressions)} regressions do not match {K} arms")
         one: Regression
         share: Real = 1.0 if free else LEVEL
         self.left = EVERY - 1
@@ -126,8 +126,8 @@ class PosteriorSample:
         noise: Real,
         chance: Chance,
     ) -> tuple[list[float], list[float], list[float]]:
-        """Draw for a decision. Return mean, draw and cost of each arm, one behind the other; what
-        its dollars cost in reward; and the variance that it was drawn with.
+        """Draw for a decision. Return mean, draw and cost of each arm in one list; the penalties of
+        their costs; and the variances of the draws.
 
         Args:
             means, variances: θᵀx and xᵀVx of the request at each arm, not decayed.
@@ -158,11 +158,11 @@ class PosteriorSample:
         return terms, penalties, spreads
 
     def deviations(self) -> list[float]:
-        """Return the deviation of a draw of each arm, as it usually is of late."""
+        """Return the usual deviation of each arm's draw, over the last decisions."""
         return [sqrt(self.values[k] + self.values[self.K + k]) for k in range(self.K)]
 
     def pack(self) -> bytes:
-        """Return what there is of it."""
+        """Return its bytes."""
         counts = np.array([self.decided, self.left], "<f8")
         return self.array.astype("<f8", copy=False).tobytes() + counts.tobytes()
 

@@ -1,4 +1,4 @@
-"""The prior that all models of a router share, and how large their differences are.
+"""The shared prior of a router's models, with the scales of their differences.
 
 Every model's coefficients scatter around shared ones, see `evidence`: R and R_0 have one entry for
 all features and one for the bias. Ridges and noise are estimated from the data: the ridges by the
@@ -105,14 +105,14 @@ class SharedPrior:
 
     @property
     def overdue(self) -> bool:
-        """Tell whether they are to be estimated at once: noise and drift are measured against them
-        even where nobody asks for a decision.
+        """Tell whether they must be estimated at once, as noise and drift are measured against them
+        even without decisions.
         """
         return self.seen >= self.due_at + max(min(self.due_at, PRIOR_MEMORY), PRIOR_BELIEVED)
 
     def observe(self, residual: Real, variance: Real) -> None:
-        """Count an observation; its residual, of variance σ²(1 + `variance`), tells of the
-        noise."""
+        """Count an observation, and update the noise by its residual of variance σ²(1 +
+        `variance`)."""
         self.seen += 1
         self.journal.pieces.add(self.name)
         count: Real = min(self.noise_count + 1.0, PRIOR_MEMORY)
@@ -122,7 +122,7 @@ class SharedPrior:
         self.noise = max(self.noise + (square - self.noise) / count, LEAST_NOISE)
 
     def concluded(self) -> None:
-        """Note after how many more observations the next estimate is made."""
+        """Schedule the next estimate, by the number of observations."""
         wide: Real = self.d / WIDE_FROM
         growth: Real = GROWTH * max(1.0, wide)
         more: Index = int(growth * min(self.seen, PRIOR_MEMORY))

@@ -1,8 +1,7 @@
-"""Expected times of calls: how long an answer takes, and with what probability longer than a
-limit.
+"""Compute expected times of calls, and the probability that they exceed a limit.
 
-The logarithm of a call's seconds is learned as that of a bill is: the same regression, with a list
-price of one dollar, which stands for a second.
+The logarithm of a call's seconds is learned like that of a bill, with a list price of one dollar
+for a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores and expected costs of every arm for the contexts that the dual is solved over."""
+"""Compute scores and expected costs of every arm for the window of the dual."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from router_state.kernel.words import (
     behind,
     cfunc,
     known,
+    pure,
     singles,
 )
 
@@ -45,14 +46,14 @@ def options(
     tokens: Vector,
     prices: Array,
 ) -> Options:
-    """Return scores and expected costs of every arm for n contexts, as it is known now.
+    """Return present scores and expected costs of every arm for n contexts.
 
     Args:
         contexts: n rows of d, or more.
         deviations: of the draw of each arm's score.
-        lots: standard normal numbers, n rows of K: what a draw would be.
+        lots: standard normal numbers in place of draws, n rows of K.
         shifts: what is added to every score of an arm.
-        models: what bills say of each arm.
+        models: the cost model of each arm.
         tokens: by context, input tokens that are counted apart.
         prices: by context, its own price of a dollar as a share of everybody's.
 
@@ -70,7 +71,6 @@ def options(
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     scores: Floats = found.values
-    costs: Floats = behind(scores, K * n)
     # Of each arm the coefficients of scores and of costs, then five numbers; behind them a
     # context.
     size: Index = (d + LANES - 1) // LANES * LANES
@@ -82,6 +82,29 @@ def options(
         lay_out(models[k], d, arm, size)
         arm[2 * size] = 0.0 if shifts is None else shifts[k]
         arm[2 * size + 4] = deviations[k]
+    score_rows(held, n, d, space, K, lot, own, said, scores)
+    if not finite(scores, 0, 2 * n * K):
+        raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
+    return found
+
+
+@pure
+def score_rows(
+    held: Singles,
+    n: Index,
+    d: Index,
+    space: Floats,
+    K: Index,
+    lot: Floats,
+    own: Floats,
+    said: Floats,
+    scores: Floats,
+) -> None:
+    """Write n scores of each of K arms, then n costs of each; `space` holds the arms as `options`
+    lays them out."""
+    costs: Floats = behind(scores, K * n)
+    size: Index = (d + LANES - 1) // LANES * LANES
+    width: Index = 2 * size + 5
     x: Floats = behind(space, K * width)
     for i in range(d, size):
         x[i] = 0.0
@@ -89,7 +112,7 @@ def options(
         for i in range(d):
             x[i] = held[row * d + i]
         for k in range(K):
-            arm = behind(space, k * width)
+            arm: Floats = behind(space, k * width)
             # Both products in one pass, four entries at a time.
             s0 = s1 = s2 = s3 = e0 = e1 = e2 = e3 = 0.0
             i = 0
@@ -110,14 +133,11 @@ def options(
                 exp(bounded_exponent(exponent)) * arm[2 * size + 2] + said[row] * arm[2 * size + 3]
             )
             costs[k * n + row] = dollars * own[row]
-    if not finite(scores, 0, 2 * n * K):
-        raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
-    return found
 
 
 @cfunc
 def lay_out(model: CostModel, d: Index, arm: Floats, size: Index) -> None:
-    """Write what an expected cost is made of behind the coefficients of the arm's rewards."""
+    """Write the terms of the expected cost behind the coefficients of the arm's rewards."""
     copy_theta(model.regression, d, behind(arm, size), size)
     paid: Real = 1.0 if model.free else model.paid
     arm[2 * size + 1] = 0.5 * model.variance()

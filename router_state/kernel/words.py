@@ -1,6 +1,6 @@
-"""The words of the kernel's types and decorators, which mean nothing to Python.
+"""Names of the kernel's C types and decorators; in Python they do nothing.
 
-Compiled, they are those of Cython: see `build_kernel.py`, which declares the same names in C.
+In the compiled kernel they are Cython's: `build_kernel.py` declares the same names in C.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ Real: TypeAlias = float
 Index: TypeAlias = int
 """A whole number of 64 bits."""
 Word: TypeAlias = int
-"""A natural number below 2⁶⁴, modulo which it is computed."""
+"""An unsigned number of 64 bits, computed modulo 2⁶⁴."""
 Flag: TypeAlias = bool
 """A truth value."""
 Floats: TypeAlias = Any
-"""Numbers of 64 bits, one behind the other: in C where they begin, so that nothing tells how many
-there are, and whose they are must be kept beside them."""
+"""A row of 64-bit floats. In C it is a pointer, so lengths are checked elsewhere, and the array
+that owns the numbers must be kept alive."""
 Singles: TypeAlias = Any
-"""The same of 32 bits."""
+"""A row of 32-bit floats; else as `Floats`."""
 Array: TypeAlias = Any
 """An array of numpy."""
 MASK = 0xFFFFFFFFFFFFFFFF
-"""Keeps a `Word` below 2⁶⁴."""
+"""Mask that keeps a `Word` below 2⁶⁴."""
 
 
 def cclass(kind: T) -> T:
@@ -47,12 +47,12 @@ def pure(function: T) -> T:
 
 
 def view(array: Array) -> Floats:
-    """Return the numbers of an array that the kernel has made, to be read and written."""
+    """Return the numbers of the kernel's own array, for reading and writing, without a check."""
     return memoryview(array)
 
 
 def known(array: Array, n: Index) -> Floats:
-    """Return the n numbers of an array that somebody else has made, to be read.
+    """Check an array from outside, and return its n numbers for reading.
 
     Raises:
         TypeError, ValueError: it is not a one-dimensional, contiguous array of n 64-bit floats.
@@ -66,12 +66,12 @@ def known(array: Array, n: Index) -> Floats:
 
 
 def behind(numbers: Floats, i: Index) -> Floats:
-    """Return numbers from the i-th on."""
+    """Return the numbers from the i-th on, as pointer arithmetic does."""
     return numbers[i:]
 
 
 def whole(value: float) -> int:
-    """Return a float without its fraction."""
+    """Truncate a float to a whole number."""
     return int(value)
 
 
@@ -84,7 +84,7 @@ def singles(array: Array, n: Index) -> Singles:
     """Return the first n numbers of a contiguous array of 32-bit floats.
 
     Raises:
-        TypeError, ValueError: it is none, or has fewer.
+        TypeError, ValueError: it is not one, or has fewer.
     """
     numbers = memoryview(array)
     if numbers.format != "f" or not numbers.c_contiguous:

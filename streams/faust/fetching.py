@@ -1,12 +1,11 @@
-"""Fetch in the consumer's thread: nothing crosses a seek, nothing is lost before what can't be
-read.
+"""Fetch in the consumer's thread, so that no fetch crosses a seek and nothing before an unreadable
+batch is lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -18,39 +17,35 @@ from faust.types import TP
 
 from ground.boundary import Attempt, exit_at_once
 from ground.messages import Record
-from streams.faust.membership import accept_longer_session, end_where_replaced
+from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
+from streams.faust.positions import positions, rewind, silence
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 
 if TYPE_CHECKING:
-    from aiokafka import AIOKafkaConsumer, TopicPartition
-    from aiokafka.consumer.group_coordinator import GroupCoordinator
-    from aiokafka.consumer.subscription_state import TopicPartitionState
+    from aiokafka import AIOKafkaConsumer
 
 Fetched = dict[TP, list[Record]]
 log = logging.getLogger(__name__)
 
-#: Seconds that a broker holds a fetch that finds nothing; partitions that are resumed
-#: meanwhile wait for its end. Faust has 1.5 s and no setting.
 FETCH_HELD_FOR = 0.2
-#: The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
-#: fetch waits for the one before the seek.
+"""Seconds that a broker holds a fetch that finds nothing; partitions that are resumed meanwhile
+wait for its end. Faust has 1.5 s and no setting."""
 FETCH_HELD_IN_RECOVERY = 0.02
-#: Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition
-#: that was not asked for.
+"""The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
+fetch waits for the one before the seek."""
 FETCH_WITHIN = 0.2
-#: Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
-#: meanwhile is fetched, and not more than that.
+"""Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition that
+was not asked for."""
 AHEAD = 2
-#: Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
-#: backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog
-#: of bills).
-FETCH_BYTES = 128 * 1024
-#: Seconds after which a busy event loop of the lanes lets this thread go on. Each call of the
-#: system in a fetch waits for that, and Python's own is 5 ms.
-GIVE_WAY = 0.0005
-#: Seconds until a batch that could not be read is fetched again: its replica may have been
-#: restored.
+"""Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
+meanwhile is fetched, and not more than that."""
+FETCH_BYTES = 32 * 1024
+"""Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
+backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
+bills)."""
 LOOK_AGAIN_AFTER = 10.0
+"""Seconds until a batch that could not be read is fetched again: its replica may have been
+restored."""
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
@@ -88,11 +83,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def on_start(self) -> None:
         """Start the consumer, and let its heartbeats renew the worker's lease."""
-        sys.setswitchinterval(GIVE_WAY)
         await super().on_start()
         accept_longer_session(self._consumer._coordinator, self.app.lease.extend)
         end_where_replaced(self._consumer._coordinator)
-        self._renew_lease(self._consumer._coordinator)
+        renew_lease(self.app, self._consumer._coordinator)
         self._pumping = asyncio.ensure_future(self._pump())
 
     async def leave_group(self) -> None:
@@ -105,27 +99,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         coordinator._group_instance_id = None
         await self.call_thread(coordinator.close)
 
-    def _renew_lease(self, coordinator: GroupCoordinator) -> None:
-        lease, gaps = self.app.lease, self.app.metrics.heartbeat_gaps
-        beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
-
-        async def heartbeat() -> bool:
-            sent = time.monotonic()
-            try:
-                confirmed = bool(await beat())
-            except Exception:  # it ends the consumer; the watch ends the worker
-                lease.lose()
-                raise
-            if confirmed:
-                gaps.observe(lease.renew(sent))
-            return confirmed
-
-        def reset_generation() -> None:
-            lease.lose()
-            reset()
-
-        coordinator._do_heartbeat, coordinator.reset_generation = heartbeat, reset_generation
-
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         place_what_is_unreadable()
         consumer = super()._create_worker_consumer(transport)
@@ -136,11 +109,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return consumer
 
     def hold_fetches(self, seconds: float) -> None:
-        """Say how long a broker holds the next fetches that find nothing."""
+        """Set how long a broker holds fetches that find nothing."""
         self._ensure_consumer()._fetcher._fetch_max_wait_ms = int(seconds * 1000)
 
     def limit_fetches(self, most: int) -> None:
-        """Say how many bytes of a partition the next fetches may have."""
+        """Set the most bytes of a partition in a fetch."""
         self._ensure_consumer()._fetcher._max_partition_fetch_bytes = most
 
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
@@ -170,7 +143,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return records
 
     def rest(self) -> None:
-        """Fetch nothing until it is asked for again."""
+        """Stop fetching until records are asked for again."""
         self._wanted = frozenset()
 
     async def _pump(self) -> None:
@@ -179,7 +152,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         while not self.should_stop:
             if not self._wanted or self._sent - self._taken >= AHEAD:
                 self._rests.clear()
-                # Looked at again after that: it may have been said in between.
+                # Checked again after that, as it may have been set in between.
                 if not self._wanted or self._sent - self._taken >= AHEAD:
                     await self._rests.wait()
                 continue
@@ -208,14 +181,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         async with self._gate:
             # aiokafka moves positions while it drains, also of partitions whose records it then
             # loses.
-            before = {tp: state.position for tp, state in _positions(consumer)}
+            before = {tp: state.position for tp, state in positions(consumer)}
             try:
                 records: Fetched = await super()._fetch_records(consumer, *args, **kwargs)
             except UnreadableBatch as error:
-                _rewind(consumer, before, failed=error.tp)
+                rewind(consumer, before, failed=error.tp)
                 self._set_aside(error)
                 return {}
-            after = dict(_positions(consumer))
+            after = dict(positions(consumer))
             self._drained = frozenset(
                 tp
                 for tp, state in after.items()
@@ -231,15 +204,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         """Return for how many seconds the leader of a partition has not answered, of those whose
         fetches are due.
         """
-        if self._consumer is None or self._consumer._fetcher is None:
-            return 0.0
-        now, waiting = time.time() * 1000, self._consumer._fetcher._records
-        ages = [
-            now - state.timestamp
-            for tp, state in _positions(self._consumer)
-            if state.timestamp is not None and tp not in waiting
-        ]
-        return max(0.0, max(ages, default=0.0) / 1000)
+        return silence(self._consumer)
 
     def _set_aside(self, found: UnreadableBatch) -> None:
         tp, settings = found.tp, self.app.settings
@@ -251,17 +216,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             )
             exit_at_once()
         if tp not in self.unreadable:
-            reset = (
-                f"--group {settings.app_id} --topic {tp.topic}:{tp.partition} --reset-offsets "
-                f"--to-offset {found.end} --execute"
-            )
             log.error(
-                "%s: this partition waits, all others go on. Restore the replica at its broker; "
-                "or give these events up: stop all "
-                "workers, and run `kafka-consumer-groups.sh --bootstrap-server %s %s`",
-                found,
-                settings.bootstrap,
-                reset,
+                "%s: this partition waits, all others go on. Restore the replica at its broker; or "
+                "give these events up: stop all workers, and run `kafka-consumer-groups.sh "
+                "--bootstrap-server %s --group %s --topic %s:%d --reset-offsets --to-offset %d "
+                "--execute`",
+                *(found, settings.bootstrap, settings.app_id, *tp, found.end),
             )
         self.unreadable[tp] = found
         self._rests_until[tp] = time.monotonic() + LOOK_AGAIN_AFTER
@@ -311,22 +271,3 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         async with self._gate:
             self._seeks += 1
             await super()._seek_wait(consumer, partitions)
-
-
-def _positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPartitionState]]:
-    """Return the assigned partitions that have a position, each with aiokafka's state of it."""
-    subscription = consumer._subscription.subscription
-    assignment = None if subscription is None else subscription.assignment
-    states = (
-        [] if assignment is None else [(tp, assignment.state_value(tp)) for tp in assignment.tps]
-    )
-    return [(tp, state) for tp, state in states if state.has_valid_position]
-
-
-def _rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
-    """Fetch again what could not be read, and what a fetch that failed had drained already from
-    other partitions.
-    """
-    for tp, state in _positions(consumer):
-        if tp in before and (tp == failed or state.position != before[tp]):
-            consumer._fetcher.seek_to(tp, before[tp])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -145,3 +146,28 @@ def end_where_replaced(coordinator: GroupCoordinator) -> None:
         return bool(await join(subscription))
 
     coordinator.reset_generation, coordinator._do_rejoin_group = reset_generation, rejoin
+
+
+def renew_lease(app: AppT, coordinator: GroupCoordinator) -> None:
+    """Let each heartbeat that the group confirms renew the worker's lease, and end it where the
+    group forgets this member.
+    """
+    lease, gaps = app.lease, app.metrics.heartbeat_gaps
+    beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
+
+    async def heartbeat() -> bool:
+        sent = time.monotonic()
+        try:
+            confirmed = bool(await beat())
+        except Exception:  # it ends the consumer; the watch ends the worker
+            lease.lose()
+            raise
+        if confirmed:
+            gaps.observe(lease.renew(sent))
+        return confirmed
+
+    def reset_generation() -> None:
+        lease.lose()
+        reset()
+
+    coordinator._do_heartbeat, coordinator.reset_generation = heartbeat, reset_generation

@@ -1,5 +1,5 @@
-"""Source topics on a path of their own: what was fetched of each partition waits here for its lane,
-and is acknowledged by ranges.
+"""Hand fetched records of source topics to the lanes, bypassing Faust's streams, and acknowledge
+them by ranges.
 
 Faust awaits a callback for each message, and keeps an event, reference counts and a gap set of it;
 that took most of a worker's time. Of Faust stay what it is good at: membership, assignment,
@@ -17,8 +17,8 @@ from faust.types import TP
 
 from ground.messages import Record
 
-#: Share of its bytes that a full partition must have free before it is fetched again.
 DRAINED = 0.5
+"""Share of its bytes that a full partition must have free before it is fetched again."""
 
 
 class Inbox:
@@ -26,6 +26,7 @@ class Inbox:
     lane has taken and finished it. Topics go by their names without the prefix.
 
     Attributes:
+        queues: what waits of each topic, in order.
         arrived, declared: set when something has come, declarations apart.
         idle: set while the lane has nothing in hand.
         done: the offsets after what is finished.
@@ -48,7 +49,7 @@ class Inbox:
         self._tps = {name: TP(topic, number) for name, topic in topics.items()}
         self._max_bytes = max_bytes
         self._full, self._drained = full, drained
-        self._queues: dict[str, deque[Record]] = {name: deque() for name in topics}
+        self.queues: dict[str, deque[Record]] = {name: deque() for name in topics}
         self._bytes = dict.fromkeys(topics, 0)
         self._stopped: set[str] = set()
         self._taken: dict[str, int] = {}
@@ -58,20 +59,16 @@ class Inbox:
         self.done: dict[str, int] = {}
 
     def put(self, name: str, records: Sequence[Record]) -> None:
-        """Let fetched records wait, in order after those that do."""
+        """Append fetched records to the queue."""
         # Of the oldest that waits: what comes behind it changes nothing.
         if not len(self):
             self._since = time.monotonic()
-        self._queues[name].extend(records)
+        self.queues[name].extend(records)
         self._bytes[name] += sum(map(_weight, records))
         if self._bytes[name] > self._max_bytes and name not in self._stopped:
             self._stopped.add(name)
             self._full(self._tps[name])
         (self.declared if name == "routers" else self.arrived).set()
-
-    def queue(self, name: str) -> deque[Record]:
-        """Return what waits of a topic, in order."""
-        return self._queues[name]
 
     def took(self, name: str, records: Sequence[Record]) -> None:
         """Note that these were taken from the queue."""
@@ -81,7 +78,7 @@ class Inbox:
         self._since = time.monotonic()
         self._taken[name] = records[-1].offset + 1
         self._bytes[name] = (
-            self._bytes[name] - sum(map(_weight, records)) if self._queues[name] else 0
+            self._bytes[name] - sum(map(_weight, records)) if self.queues[name] else 0
         )
         if name in self._stopped and self._bytes[name] < self._max_bytes * DRAINED:
             self._stopped.discard(name)
@@ -97,20 +94,20 @@ class Inbox:
                 self.idle.set()
 
     def clear(self) -> None:
-        """Drop what waits: it is read again from the last committed offset."""
-        for name, queue in self._queues.items():
+        """Drop the queue; its records are read again from the last committed offset."""
+        for name, queue in self.queues.items():
             queue.clear()
             self._bytes[name] = 0
         self._stopped.clear()
 
     def forget(self) -> None:
-        """Forget what was done: the partition may be another worker's by now."""
+        """Forget the finished offsets: the partition may be another worker's by now."""
         self.done = {}
 
     @property
     def oldest(self) -> float | None:
-        """Return since when the lane has been at work without finishing anything, on the monotonic
-        clock; None where nothing is unfinished.
+        """Return the monotonic time since which the lane has finished nothing; None if nothing is
+        unfinished.
         """
         if not self.idle.is_set():
             return self._taken_at
@@ -122,7 +119,7 @@ class Inbox:
         return {self._tps[name]: offset for name, offset in self.done.items()}
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues.values()))
+        return sum(map(len, self.queues.values()))
 
 
 def _weight(record: Record) -> int:

@@ -102,14 +102,14 @@ class App(faust.App):  # type: ignore[misc]
             self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held
         )
         outgoing = Outgoing(
-            lambda: self._batches.producer,
+            partial(getattr, self._batches, "producer"),
             may_write=self.lease.held,
             codec=settings.output_compression,
         )
-        self._send: Produce = outgoing.send
+        self.produce: Produce = outgoing.send
         if settings.cloud_events_source is not None:
-            self._send = as_cloud_events(
-                self._send, prefix=settings.prefix, source=settings.cloud_events_source
+            self.produce = as_cloud_events(
+                self.produce, prefix=settings.prefix, source=settings.cloud_events_source
             )
         self.states = States(
             self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT
@@ -154,7 +154,7 @@ class App(faust.App):  # type: ignore[misc]
 
     def outbox(self) -> Outbox:
         """Return an empty outbox for one batch."""
-        return Outbox(self._send)
+        return Outbox(self.produce)
 
     def dead_letters(self, source: str, *, stage: str) -> DeadLetters:
         """Return the dead letter writer of an agent that reads the topic `source`."""
@@ -171,8 +171,8 @@ class App(faust.App):  # type: ignore[misc]
         routers = RouterMetrics(
             limit, partition_of=partial(partition_of, partitions=settings.partitions)
         )
-        self._send = routers.watching(
-            self._send, routes=settings.topic("routes"), pacing=settings.topic("lambda")
+        self.produce = routers.watching(
+            self.produce, routes=settings.topic("routes"), pacing=settings.topic("lambda")
         )
         self.states.on_lost(routers.lost)
         self.metrics.registry.register(routers)

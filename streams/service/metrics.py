@@ -187,5 +187,5 @@ class Metrics:
 
 def trace_id_of(message: Record) -> str | None:
     """Return the id of the trace that a message belongs to, if it names one."""
-    parent = dict(trace_of_message(message)).get("traceparent")
+    parent = dict(trace_of_message(message) if message.headers else ()).get("traceparent")
     return None if parent is None else parent.decode().split("-")[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from agents.route_requests import RouteRequests
 from agents.service import Service
 from agents.sweep import Sweep
 from ground import extras
-from ground.boundary import fatal
+from ground.boundary import Outbox, fatal, now
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.priors.references import prior_reader, projection_checker
@@ -65,13 +64,6 @@ SWEEP_EVERY = 5.0
 """Seconds between two sweeps, each bounded in bytes and in time."""
 LOOK_AT_REDIS_EVERY = 2.0
 """Seconds after which `/readyz` knows that Redis is away."""
-
-
-def now() -> float:
-    """Return seconds since the epoch in whole microseconds, as times are on the wire: a replay gets
-    the very same number.
-    """
-    return round(time.time(), 6)
 
 
 def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
@@ -120,7 +112,7 @@ def build_ports(app: App) -> Ports:
         states=app.states,
         inbox=app.sources.inbox,
         finished=app.metrics.group if app.spans is None else app.finished,
-        outbox=app.outbox,
+        outbox=partial(Outbox, app.produce),
         dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),
         encode=encode and app.metrics.measured(encode),

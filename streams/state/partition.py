@@ -125,6 +125,14 @@ class Partition:
             self._before.setdefault(key, before)
             self.dirty[key] = None
 
+    def set_all(self, values: Changes) -> None:
+        """Set records in this order, and remove those without a value."""
+        for key, value in values.items():
+            if value is None:
+                self.delete(key)
+            else:
+                self.put(key, value)
+
     def take(self) -> Changes:
         """Return the group's changes, to be written; they can't be rolled back any more."""
         changes, self.dirty, self._before = self.dirty, {}, {}

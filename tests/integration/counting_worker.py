@@ -49,7 +49,7 @@ class Counting:
             while True:
                 await inbox.arrived.wait()
                 inbox.arrived.clear()
-                queue = inbox.queue(self.name)
+                queue = inbox.queues[self.name]
                 while queue:
                     events = [queue.popleft() for _ in range(min(len(queue), 64))]
                     inbox.took(self.name, events)

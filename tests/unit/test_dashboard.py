@@ -19,7 +19,8 @@ from doors.console.declarations import Declared
 from doors.gateway.keys import Keys, new_key
 from doors.gateway.problems import Problem
 from schemas import Candidate, CostReported, LambdaUpdated, RewardObserved, RouteDecided, encode
-from schemas.event import Event
+from schemas.event import Value
+from schemas.pools import PoolDeclared
 from schemas.routers import ModelDeclared, RouterDeclared
 from streams.settings import BadSettings, load_settings
 from studies.simulate.cases import Case
@@ -32,6 +33,7 @@ from watching.dashboard.decisions import lost
 from watching.dashboard.declared import Declarations
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.kinds import Words, clusters, kinds
+from watching.dashboard.pools import Pools
 from watching.dashboard.router import RouterView
 from watching.dashboard.serve import sessions_of
 from watching.dashboard.sessions import Sessions
@@ -49,7 +51,7 @@ class Record:
     topic, partition = "any", 0
     headers: Sequence[tuple[str, bytes]] = ()
 
-    def __init__(self, event: Event | None, *, key: str, at: float = NOW, offset: int = 0) -> None:
+    def __init__(self, event: Value | None, *, key: str, at: float = NOW, offset: int = 0) -> None:
         self.key = key.encode()
         self.value = None if event is None else encode(event)
         self.timestamp = int(1000 * at)
@@ -180,6 +182,49 @@ def test_the_reward_of_a_session_goes_to_its_requests_that_have_none_of_their_ow
     for _, event in events:
         board.observe(event, at=NOW)
     assert board.pareto().router is None and board._tally.labels.value == pytest.approx(0.7)
+
+
+def standing(usd: float, charged: float, line: str = "shop/month") -> dict[str, Any]:
+    dates = {
+        "begins": "2027-01-01T00:00:00Z",
+        "ends": "2027-02-01T00:00:00Z",
+        "lease_until": "2027-01-15T09:00:00Z",
+    }
+    names: tuple[str, ...] = (
+        "reserved_usd",
+        "requests_left",
+        "requests_low",
+        "requests_high",
+        "per_request_usd",
+    )
+    names += ("forecast_usd", "forecast_low_usd", "forecast_high_usd")
+    money = {"usd": usd, "charged_usd": charged, "left_usd": usd - charged}
+    lent = {"pool": line.partition("/")[0], "line": line, "period": "month", "binds": True}
+    return {**dict.fromkeys(names, 1.0), **dates, **money, **lent}
+
+
+def test_pools_say_what_is_lent_and_spent_and_to_whom_as_far_as_a_visitor_may_see() -> None:
+    shop = PoolDeclared.model_validate({"pool_id": "shop", "budget": {"usd": 100, "per": "month"}})
+    fleet = Fleet(SETTINGS.source_rank)
+    assert Pools(fleet, lambda _: True).changes(now=NOW) == {"pools": []}
+    fleet.observe("pools", Record(shop, key="shop"), now=NOW)
+    for name, usd, charged in (("chat", 30.0, 12.0), ("search", 50.0, 5.0), ("alone", 0.0, 0.0)):
+        budgets = [standing(usd, charged)] if usd else None
+        fleet.observe("lambda", Record(state(name, budgets=budgets), key=name), now=NOW)
+    view = Pools(fleet, lambda _: True)
+    [pool] = view.changes(now=NOW)["pools"]  # type: ignore[index]
+    [line] = pool["lines"]
+    assert (line["usd"], line["lent_usd"], line["charged_usd"]) == (100.0, 80.0, 17.0)
+    assert [one["router_id"] for one in line["leases"]] == ["search", "chat"]
+    assert view.changes(now=NOW + 10) is None
+    [pool] = Pools(fleet, lambda name: name == "chat").changes(now=NOW)["pools"]  # type: ignore[index]
+    assert [one["router_id"] for one in pool["lines"][0]["leases"]] == ["chat"]
+    assert Pools(fleet, lambda name: name == "alone").changes(now=NOW) == {"pools": []}
+    fleet.observe("pools", Record(None, key="shop"), now=NOW)
+    [pool] = view.changes(now=NOW + 20)["pools"]  # type: ignore[index]
+    assert not pool["declared"] and pool["lines"][0]["usd"] is None
+    fleet.observe("pools", Record(bill("r1", 1.0), key="shop"), now=NOW)
+    assert fleet.unreadable == 1
 
 
 def test_what_is_read_before_its_decision_counts_once_that_is_read() -> None:

@@ -76,7 +76,7 @@ def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
         "agents/lane.py",
         "ground/boundary.py",
         "doors/console/reader.py",
-        "streams/faust/fetching.py",
+        "streams/faust/membership.py",
         "streams/log/consumer.py",
         "streams/state/tables.py",
         "client/src/paretobandit_client/kafka.py",

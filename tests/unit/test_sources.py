@@ -86,7 +86,7 @@ class Fed:
         )
 
     def take(self, count: int, name: str = "requests") -> list[int]:
-        queue = self.inbox.queue(name)
+        queue = self.inbox.queues[name]
         taken = [queue.popleft() for _ in range(count)]
         self.inbox.took(name, taken)
         return [record.offset for record in taken]

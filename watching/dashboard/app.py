@@ -25,8 +25,9 @@ from watching.dashboard.changing import Changing
 from watching.dashboard.decisions import Decisions
 from watching.dashboard.fleet import SORTS, TOPICS, Asked, Fleet
 from watching.dashboard.guard import Guard
+from watching.dashboard.pools import Pools
 from watching.dashboard.sessions import COOKIE, LASTS_SECONDS, Sessions, from_page
-from watching.dashboard.stream import MOST_STREAMS, Single, Table, updates
+from watching.dashboard.stream import MOST_STREAMS, Single, Table, View, updates
 from watching.dashboard.studies import Studies
 
 BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
@@ -180,6 +181,12 @@ def _add_streams(app: FastAPI, board: Dashboard) -> None:
         asked = Asked(sort, descending, search, begin, count, visitor.key.allows)
         return _streamed(board, Table(board.fleet, asked))
 
+    @app.get("/api/pools")
+    async def pools(request: Request) -> Response:
+        """Follow all pools."""
+        visitor = board.sessions.reader(request)
+        return _streamed(board, Pools(board.fleet, visitor.key.allows))
+
     @app.get("/api/routers/{router_id}")
     async def router(request: Request, router_id: RouterId) -> Response:
         """Follow one router."""
@@ -255,7 +262,7 @@ def _add_changes(app: FastAPI, board: Dashboard) -> None:
         return answer(await board.changing.put_in_force(router_id, asked, operator=name))
 
 
-def _streamed(board: Dashboard, view: Table | Single) -> Response:
+def _streamed(board: Dashboard, view: View) -> Response:
     # Each stream reads the fleet four times a second; more of them would delay all pages.
     if board.streams >= MOST_STREAMS:
         raise Problem("rate_limited", "too many pages are open", headers={"Retry-After": "10"})

@@ -8,10 +8,11 @@ from typing import Any
 
 from ground.json_values import Document
 from ground.messages import Record
-from router_state.feedback import BELOW_OWN
+from router_state.ranks import BELOW_OWN
 from schemas import EVENTS, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event
+from schemas.pools import PoolDeclared, decode_pool
 from schemas.rewards import RewardObserved
 from schemas.routes import RouteDecided
 from watching.dashboard.router import RouterView
@@ -20,7 +21,7 @@ from watching.joined import Joined
 Take = Callable[[RouterView, Any, float, float], None]
 """Function that takes in an event of one topic: its router, the event, when it happened, and
 now."""
-TOPICS = (("routers",), ("lambda", "routes", "alerts", "refusals"), ("rewards", "costs"))
+TOPICS = (("routers", "pools"), ("lambda", "routes", "alerts", "refusals"), ("rewards", "costs"))
 """Topics that are followed, in the order in which their past is read: a worker's account says which
 declaration was in force, and labels and bills are of decisions. None of them holds prompts.
 """
@@ -69,6 +70,7 @@ class Fleet:
 
     def __init__(self, rank: Callable[[str], int]) -> None:
         self.routers: dict[str, RouterView] = {}
+        self.pools: dict[str, PoolDeclared] = {}
         self.version = 0
         self.events = 0
         self.unreadable = 0
@@ -98,6 +100,8 @@ class Fleet:
         try:
             if name == "routers":
                 self._declare(record, at)
+            elif name == "pools":
+                self._declare_pool(record)
             elif name == "lambda" and record.value is None:
                 self._remove((record.key or b"").decode(errors="replace"))
             else:
@@ -177,6 +181,13 @@ class Fleet:
             self._remove(router_id)
         else:
             router.take_declaration(record.offset, declared, at=at)
+
+    def _declare_pool(self, record: Record) -> None:
+        pool_id, declared = decode_pool(key=record.key, value=record.value)
+        if declared is None:
+            self.pools.pop(pool_id, None)
+        elif pool_id in self.pools or len(self.pools) < MOST_ROUTERS:
+            self.pools[pool_id] = declared
 
     def _remove(self, router_id: str) -> None:
         self.routers.pop(router_id, None)

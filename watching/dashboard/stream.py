@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import Protocol
 
 import orjson
 
@@ -24,6 +25,14 @@ MOST_STREAMS = 200
 """Most open pages, over all visitors."""
 JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 """Options of orjson: bins are arrays, and some keys are numbers."""
+
+
+class View(Protocol):
+    """Something that a page follows."""
+
+    def changes(self, *, now: float) -> Document | None:
+        """Return what differs from what was sent before, None for nothing."""
+        ...
 
 
 class Table:
@@ -150,7 +159,7 @@ def drawn(router: RouterView) -> Document:
 
 
 async def updates(
-    view: Table | Single, state: Callable[[], Document], closing: asyncio.Event
+    view: View, state: Callable[[], Document], closing: asyncio.Event
 ) -> AsyncIterator[bytes]:
     """Yield a page's events until it goes away or the server ends.
 

@@ -12,6 +12,7 @@ let end = null;
 const PAGES = {
   router: async () => (await import("./router.js")).showRouter,
   decision: async () => (await import("./decision.js")).showDecision,
+  pools: async () => (await import("./pools.js")).showPools,
   "what-if": async () => (await import("./whatif.js")).showWhatIf,
 };
 const NAMES = { decision: "Decision", "what-if": "What if" };
@@ -29,7 +30,8 @@ async function show() {
 
 function follow(kind, [id, what]) {
   const steps = [el("a", { href: "#/", "aria-current": PAGES[kind] ? null : "page" }, "Routers")];
-  if (PAGES[kind]) steps.push(el("a", {
+  if (kind === "pools") steps.push(el("a", { href: "#/pools", "aria-current": "page" }, "Pools"));
+  else if (PAGES[kind]) steps.push(el("a", {
     href: `#/router/${encodeURIComponent(id)}`, "aria-current": kind === "router" ? "page" : null }, id));
   if (NAMES[kind]) steps.push(el("span", { "aria-current": "page" },
     what ? `${NAMES[kind]} ${what}` : NAMES[kind]));

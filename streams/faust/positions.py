@@ -1,0 +1,46 @@
+"""Read and restore where the client library stands in each partition, its private state."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from faust.types import TP
+
+if TYPE_CHECKING:
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+    from aiokafka.consumer.subscription_state import TopicPartitionState
+
+
+def positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPartitionState]]:
+    """Return the assigned partitions that have a position, each with aiokafka's state of it."""
+    subscription = consumer._subscription.subscription
+    assignment = None if subscription is None else subscription.assignment
+    states = (
+        [] if assignment is None else [(tp, assignment.state_value(tp)) for tp in assignment.tps]
+    )
+    return [(tp, state) for tp, state in states if state.has_valid_position]
+
+
+def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
+    """Fetch again what could not be read, and what a fetch that failed had drained already from
+    other partitions.
+    """
+    for tp, state in positions(consumer):
+        if tp in before and (tp == failed or state.position != before[tp]):
+            consumer._fetcher.seek_to(tp, before[tp])
+
+
+def silence(consumer: AIOKafkaConsumer | None) -> float:
+    """Return for how many seconds the leader of a partition has not answered, of those whose
+    fetches are due.
+    """
+    if consumer is None or consumer._fetcher is None:
+        return 0.0
+    now, waiting = time.time() * 1000, consumer._fetcher._records
+    ages = [
+        now - state.timestamp
+        for tp, state in positions(consumer)
+        if state.timestamp is not None and tp not in waiting
+    ]
+    return max(0.0, max(ages, default=0.0) / 1000)

@@ -1,0 +1,98 @@
+"""The page of pools in a real browser, on a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from click.testing import CliRunner
+
+from commands.broker.wire import free_ports
+from commands.cli import main
+from schemas import encode
+from streams.log.topics import create_topics
+from streams.settings import Settings, load_settings
+from tests.integration.browsing import chromium, violations
+from tests.integration.test_dashboard import served, text, until
+from tests.unit.test_dashboard import standing, state
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
+        yield driver
+
+
+@pytest.fixture
+def settings(kafka: str) -> Settings:
+    name = f"pools-{uuid4().hex[:8]}"
+    made = load_settings(
+        bootstrap=kafka,
+        prefix=f"{name}.",
+        app_id=name,
+        partitions=1,
+        dashboard_port=free_ports(1)[0],
+    )
+    asyncio.run(create_topics(made))
+    return made
+
+
+async def say(settings: Settings, shares: dict[str, tuple[float, float]]) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
+        for name, (usd, charged) in shares.items():
+            event = state(name, budgets=[standing(usd, charged)])
+            await producer.send_and_wait(settings.topic("lambda"), encode(event), key=name.encode())
+
+
+def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
+    settings: Settings, browser: Chrome
+) -> None:
+    environment = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+    }
+    with served(settings) as address:
+        browser.get(f"{address}#/pools")
+        until(lambda: "pbstream pools set" in text(browser, ".empty"), "what to type")
+        assert violations(browser) == []
+        words = "pools set shop 100 --per month --member search=0.1-0.6"
+        declared = CliRunner().invoke(main, words.split(), env=environment)
+        assert declared.exit_code == 0, declared.output
+        until(lambda: "No router has a lease" in text(browser, "main"), "the pool")
+        many = {f"team-{at}": (2.0, 0.5) for at in range(9)}
+        asyncio.run(say(settings, {"search": (50.0, 5.0), "chat": (30.0, 12.0), **many}))
+        until(lambda: "$98 lent, $21.5 spent" in text(browser, "main"), "its leases")
+        rows = browser.execute_script(
+            "return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
+        )
+        assert len(rows) == 11
+        assert rows[0].startswith("search")
+        assert "4 others" in text(browser, ".inks")
+        bars = browser.execute_script(
+            "return [...document.querySelectorAll('svg.bar .lent')].map("
+            "(one) => Number(one.getAttribute('width')))"
+        )
+        assert sum(bars) == pytest.approx(980.0)
+        for width in (390, 768, 1440):
+            screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+            SHOTS.mkdir(parents=True, exist_ok=True)
+            assert browser.save_screenshot(str(SHOTS / f"pools-{width}.png"))
+            assert violations(browser) == []
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        gone = CliRunner().invoke(main, ["pools", "remove", "shop"], env=environment)
+        assert gone.exit_code == 0, gone.output
+        until(lambda: "declared no more" in text(browser, "main"), "that it is gone")
+        browser.get("about:blank")
