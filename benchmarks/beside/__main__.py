@@ -12,6 +12,7 @@ from benchmarks.beside.entrants import ENTRANTS, OURS
 from benchmarks.beside.fields import FIELDS, load
 from benchmarks.beside.playing import (
     TRAINED,
+    WARM,
     Job,
     choose_settings,
     ends,
@@ -69,7 +70,7 @@ def main(
         click.echo("RouterBench is left out: no eleven_models.jsonl (--data, PB_DATA).", err=True)
     if "Vowpal Wabbit" not in ENTRANTS:
         click.echo("Vowpal Wabbit is left out: uv sync --group beside installs it.", err=True)
-    drawn, figures = {}, {}
+    drawn, figures, lead = {}, {}, {}
     writes = write if write is not None else not (quick or where or routers or seeds)
     for name in names:
         field = load(name, folder)
@@ -84,11 +85,12 @@ def main(
         fixed = fixed_points(field)
         curves = {n: mean_points(played[n], late=False) for n in asked if n not in TRAINED}
         drawn[name] = field, curves, fixed
+        lead[field.title] = rows
         _print(field.title, rows, count)
         text = page.table(rows) + "\n\n" + page.points(fixed, curves[OURS])
         if name in ("code", "agentic"):
             online = {n: played[n] for n in asked if n not in TRAINED}
-            text += "\n\n" + published.beside(name, online, field)
+            text += "\n\n" + published.beside(name, online, field, played.get(WARM))
         click.echo(text)
         if writes:
             page.write(name, text)
@@ -99,6 +101,7 @@ def main(
     if writes:
         page.write("orders", f"The tables are of {count} orders of the prompts.")
         page.write("running", costs_to_run)
+        page.write("lead", page.lead(lead))
         page.draw({n: drawn[n] for n in drawn if n != "agentic"})
     print_figures("beside", figures)
 

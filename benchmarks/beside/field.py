@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks.arena import Array, Episode, Rows, declared
-from router_state.config import Price
+from router_state.config import LIVE, Price, Prior
+from studies.warm_start.fit import fit_priors
+from studies.warm_start.observations import Observations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,11 +83,19 @@ class Field:
         means = self.mean_costs
         return (0.0, *np.geomspace(0.02 / means.max(), 0.5 / means.min(), count - 1).tolist())
 
-    def episode(self, budget: float | None) -> Episode:
-        """Return the prompts as an arena plays them, declared without priors."""
+    def priors(self) -> dict[str, Prior]:
+        """Return the priors that `pbstream fit` makes of all outcomes; they count for so many
+        prompts, as shipped at most."""
+        seen = Observations(self.models, self.contexts, self.rewards, self.costs, self.prompts)
+        fitted = fit_priors(seen, projection="", ridge=1.0)
+        count = min(LIVE.n_eff, float(len(self)))
+        return {name: replace(fitted.of(name), n_eff=count) for name in self.models}
+
+    def episode(self, budget: float | None, priors: Mapping[str, Prior] | None = None) -> Episode:
+        """Return the prompts as an arena plays them, declared with these priors or none."""
         n, (bill, reward) = len(self), self.late
         prices = dict(zip(self.models, self.prices, strict=True))
-        config = declared(prices, budget, self.contexts.shape[1])
+        config = declared(prices, budget, self.contexts.shape[1], priors)
         in_force = {self.before: config}
         if self.before:
             in_force[0] = replace(config, budget_usd_per_request=None)

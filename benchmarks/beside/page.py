@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.beside.curve import hull, reward_at
 from benchmarks.beside.entrants import OURS
 from benchmarks.beside.field import Field
-from benchmarks.beside.result import Row
+from benchmarks.beside.result import Estimate, Row
 from benchmarks.inks import INK, LINES, QUIET
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -25,8 +25,7 @@ Curve = Sequence[tuple[float, float]]
 
 def table(rows: Sequence[Row]) -> str:
     """Return the lines of one field as Markdown; where `live` loses is said and stands first."""
-    ours = next(row for row in rows if row.entrant == OURS)
-    losing = [r for r in rows if r is not ours and _above(r, ours)]
+    losing, _ = _losing(rows)
     names = "; ".join(row.entrant for row in losing) or "none"
     lead = f"Above `live` by more than chance, in some column: {names}.\n\n"
     head = (
@@ -35,6 +34,40 @@ def table(rows: Sequence[Row]) -> str:
     )
     ordered = [*losing, *(r for r in rows if r not in losing)]
     return lead + "\n".join([head, *map(_line, ordered)])
+
+
+def lead(fields: Mapping[str, Sequence[Row]]) -> str:
+    """Return as Markdown who is above `live`, and by how much at the same dollars.
+
+    Args:
+        fields: rows by the field's title.
+    """
+    lines = ["| prompts | router | it learned | above `live` by |", "| --- | --- | --- | --- |"]
+    for title, rows in fields.items():
+        losing, ours = _losing(rows)
+        for row in sorted(losing, key=lambda row: row.whole is None):
+            when = "online" if row.whole else "beforehand"
+            lines.append(f"| {title} | {row.entrant} | {when} | {_told(row, ours)} |")
+        if not losing:
+            lines.append(f"| {title} | none |  |  |")
+    return "\n".join(lines)
+
+
+def _losing(rows: Sequence[Row]) -> tuple[list[Row], Row]:
+    """Return whom `live` loses to, and its own row."""
+    ours = next(row for row in rows if row.entrant == OURS)
+    return [r for r in rows if r is not ours and _above(r, ours)], ours
+
+
+def _told(row: Row, ours: Row) -> str:
+    """Return by how much a router is above `live`: at the same dollars, or else by its area."""
+    for ahead, of in ((row.ahead, "all requests"), (row.ahead_late, "last half")):
+        if ahead is not None and ahead.value + ahead.half < 0:
+            by = Estimate(-ahead.value, ahead.half).told(100.0, signed=True)
+            return f"{by}, {of}"
+    areas = (row.whole, ours.whole) if row.whole and ours.whole else (row.late, ours.late)
+    theirs, us = (one.told(100.0) for one in areas if one)
+    return f"its area alone: {theirs} beside {us}"
 
 
 def points(fixed: Mapping[str, Curve], ours: Curve) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -15,11 +15,12 @@ from rich.progress import track
 
 from benchmarks.arena import Rows, play
 from benchmarks.beside.curve import Point, area, point
-from benchmarks.beside.entrants import COUNT, ENTRANTS
+from benchmarks.beside.entrants import COUNT, ENTRANTS, OURS
 from benchmarks.beside.field import Field
 from benchmarks.beside.fields import load
 from benchmarks.beside.litellm_routers import complexity_choices, lowest_cost, lowest_usage
 from benchmarks.beside.trained import PREDICTORS, Fitted
+from router_state.config import Prior
 
 AS_MUCH, EVERY = "as many judgements as live has seen", "every model judged on every prompt"
 TRAINED = {
@@ -27,7 +28,10 @@ TRAINED = {
     for name in PREDICTORS
     for suffix, labels in (("", AS_MUCH), (", all outcomes", EVERY))
 }
-"""Trained routers by name: the predictor, and what it is trained on."""
+WARM = f"{OURS} with priors, all outcomes"
+TRAINED |= {f"{OURS} with priors": (OURS, AS_MUCH), WARM: (OURS, EVERY)}
+"""Trained routers by name: the predictor, and what it is trained on. With priors `live` goes on
+learning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,8 @@ class Job:
 
 def settings_of(entrant: str) -> tuple[str, ...]:
     """Return the names of an entrant's settings."""
-    known = PREDICTORS[TRAINED[entrant][0]] if entrant in TRAINED else ENTRANTS[entrant].settings
-    return tuple(known)
+    name = TRAINED[entrant][0] if entrant in TRAINED else entrant
+    return tuple(PREDICTORS[name] if name in PREDICTORS else ENTRANTS[name].settings)
 
 
 def run(job: Job) -> list[Point]:
@@ -70,15 +74,24 @@ def _trained(job: Job, field: Field) -> list[Point]:
     n, K = field.rewards.shape
     first = n // 2
     known = np.arange(first) if labels == EVERY else np.arange(max(first // K, 2))
-    rewards, costs = PREDICTORS[name][job.setting](
-        field.contexts[known], field.rewards[known], field.costs[known], field.contexts[first:]
-    )
-    fitted = Fitted(rewards, costs)
-    found = []
-    for price in field.prices_of_a_dollar(COUNT):
-        one = point(field.rewards[first:], field.costs[first:], fitted.choices(price))
-        found.append(replace(one, late_reward=one.reward, late_cost=one.cost))
-    return found
+    past, asked = field.take(known), field.take(np.arange(first, n))
+    if name == OURS:
+        chosen = _with_priors(asked, past.priors(), job.seed)
+    else:
+        fitted = Fitted(
+            *PREDICTORS[name][job.setting](past.contexts, past.rewards, past.costs, asked.contexts)
+        )
+        chosen = map(fitted.choices, field.prices_of_a_dollar(COUNT))
+    points = [point(asked.rewards, asked.costs, one) for one in chosen]
+    return [replace(one, late_reward=one.reward, late_cost=one.cost) for one in points]
+
+
+def _with_priors(asked: Field, priors: Mapping[str, Prior], seed: int) -> Iterator[Rows]:
+    """Yield what `live` with priors chooses, a budget after the other."""
+    entrant = ENTRANTS[OURS]
+    for budget in entrant.values(asked):
+        policy = entrant.settings["as shipped"](asked, seed, budget)
+        yield play(policy, asked.episode(budget, priors)).chosen
 
 
 def run_all(jobs: Sequence[Job], told: str) -> list[list[Point]]:

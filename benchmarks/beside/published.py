@@ -33,15 +33,16 @@ PUBLISHED: Mapping[str, Published] = {
 `code` were warm-started on other tasks."""
 
 
-def beside(name: str, played: Mapping[str, Seeds], field: Field) -> str:
+def beside(name: str, played: Mapping[str, Seeds], field: Field, warm: Seeds | None = None) -> str:
     """Return published and played routers as Markdown: mean score, score per dollar, regret. What
     is published above `live` is said first.
 
     Args:
         played: the online routers' points, by name.
+        warm: those of `live` with priors of half of the tasks, on the other half.
     """
     tasks, rows = len(field) - field.before, PUBLISHED[name]
-    above = "; ".join(_above(rows, played[OURS], tasks)) or "none"
+    above = "; ".join(_above(rows, played[OURS], warm, tasks)) or "none"
     head = [
         f"Published above `live`: {above}.\n",
         "| router | score, % | score per dollar | $ a request | regret |",
@@ -55,18 +56,27 @@ def beside(name: str, played: Mapping[str, Seeds], field: Field) -> str:
     return "\n".join([*head, *theirs, *_played(played, tasks)])
 
 
-def _above(rows: Published, ours: Seeds, tasks: int) -> Iterator[str]:
+def _above(rows: Published, ours: Seeds, warm: Seeds | None, tasks: int) -> Iterator[str]:
     """Yield what is published above `live`: for the same dollars where these are known, else above
     its best."""
-    curve = [(float(usd), float(reward)) for usd, reward in _means(ours)]
+    curve = _means(ours)
     for router, score, per in rows:
         if router == "oracle":
             continue
         usd = max(usd for usd, _ in curve) if per is None else score / per / tasks
-        us = 100.0 * float(reward_at(curve, np.array([usd]))[0])
+        us = _percent(curve, usd)
         if score > us:
             same = "at its best" if per is None else f"for the same ${usd:.5f} a request"
-            yield f"{router}, {score:.2f} % (`live` {same}: {us:.2f} %)"
+            known = (
+                f"; with priors, on the last half of the tasks: {_percent(_means(warm), usd):.2f} %"
+                if warm
+                else ""
+            )
+            yield f"{router}, {score:.2f} % (`live` {same}: {us:.2f} %{known})"
+
+
+def _percent(curve: Sequence[tuple[float, float]], usd: float) -> float:
+    return 100.0 * float(reward_at(curve, np.array([usd]))[0])
 
 
 def _played(played: Mapping[str, Seeds], tasks: int) -> Iterator[str]:

@@ -15,7 +15,7 @@ from benchmarks.beside.curve import Point, area, hull, point, reward_at
 from benchmarks.beside.entrants import ENTRANTS, OURS
 from benchmarks.beside.field import Field
 from benchmarks.beside.litellm_routers import lowest_usage, tiers
-from benchmarks.beside.playing import fixed_points
+from benchmarks.beside.playing import WARM, Job, fixed_points, run
 from benchmarks.beside.trained import PREDICTORS, Fitted
 from router_state.config import Price
 from tests.prose import rewritten
@@ -102,6 +102,23 @@ def test_a_trained_router_finds_the_better_model_and_heeds_the_price(name: str) 
         assert (fitted.choices(1e6) == 0).all()
 
 
+def test_priors_of_a_field_are_its_outcomes_and_live_starts_from_them(few: Field) -> None:
+    priors = few.priors()
+    name, known = few.models[0], priors[few.models[0]]
+    assert known.A is not None and known.b is not None and known.costs is not None
+    assert known.b[-1] == pytest.approx(few.rewards[:, 0].sum())
+    assert known.n_eff == len(few)
+    declared = few.episode(None, priors).declared[0].models[name]
+    assert declared.prior is known and declared.cost_prior is known.costs
+
+
+def test_live_with_priors_earns_more_than_cold_on_what_is_left() -> None:
+    warm = run(Job("code", None, WARM, "as shipped", 0))
+    cold = run(Job("code", None, OURS, "as shipped", 0))
+    assert all(point.reward == point.late_reward for point in warm)
+    assert sum(p.late_reward for p in warm) > sum(p.late_reward for p in cold)
+
+
 def test_tiers_follow_list_prices() -> None:
     prices = tuple(Price(usd, usd) for usd in (3.0, 1.0, 2.0))
     assert tiers(prices, 3) == [3, 1, 2]
@@ -125,6 +142,12 @@ def test_a_router_that_is_surely_above_stands_first(tmp_path: Path) -> None:
     assert text.index("| better") < text.index("**live**")
     ahead = next(row for row in rows if row.entrant == "better").ahead
     assert ahead is not None and ahead.value == pytest.approx(-0.1)
+    trained = result.rows(played, {OURS: "", "better": ""}, ("better",), (1.0, 2.0))
+    assert page.lead({"first": rows, "second": trained, "third": rows[1:]}).splitlines()[2:] == [
+        "| first | better | online | +10.00 ± 0.00, all requests |",
+        "| second | better | beforehand | +10.00 ± 0.00, last half |",
+        "| third | none |  |  |",
+    ]
 
 
 def test_sentences_are_written_as_wide_as_the_page_s(tmp_path: Path) -> None:
@@ -151,6 +174,9 @@ def test_what_is_published_above_live_is_said_first(few: Field) -> None:
     said = published.beside("code", {OURS: at(0.48), "LinUCB": at(0.4)}, few).splitlines()
     assert said[0].startswith("Published above `live`: ACRouter, 49.98 %") and "kNN" not in said[0]
     assert said[-1].startswith("| LinUCB, dollars for nothing | 40.00 |")
+    assert "priors" not in said[0]
+    warm = published.beside("code", {OURS: at(0.48)}, few, at(0.49))
+    assert "with priors, on the last half of the tasks: 49.00 %)" in warm.splitlines()[0]
     above_all = published.beside("code", {OURS: at(0.9)}, few)
     assert above_all.startswith("Published above `live`: none.")
 
