@@ -149,8 +149,8 @@ def end_where_replaced(coordinator: GroupCoordinator) -> None:
 
 
 def renew_lease(app: AppT, coordinator: GroupCoordinator) -> None:
-    """Let each heartbeat that the group confirms renew the worker's lease. A worker that has left the
-    group has no lease.
+    """Let each heartbeat that the group confirms renew the worker's lease, and end it where the
+    group forgets this member.
     """
     lease, gaps = app.lease, app.metrics.heartbeat_gaps
     beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
