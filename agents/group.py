@@ -1,6 +1,4 @@
-"""A group that is applied together: the events, the record batch that they make, and what it has to
-say.
-"""
+"""A group of events that are applied together, with their record batch and their answers."""
 
 from __future__ import annotations
 
@@ -21,21 +19,21 @@ from router_state.config import Vector
 from schemas.event import encode
 
 Passed = list[tuple[str, int]]
-"""Moments at which something went on to each step: (name, nanoseconds since the epoch)."""
+"""A list of the steps passed: (name, nanoseconds since the epoch)."""
 
 
 @dataclass(slots=True)
 class Answers:
-    """Messages that a group has to deliver once its changes are durable.
+    """The messages of a group, delivered once its changes are durable.
 
     Attributes:
         routes: (router_id, value, the request's trace) for `pb.routes`.
-        strays: (message, router_id): events of other partitions, to be sent on.
+        strays: (message, router_id): events of other partitions, to be forwarded.
         refused: (message, error): refusals that will be the same whenever the event is read.
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that have their decision, kept until it is delivered.
         repeated: (router_id, document, headers): declarations in force, to be written again.
-        leases: (key, value) for `pb.leases`; what is lost is said again by the clock.
+        leases: (key, value) for `pb.leases`; lost ones are repeated by the clock.
         at: the event that is being applied; it is to blame for what goes wrong.
     """
 
@@ -61,20 +59,20 @@ class Answers:
 
     @property
     def delivered(self) -> list[Parked]:
-        """Return what was kept until its answer is delivered, to be forgotten with the next
+        """Return the parked events whose answers are delivered, to be forgotten with the next
         group."""
         return [parked for parked, _ in self.refused_later] + self.answered_later
 
     async def deliver(
         self, outbox: Outbox, *, topic: Mapping[str, str], dead_letters: Mapping[str, DeadLetters]
     ) -> None:
-        """Send all of it, and return when Kafka has it.
+        """Send all messages, and return when Kafka has them.
 
         Args:
             topic: full topic names by their short ones.
             dead_letters: the dead letter writer of each source topic, by short name.
         """
-        # All are handed over, then waited for once: a round trip a group, not one a record.
+        # All are handed over, then awaited together: one round trip a group.
         for router_id, value, trace in self.routes:
             await outbox.send(topic["routes"], key=router_id.encode(), value=value, headers=trace)
         for message, router_id in self.strays:
@@ -100,12 +98,12 @@ class Answers:
 
 
 class Batch:
-    """Events of one source topic on their way; what is done with them, its agent says.
+    """A batch of events of one source topic; its agent's subclass applies them.
 
     Attributes:
         name: the topic's, without the prefix.
         messages: the events as they were fetched.
-        passed: when it went on to each step before it was in a group.
+        passed: times of its steps before it was in a group.
     """
 
     __slots__ = ("messages", "passed")
@@ -116,7 +114,7 @@ class Batch:
         self.passed: Passed = [("decode", time.time_ns())]
 
     def preparation(self) -> Coroutine[object, object, None] | None:
-        """Return what has to be waited for before it can be applied, None for nothing."""
+        """Return the work to be awaited before the batch can be applied; None for none."""
         return None
 
     def apply(self, answers: Answers) -> None:
@@ -143,10 +141,11 @@ class Group:
     Attributes:
         batches: its source events, a batch a topic.
         changes: its record batch, by key.
-        contexts: what the store outside of the table keeps of it.
-        passed: when it went on to each step.
-        durable: true when the record batch is where it belongs, false when it never will be.
-        finished: whether everything was said.
+        contexts: contexts for the external store.
+        passed: times of its steps.
+        durable: resolves to true once the record batch is in its place, to false if it never will
+            be.
+        finished: whether all answers are delivered.
     """
 
     batches: list[Batch] = field(default_factory=list)

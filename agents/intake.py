@@ -26,8 +26,7 @@ class WrongPartition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken(Generic[M, E]):
-    """One source event, decoded; with an `error` only whose event it is could be read, and what is
-    wrong with it."""
+    """One decoded source event. With an `error` only its ids could be read."""
 
     message: M
     event: E
@@ -61,7 +60,7 @@ def take_in(
         partition_of: the partition of a router.
         max_bytes: the largest value that can be kept while it waits.
         homes: routers whose partition this is, as far as that is known.
-        name: reads of a message that can't be decoded whose event it is, if that is of use.
+        name: reads the ids of a message that can't be decoded, if they are needed.
     """
     intake: Intake[M, E] = Intake([], [], [])
     for message in messages:
@@ -101,8 +100,8 @@ def check_size(message: Message, max_bytes: int) -> None:
 
 
 def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
-    """Tell whether a message is on its router's partition. Raises WrongPartition if it was sent on
-    and is still not."""
+    """Tell whether a message is on its router's partition. Raises WrongPartition if it was
+    forwarded and still is not."""
     if partition_of(router_id) == message.partition:
         return True
     if is_forwarded(headers_of(message)):
@@ -113,5 +112,5 @@ def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str]
 
 
 def forwarded(message: Message) -> list[tuple[str, bytes]]:
-    """Return the headers with which a stray is sent on."""
+    """Return the headers with which a stray is forwarded."""
     return [*headers_of(message), (FORWARDED, b"1")]

@@ -1,4 +1,4 @@
-"""Events that wait: a bill or a reward that overtook its request, a request whose router is not
+"""Parked events: a bill or a reward that overtook its request, or a request whose router is not
 declared yet.
 
 A parked event is durable, because its source offset is committed long before its time is up. A
@@ -59,8 +59,8 @@ class Parking:
         self._answered.discard((event.topic, event.offset))
 
     def answer(self, event: Parked) -> None:
-        """Keep an event that has its answer until that is delivered: after a crash it is answered
-        again, before only once."""
+        """Keep an answered event until its answer is delivered: after a crash it is answered again,
+        otherwise once."""
         # Durable until the answer is delivered, out of the index at once: a second look in
         # between would answer it twice.
         if self.is_waiting(event):
@@ -76,8 +76,8 @@ class Parking:
             del self.waiting[found.router_id, found.request_id]
 
     def waiting_for(self, router_id: str, request_id: str | None) -> list[Parked]:
-        """Return what waits for this request or, with None, for this router: by topic, then by
-        offset, whoever let it wait."""
+        """Return the events that wait for this request or, with None, for this router, ordered by
+        topic and offset."""
         return sorted(self.waiting.get((router_id, request_id), {}).values(), key=_place)
 
     def due(self, now: float) -> list[Parked]:

@@ -1,5 +1,5 @@
-"""One partition's routers: engines over the durable table, unpacked when first needed, written back
-once a batch."""
+"""The routers of one partition: engines over the durable table, unpacked when first needed, written
+back once a batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from router_state.sessions import WHOLE
 from router_state.state import invariants, record_bytes, snapshot
 
 VALIDATED = 200
-"""Requests of a router that are looked at after each batch: some milliseconds."""
+"""Most requests of a router whose invariants are checked after each batch: some milliseconds."""
 WARM_AT_ONCE = 500
 """Requests of a router that are unpacked before others of the event loop have their turn: some
 milliseconds."""
@@ -45,8 +45,7 @@ class Shard:
         lending: pools, and members of pools.
         unreadable: routers whose records can't be read, and why; they are left as they are, and all
             others go on.
-        requests_seen_at: when the last request that was taken in had been sent, seconds since the
-            epoch.
+        requests_seen_at: time at which the last request taken in was sent, seconds since the epoch.
     """
 
     def __init__(self, table: Table) -> None:
@@ -98,12 +97,12 @@ class Shard:
         return len(self._request_ids)
 
     def roll_back(self) -> None:
-        """Go on from the table as it was before the group that is being applied."""
+        """Return to the table as it was before the present group."""
         self.table.roll_back()
         # The table has only the place of a request that may hold a prompt; what was read of it
         # needs no second reading.
         held = {(parked.topic, parked.offset): parked.value for parked in self.parking}
-        self._index()  # from the table alone: engines are unpacked again when an event needs them
+        self._index()  # rebuilt from the table: engines are unpacked again when needed
         for parked in self.parking:
             value = held.get((parked.topic, parked.offset))
             if parked.value is None and value is not None:
@@ -137,8 +136,8 @@ class Shard:
                     self._outlines.get(router_id),
                 )
             except DAMAGE as error:
-                # A damaged router is set aside and not retried: its records stay, and its
-                # neighbours go on.
+                # A damaged router is set aside and not retried; its records stay, and the others go
+                # on.
                 self._request_ids.pop(router_id)
                 self.unreadable[router_id] = f"{type(error).__name__}: {error}"
                 self._set_aside.append(router_id)
@@ -185,8 +184,7 @@ class Shard:
         return changes
 
     def drop(self, router_id: str) -> None:
-        """Let a router go: it is gone with the next commit, and what is left of its requests is for
-        `clear`."""
+        """Remove a router with the next commit; `clear` deletes its remaining requests."""
         if self.unreadable.pop(router_id, None) is not None:
             self._request_ids[router_id] = dict.fromkeys(self._requests_of(router_id))
         if router_id not in self._request_ids:
@@ -255,7 +253,7 @@ class Shard:
 
     def _write_router(self, router_id: str, changes: Changes) -> None:
         engine = self._engines[router_id]
-        # In a fixed order: that of a set of strings differs from process to process.
+        # Sorted, as the order of a set of strings differs from process to process.
         records = engine.records
         assert isinstance(records, Requests)
         names = sorted(changes.pieces)
@@ -307,7 +305,7 @@ class Shard:
                 if number % WARM_AT_ONCE == WARM_AT_ONCE - 1:
                     await asyncio.sleep(0)
                     if router_id in self._engines or router_id not in self._request_ids:
-                        return  # somebody needed it at once, or let it go
+                        return  # it was unpacked or removed meanwhile
         except DAMAGE:
             return  # `engine` says so
         self._outlines[router_id] = found

@@ -1,5 +1,5 @@
-"""Measure what each mechanism of the live profile brings: one switched off at a time, and one
-switched on at a time in the paper's.
+"""Measure the effect of each mechanism of the live profile: switched off one at a time, and
+switched on one at a time in the paper's.
 
 uv run python -m benchmarks.ablation [--quick]
 """

@@ -1,6 +1,4 @@
-"""Play prompts to a policy: decisions now, bills and rewards when so many more requests have been
-decided.
-"""
+"""Play prompts to a policy, with bills and rewards delayed by so many decisions."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
-    """n requests in order, what each of K models would earn and cost on each, and when one learns
-    of it.
+    """n requests in order, with each of K models' rewards and costs, and the delays of feedback.
 
     Args:
         models: K names, in the columns' order.
@@ -70,7 +67,7 @@ def declared(
 
 
 class Policy(Protocol):
-    """Whoever decides."""
+    """A policy that decides."""
 
     def declare(self, config: RouterConfig, *, at: int) -> None:
         """Put a declaration in force."""
@@ -101,8 +98,8 @@ class Listener(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Trace:
-    """The record of what a policy did: model (column), reward, cost in dollars, λ_t and reason per
-    request; alerts and at which request.
+    """The record of a policy: model (column), reward, cost in dollars, λ_t and reason per request;
+    alerts with their request.
     """
 
     chosen: npt.NDArray[np.int64]
@@ -149,8 +146,7 @@ def delays(n: int, mean: float, kind: DelayKind, rng: np.random.Generator) -> Ar
 def play(
     policy: Policy, episode: Episode, *, begun: Trace | None = None, until: int | None = None
 ) -> Trace:
-    """Return what the policy did with an episode. Rewards are those of the model that it chose, and
-    of no other.
+    """Return the trace of a policy over an episode. It sees the rewards of its chosen models only.
 
     Args:
         begun: what it did so far, if it has begun; it goes on from there.

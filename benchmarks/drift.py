@@ -1,4 +1,4 @@
-"""A model becomes worse, or better, for 608 requests without telling anybody.
+"""Compare policies while a model becomes worse or better for 608 requests, unannounced.
 
 uv run python -m benchmarks.drift [--quick]
 """

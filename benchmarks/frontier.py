@@ -1,4 +1,5 @@
-"""Seven budgets, nothing or a hundred requests in flight: quality per dollar of every policy.
+"""Measure quality per dollar of every policy, at seven budgets, with nothing and with a hundred
+requests in flight.
 
 uv run python -m benchmarks.frontier [--quick]
 """

@@ -1,5 +1,5 @@
-"""A whole worker without Kafka: its sources, agents, table and record batches are the real ones;
-what it sends is thrown away.
+"""Run a whole worker without Kafka: sources, agents, table and record batches are real, and its
+output is discarded.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Bills and rewards late: how far spend is from the budget while a model's price is cut, announced,
-and comes back.
+"""Measure how far spend is from the budget with late bills and rewards, while a model's price is
+cut and restored.
 
 uv run python -m benchmarks.inflight [--quick]
 """

@@ -41,7 +41,7 @@ OUTCOMES = ("reward", "cost")
 
 
 class Witness(Simulation):
-    """A simulation that also knows what every choice would have earned and cost."""
+    """A simulation that also records the true reward and cost of every choice."""
 
     def __init__(self, *arguments: Any, truth: Sequence[Array], models: Sequence[str]) -> None:
         super().__init__(*arguments, compare=True)

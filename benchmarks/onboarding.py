@@ -1,5 +1,5 @@
-"""A model joins at runtime: found if it is good, dropped if it is bad, and never at the budget's
-expense.
+"""Compare policies when a model joins at runtime: whether it is found if good, dropped if bad, and
+within the budget.
 
     [PB_DATA=FOLDER] uv run python -m benchmarks.onboarding [--quick]
 

@@ -1,4 +1,4 @@
-"""Models that fail, and what the router makes of it: `python -m benchmarks.outages`.
+"""Measure the router's response to models that fail: `python -m benchmarks.outages`.
 
 One world in memory, driven as the service drives the engine: three models, contexts that tell them
 apart, bills and rewards after the call's time. Model `middle` fails in one of several ways. The

@@ -1,4 +1,4 @@
-"""The policies that are compared: the core under its profiles, and what one would otherwise do."""
+"""The policies that are compared: the core under its profiles, and alternatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rivals, as one would build them otherwise: every model learned by itself, beside the same dual.
+"""Rival policies: every model learned by itself, with the same dual.
 
 Ridge regressions of rewards, mean costs, λ_t solved over the last contexts as `live` does. With
 ε-greedy exploration, or with coefficients drawn from N(θ, σ²A⁻¹) (Agrawal and Goyal 2013).

@@ -1,5 +1,5 @@
-"""Shocks that nobody announced: prices ×10, tokens that double, bills that never come or come
-twice, bursts, another budget.
+"""Compare policies under unannounced shocks: prices ×10, doubled tokens, lost or repeated bills,
+bursts, another budget.
 
 uv run python -m benchmarks.shocks [--quick]
 """

@@ -1,4 +1,4 @@
-"""Few requests are ever judged, and late: what that costs in quality.
+"""Measure the loss of quality when few requests are judged, and late.
 
 uv run python -m benchmarks.sparse [--quick]
 """

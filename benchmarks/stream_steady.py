@@ -1,4 +1,4 @@
-"""Steady traffic: a router's bill and reward come before its next request, as users have it.
+"""Measure steady traffic, in which a router's bill and reward come before its next request.
 
 Estimates are due after nearly every event of a young router, and each group of events is small.
 """

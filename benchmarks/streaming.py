@@ -22,16 +22,16 @@ from streams.settings import Settings
 
 PARTITIONS = 8
 ROUTERS = 64
-#: Seconds between two looks at which events are due, where they come at a rate: a timer for each
-#: would take a core that the worker and the broker need.
 TICK = 0.001
-#: Events after which a sender that is late lets its producer send.
+"""Seconds between two looks at which events are due, where they come at a rate: a timer for each
+would take a core that the worker and the broker need."""
 AT_ONCE = 16
-#: Seconds at a rate before events count: the first records of a topic make a broker map the files
-#: of their indexes, which holds its threads for a tenth of a second, whoever reads them.
+"""Events after which a sender that is late lets its producer send."""
 WARM = 2.0
-#: Seconds, also where other work is on the machine.
+"""Seconds at a rate before events count: the first records of a topic make a broker map the files
+of their indexes, which holds its threads for a tenth of a second, whoever reads them."""
 DRAINED_WITHIN = 600
+"""Seconds, also where other work is on the machine."""
 MODELS = {"small": (0.1, 0.1), "middle": (0.5, 1.5), "large": (1.25, 10.0)}
 
 Events = list[tuple[bytes, bytes]]

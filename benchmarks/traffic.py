@@ -1,4 +1,4 @@
-"""Made-up traffic over three models: contexts, and what each model would have earned and cost."""
+"""Synthetic traffic over three models: contexts, rewards and costs."""
 
 from __future__ import annotations
 

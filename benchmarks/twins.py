@@ -1,4 +1,4 @@
-"""Pictures in two files, for light pages and for dark ones."""
+"""Names and Markdown of pictures in two files, for light and for dark pages."""
 
 from __future__ import annotations
 

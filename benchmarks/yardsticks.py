@@ -1,6 +1,4 @@
-"""Yardsticks that are computed instead of played: the best fixed mix of models, and the line that
-hindsight draws.
-"""
+"""Compute yardsticks: the best fixed mix of models, and linear predictions in hindsight."""
 
 from __future__ import annotations
 

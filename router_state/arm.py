@@ -19,14 +19,13 @@ def log_price(per_1k: float) -> float:
 
 
 class Arm:
-    """One model: its price, what was learned of its rewards and of its bills, and whether it has
-    drifted.
+    """One model: its price, its regressions of rewards and bills, and its suspicion of a drift.
 
     Attributes:
         price: list price in force; per_1k, log_price: derived from it.
         rewards: regression of its rewards; costs: what its bills say.
-        detector: looks for a drift of its rewards; suspicion: what is assumed since one was found,
-            or None.
+        detector: detects drifts of its rewards; suspicion: the offset assumed since a drift, or
+            None.
         last_played: the router's clock when it was last chosen.
         pulls_left: onboarding pulls still to make.
         retired_at: time since which it takes no new traffic (bills and rewards in flight still
@@ -68,10 +67,10 @@ class Arm:
         self.set_price(price)
 
     def set_price(self, price: Price) -> None:
-        """Note a list price and what follows from it."""
+        """Set the list price and the values derived from it."""
         self.price, self.per_1k, self.log_price = price, price.per_1k, log_price(price.per_1k)
 
     @property
     def offset(self) -> float:
-        """Return what is added to its expected reward while it is under suspicion."""
+        """Return the offset of its expected reward while it is under suspicion, else 0."""
         return 0.0 if self.suspicion is None else self.suspicion.offset

@@ -1,4 +1,4 @@
-"""The arms of a router: every model of its portfolio, and what follows from all of them."""
+"""The arms of a router: the models of its portfolio, their shared priors, and derived values."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Arms:
         return None if k is None else self._arms[k]
 
     def look(self, x: Vector) -> Projection:
-        """Return what the arms say of a context, shape (d,), last entry the bias 1.0.
+        """Return the arms' predictions for a context, shape (d,), last entry the bias 1.0.
 
         Raises:
             WrongContext: another shape or bias, or features out of all proportion.
@@ -122,7 +122,7 @@ class Arms:
         return arm
 
     def restore(self, arms: list[Arm]) -> None:
-        """Take over arms, whose arrays are about to be filled in."""
+        """Set the arms of a restored state, whose arrays are filled in afterwards."""
         self._arms = arms
         self._changed()
 
@@ -134,9 +134,9 @@ class Arms:
         self._changed()
 
     def reprice(self, arm: Arm, price: Price) -> None:
-        """Put a new list price in force; what bills say of the tokens per request stays, but for
-        one that was free, or becomes so."""
-        # A ratio of bill to list price means nothing where the price is 0.
+        """Put a new list price in force; the learned tokens per request stay, unless the model was
+        or becomes free."""
+        # The ratio of a bill to a list price of 0 has no meaning.
         if (arm.per_1k == 0.0) != (price.per_1k == 0.0):
             arm.costs.start_over(price)
         arm.set_price(price)
@@ -145,17 +145,17 @@ class Arms:
         self._jump()
 
     def retire(self, arm: Arm, *, now: float) -> None:
-        """Let an arm take no new traffic from now on."""
+        """Retire an arm: it gets no new traffic."""
         arm.retired_at, arm.pulls_left = now, 0
         self._jump()
 
     def reopen(self, arm: Arm) -> None:
-        """Let a retired arm take traffic again."""
+        """Reopen a retired arm."""
         arm.retired_at = None
         self._jump()
 
     def suspect_of(self, arm: Arm, suspicion: Suspicion | None) -> None:
-        """Assume that an arm has drifted, or that it has not."""
+        """Set or end the suspicion of an arm."""
         arm.suspicion = suspicion
         arm.rewards.changed()
         self._jump()
@@ -187,7 +187,7 @@ class Arms:
         self.derive()
 
     def _changed(self) -> None:
-        """Derive what follows from who takes part, anew."""
+        """Note a change of the portfolio, and derive everything again."""
         if self.tokens.count:
             self._journal.pieces.add(TOKENS)
         self.derive()
@@ -196,7 +196,7 @@ class Arms:
             self.timing.keep(self.names)
 
     def derive(self) -> None:
-        """Derive what the hot path reads."""
+        """Derive the values that the hot path reads."""
         arms = self._arms
         self.names = tuple(arm.name for arm in arms)
         self.row = {name: k for k, name in enumerate(self.names)}

@@ -1,5 +1,4 @@
-"""One decision in four steps: who may be called, what a dollar is worth, whose draw is best, and
-what is written down."""
+"""One decision in four steps: eligible models, the dual price, the best score, and the record."""
 
 from __future__ import annotations
 

@@ -179,10 +179,7 @@ class Engine:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
         expectation.
 
-        The oldest first, at most `limit` of them: so how many have expired tells which.
-
-        Returns:
-            How many commitments expired.
+        The oldest first, at most `limit` of them, and returns how many: that tells which.
         """
         return len(sweeping.expire(self.state, self.records, now=now, limit=limit))
 
@@ -191,10 +188,7 @@ class Engine:
         the order of their decisions.
 
         Their repeats become new requests, their late bills and rewards orphans. Arms that retired
-        before then are dropped.
-
-        Returns:
-            How many requests were forgotten.
+        before then are dropped. Returns how many requests were forgotten.
         """
         gone = sweeping.forget(self.state, self.records, before=before, limit=limit)
         portfolio.drop_retired(self.state, before=before)
@@ -204,10 +198,7 @@ class Engine:
         """Forget what is remembered beyond `keep` requests, at most `limit` of them.
 
         Of the oldest ones those that have bill and reward, then the others; never one whose bill is
-        awaited.
-
-        Returns:
-            How many requests were forgotten.
+        awaited. Returns how many were forgotten.
         """
         return len(sweeping.forget_early(self.state, self.records, keep=keep, limit=limit))
 

@@ -1,4 +1,4 @@
-"""Bills and rewards: what they correct on the books, and what they teach."""
+"""Apply bills and rewards: correct the books, and learn."""
 
 from __future__ import annotations
 
@@ -22,18 +22,15 @@ from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of
 from router_state.latency import observing
 from router_state.policies.policy import Policy
+from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.sessions import WHOLE
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 
-BELOW_OWN = 1_000_000
-"""Rank by which a session's reward is below a request's own from that source: any rank of a source
-is smaller."""
-
 
 def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:
-    """Return a request's context. One from another store is looked at like a new one. Raises
+    """Return a request's context. One from another store is checked like a new one. Raises
     WrongContext, NonFiniteInput."""
     if record.x is not None or x is None:
         return record.x
@@ -42,7 +39,7 @@ def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vec
 
 
 def _bill_of(state: RouterState, record: RequestRecord, event: Charged) -> Settlement | None:
-    """Return a request's bill in dollars; None if it is the one that is known, or an older one."""
+    """Return a request's bill in dollars; None if it is known already or older."""
     cost_usd = event.cost_usd
     if cost_usd is None:
         if event.tokens is None:
@@ -72,7 +69,7 @@ def tokens_usd(
     called: str,
     cached: int | None,
 ) -> float | None:
-    """Return what a request's bill in tokens comes to, None where they have no price.
+    """Return the dollars of a request's bill in tokens; None if they have no price.
 
     Args:
         tokens: of input and of output.
@@ -130,19 +127,18 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
         if record.call is not None or event.status is not None:
             attempts.note(record, status=event.status, cost_usd=bill.cost_usd)
     record.bill = bill
-    # They have been published and are of no use to what may still come; with 64 models they are
-    # most of a record.
+    # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.unsure = record.waits = None
     records[event.request_id] = record
     return Outcome.APPLIED if first else Outcome.REVISED
 
 
 def _book(state: RouterState, request_id: str, record: RequestRecord, bill: Settlement) -> None:
-    """Put a bill in place of what was charged, wherever money is counted."""
+    """Replace the charge of a request by its bill, wherever money is counted."""
     before, cost_usd = record.bill, bill.cost_usd
     first = before is None
     charged_usd = record.expected_cost_usd if before is None else before.cost_usd
-    # A cap was charged what was expected: only the difference is still to be taken.
+    # Caps were charged the expected cost, so only the difference remains.
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
     state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
@@ -166,21 +162,21 @@ def _learn_bill(
     called: str,
     x: Vector | None,
 ) -> None:
-    """Let the model that a bill is of learn it, and the record keep which that was, and its
-    price."""
+    """Let the billed model learn the bill, and keep the model and its price in the record."""
     price = record.price if called == record.model else _price_of(state, record, called)
     if record.label is None:
         record.answered_by = None if called == record.model else called
     if price is None:
         return
     arm = state.arms.find(called)
-    # It was dropped; or it was free and has a price now, or the reverse: the ratio is another
-    # quantity.
+    # The model was dropped, or changed between free and priced, so that the ratio has another
+    # meaning.
     if arm is not None and (arm.price is price or (price.per_1k == 0.0) == (arm.per_1k == 0.0)):
         cost_usd, call = bill.cost_usd, record.call
         if call is not None:
             cost_usd = max(cost_usd - call.lost_usd, 0.0)
-        list_price, known = list_price_of(price), 0.0
+        known = 0.0
+        list_price = arm.costs.list_price if arm.price is price else list_price_of(price)
         if state.arms.tokens.in_use:
             counted = conversing.counted(state, record, event, called=called)
             known = counted * price.input_price_per_m / 1e6 / list_price
@@ -207,10 +203,11 @@ def _is_news(label: Label, event: Judged) -> bool:
 def learn_session(
     state: RouterState, policy: Policy, records: Records, event: Judged
 ) -> tuple[Outcome, list[str]]:
-    """Credit the reward of a session to its requests; return what came of it, and which changed.
+    """Credit the reward of a session to its requests; return the outcome, and the requests that
+    changed.
 
-    Each of them earned what the session did, as far as is known: so the mean over requests stays
-    that of what they lead to. A reward of its own wins over it, whichever comes first.
+    Each request gets the session's reward, so that means over requests stay right. A request's own
+    reward wins over it, whichever comes first.
 
     Raises:
         UnknownRequest: none of its requests is remembered.
@@ -241,8 +238,7 @@ def learn_session(
 
 
 def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -> Outcome:
-    """Learn a request's reward, or put it in place of the one that was learned; see
-    `Engine.learn`."""
+    """Learn a request's reward, or revise the one that was learned; see `Engine.learn`."""
     record = records.get(event.request_id)
     if record is None:
         raise UnknownRequest(f"no decision for request {event.request_id!r}")
@@ -255,14 +251,13 @@ def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
     if label is None:
         if event.model is not None:
-            # A caller that did not wait has called another model: that one is what the reward is
-            # of.
+            # A caller that did not wait called another model, and the reward is of that one.
             record.answered_by = None if event.model == record.model else event.model
         if (arm := state.arms.find(record.called)) is not None:
             forgotten = policy.learn(state, arm, record, x, reward)
         state.rewards_applied += 1
     elif (arm := state.arms.find(record.called)) is not None:
-        # What is left of the first reward: only so much of it can be taken back.
+        # Only the remaining weight of the first reward can be revised.
         discount = exp_of(label.forgotten - arm.rewards.forgotten)
         arm.rewards.revise(x, difference=reward - label.reward, discount=discount)
         forgotten = label.forgotten

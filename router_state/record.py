@@ -1,4 +1,4 @@
-"""Define what is remembered of a request: its decision, its bill and its reward."""
+"""Define the record of a request: its decision, its bill and its reward."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Candidates(Struct, frozen=True, gc=False):
 
 
 class Choice(Struct, frozen=True, gc=False):
-    """The arm to call, why, with what probability it was to be called, and the doubt about the
-    context (see `RequestRecord.unsure`)."""
+    """The chosen arm, the reason, the propensity, and the uncertainty (see
+    `RequestRecord.unsure`)."""
 
     k: int
     reason: str
@@ -61,8 +61,7 @@ class Settlement(Struct, frozen=True, gc=False):
 
 
 class Label(Struct, frozen=True, gc=False):
-    """The reward of an answer, and what of it the arm had forgotten when it was learned
-    (`forgotten`, see Arms)."""
+    """The reward of an answer, and the arm's `forgotten` when it was learned (see Arms)."""
 
     reward: float
     source: str
@@ -87,7 +86,7 @@ class Basis(Struct, frozen=True, gc=False):
 
 
 class Call(Struct, gc=False, frozen=True, omit_defaults=True):
-    """The call behind a request, as far as it was not simply made and answered.
+    """Further facts about the call of a request, if it was not simply made and answered.
 
     `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
     the calls of a model that is watched, see `availability`. `session_id` is its conversation,
@@ -146,8 +145,8 @@ class RequestRecord(Struct, gc=False):
 
     @property
     def called(self) -> str:
-        """Return the model that answered, as far as is known."""
-        # A bill or a reward names it, whichever came first.
+        """Return the model that answered, or the decided one."""
+        # The first bill or reward that names a model tells it.
         return self.answered_by or self.model
 
     @property

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from drawing.pareto import Pareto, Point
-from router_state.feedback import BELOW_OWN
+from router_state.ranks import BELOW_OWN
 from schemas import (
     AlertRaised,
     CostReported,

@@ -1,5 +1,5 @@
-"""The policies that play the worlds: the shipped profile, the paper's, and what one would otherwise
-do with the same dual, or without.
+"""The policies that play the worlds: the default profile, the paper's, and alternatives with and
+without the dual.
 """
 
 from __future__ import annotations

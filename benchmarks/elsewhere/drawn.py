@@ -1,5 +1,5 @@
-"""Worlds drawn at random: everything that may differ between users differs, and nothing was tuned
-on them.
+"""Draw random worlds that differ in everything that may differ between users; nothing was tuned on
+them.
 """
 
 from __future__ import annotations

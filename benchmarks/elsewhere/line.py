@@ -1,5 +1,5 @@
-"""Compute what a world pays in hindsight: the best fixed mix, and cross-fitted linear rewards and
-costs at the best price of a dollar.
+"""Compute yardsticks of a world in hindsight: the best fixed mix, and cross-fitted linear rewards
+and costs at the best price of a dollar.
 """
 
 from __future__ import annotations

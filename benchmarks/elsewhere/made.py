@@ -1,6 +1,4 @@
-"""Made-up worlds with one point each: a clear winner among ten, and tasks whose mix
-changes.
-"""
+"""Synthetic worlds for one question each: a clear winner among ten, and tasks whose mix changes."""
 
 from __future__ import annotations
 

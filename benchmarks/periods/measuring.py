@@ -1,4 +1,4 @@
-"""Measure what each side did with one history."""
+"""Measure each side on one history."""
 
 from __future__ import annotations
 

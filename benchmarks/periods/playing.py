@@ -1,4 +1,4 @@
-"""Play a history: the router with a month's budget, and what one would otherwise do."""
+"""Play a history by the router with a month's budget, and by alternatives."""
 
 from __future__ import annotations
 

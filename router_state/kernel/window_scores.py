@@ -20,6 +20,7 @@ from router_state.kernel.words import (
     behind,
     cfunc,
     known,
+    pure,
     singles,
 )
 
@@ -70,7 +71,6 @@ def options(
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     scores: Floats = found.values
-    costs: Floats = behind(scores, K * n)
     # Of each arm the coefficients of scores and of costs, then five numbers; behind them a
     # context.
     size: Index = (d + LANES - 1) // LANES * LANES
@@ -82,6 +82,29 @@ def options(
         lay_out(models[k], d, arm, size)
         arm[2 * size] = 0.0 if shifts is None else shifts[k]
         arm[2 * size + 4] = deviations[k]
+    score_rows(held, n, d, space, K, lot, own, said, scores)
+    if not finite(scores, 0, 2 * n * K):
+        raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
+    return found
+
+
+@pure
+def score_rows(
+    held: Singles,
+    n: Index,
+    d: Index,
+    space: Floats,
+    K: Index,
+    lot: Floats,
+    own: Floats,
+    said: Floats,
+    scores: Floats,
+) -> None:
+    """Write n scores of each of K arms, then n costs of each; `space` holds the arms as `options`
+    lays them out."""
+    costs: Floats = behind(scores, K * n)
+    size: Index = (d + LANES - 1) // LANES * LANES
+    width: Index = 2 * size + 5
     x: Floats = behind(space, K * width)
     for i in range(d, size):
         x[i] = 0.0
@@ -89,7 +112,7 @@ def options(
         for i in range(d):
             x[i] = held[row * d + i]
         for k in range(K):
-            arm = behind(space, k * width)
+            arm: Floats = behind(space, k * width)
             # Both products in one pass, four entries at a time.
             s0 = s1 = s2 = s3 = e0 = e1 = e2 = e3 = 0.0
             i = 0
@@ -110,9 +133,6 @@ def options(
                 exp(bounded_exponent(exponent)) * arm[2 * size + 2] + said[row] * arm[2 * size + 3]
             )
             costs[k * n + row] = dollars * own[row]
-    if not finite(scores, 0, 2 * n * K):
-        raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
-    return found
 
 
 @cfunc

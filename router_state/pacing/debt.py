@@ -1,9 +1,8 @@
 """The debt: dollars charged beyond the budget, and the target that pays them back.
 
-A decision charges its expected cost, a bill the difference to that. So the debt knows what is in
-flight. Bills scatter: what one of them takes the next ones give back. Only what is more than that
-scatter explains is paid back: with n requests of deviation s, chance alone moves the debt D by
-√n·s, so
+A decision charges its expected cost, a bill the difference to that. So the debt includes what is in
+flight. Bills scatter, and scatter cancels in the mean. Only a debt beyond this scatter is paid
+back: with n requests of deviation s, chance alone moves the debt D by √n·s, so
 
     p = D·D²/(D² + n·s²)/n,    target = B − p,    target = B − p·S/√(p² + S²) where p > 0,
 
@@ -24,7 +23,7 @@ makes no difference (docs/lab). Calls in flight may cost as many budgets more th
 SAVED = HORIZON / 4.0
 """Budgets that may be saved: spent within a thousand requests they are half of 5 %, the other half
 is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn). A bill that is
-off by more is no matter of chance."""
+off by more is not chance."""
 
 
 @dataclass(slots=True)
@@ -43,7 +42,7 @@ class Debt:
     settled: float = 0.0
 
     def note(self, difference_usd: float, *, budget_usd: float) -> None:
-        """Take into the scatter by how much a bill differs from its expectation."""
+        """Update the scatter with a bill's difference from its expectation."""
         square = min(difference_usd**2, (SAVED * budget_usd) ** 2)
         self.settled = min(self.settled + 1.0, MEMORY)
         before = self._scatter(budget_usd)
@@ -53,7 +52,7 @@ class Debt:
         return self.scatter if self.scatter >= 0.0 else budget_usd**2
 
     def target(self, budget_usd: float, cheapest_usd: float) -> float:
-        """Return what a request may cost on average.
+        """Return the target: the mean cost of a request.
 
         Args:
             cheapest_usd: expected cost of a request at its cheapest model.
@@ -71,6 +70,6 @@ class Debt:
         return budget_usd - paid
 
     def bound(self, budget_usd: float) -> None:
-        """Give up what was saved beyond `SAVED` budgets: it would be overspent within a thousand
+        """Drop savings beyond `SAVED` budgets, which would be overspent within a thousand
         requests."""
         self.usd = max(self.usd, -SAVED * budget_usd)

@@ -17,11 +17,10 @@ from router_state.pacing.window import CLOSE_ENOUGH, PRICES, Window
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e60
-"""Largest reward per dollar: squares of what it makes of the dearest call are finite, whatever the
-budget is."""
+"""Largest reward per dollar, so that squares of the dearest call's penalty are finite under any
+budget."""
 SURE = 0.01
-"""Probability that any model costs less than the budget after all, below which it is out of
-reach."""
+"""Probability that any model costs less than the budget, below which the budget is unreachable."""
 
 
 class DollarDual:
@@ -55,7 +54,7 @@ class DollarDual:
         journal.jumped = True
 
     def set_budget(self, budget_usd: float) -> None:
-        """Pace another budget from the next decision on; what is owed in dollars stays owed."""
+        """Pace another budget from the next decision on; the debt in dollars stays."""
         if budget_usd != self.budget_usd:
             self.budget_usd, self._journal.jumped = budget_usd, True
 
@@ -70,11 +69,11 @@ class DollarDual:
         caching = arms.caching
         if caching.latest is not None or caching.slots:
             caching.place(slot)
-        # It has jumped at the latest when levels were measured. In a window of few contexts each
-        # one changes the answer.
+        # Solved again at the latest when levels were measured. In a short window every context
+        # changes the solution.
         if self._journal.jumped or self.window.size < EVERY:
             if arms.timing is not None:
-                # First, so that what is spent follows the budget whatever waits cost.
+                # Solved first, so that spend follows the budget whatever the price of waits.
                 pricing.weigh(
                     arms.timing,
                     arms,
@@ -88,11 +87,11 @@ class DollarDual:
         return self.lambda_t, 0.0, self.per_dollar(PRICES.item(slot))
 
     def per_dollar(self, multiple: float = 1.0) -> float:
-        """Return what a dollar costs in reward, at a request's own price of it or everybody's."""
+        """Return the price of a dollar in reward, for a request's own multiple of λ_t or for 1."""
         return min(self.lambda_t * multiple / self.budget_usd, MOST_PER_DOLLAR)
 
     def _solve(self, arms: Arms, *, now: float) -> None:
-        """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the
+        """Solve for λ_t: the smallest at which the mean cost of the window's winners is within the
         target."""
         budget = self.budget_usd
         candidates = self.window.candidates(arms)
@@ -124,7 +123,7 @@ class DollarDual:
             chance += known._replace(calibration=doubt).chance_below(budget)
         if chance >= SURE:
             return
-        # The one that is cheapest most often stands for all.
+        # The alert names the model that is cheapest most often.
         k = int(np.bincount(costs.argmin(1)).argmax())
         self.unreachable, cheapest = True, arms[k]
         self._journal.alerts.append(
@@ -151,7 +150,7 @@ class DollarDual:
         self._charge(difference)
 
     def _charge(self, usd: float) -> None:
-        """Add to the debt; λ_t answers what moves it by several budgets before the next
+        """Add to the debt; a change by several budgets makes λ_t be solved before the next
         decision."""
         self.debt.usd += usd
         if abs(usd) > SAVED * self.budget_usd:

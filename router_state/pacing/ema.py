@@ -29,7 +29,7 @@ class EmaPacer:
     pieces: tuple[str, ...] = ()
 
     def __init__(self, budget_usd: float, *, per_log_price: float) -> None:
-        """Start by believing that the budget is being met."""
+        """Start with a mean cost of the budget."""
         self.budget_usd, self.per_log_price = budget_usd, per_log_price
         self.lambda_t, self.cost_ema_usd = 0.0, budget_usd
 

@@ -1,4 +1,4 @@
-"""Define what every pacer does, and a router without a budget."""
+"""Define the protocol of pacers, and the pacer of a router without a budget."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from router_state.arms import Arms
 from router_state.config import Vector
 
 Weights = tuple[float, float, float]
-"""λ_t, and what a score weighs money with, in reward: the price on the paper's logarithmic scale,
-and a dollar."""
+"""λ_t, and the penalties of money in reward: per unit of the paper's logarithmic price scale, and
+per dollar."""
 
 
 class Terms(TypedDict, total=False):
@@ -23,7 +23,7 @@ class Terms(TypedDict, total=False):
 
 
 class Pacer(Protocol):
-    """Spends a budget over requests; it and its budget are one object.
+    """A pacer, which spends a budget over requests.
 
     Attributes:
         budget_usd: dollars per request; None: there is no budget.
@@ -51,7 +51,7 @@ class Pacer(Protocol):
     def weigh(
         self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
-        """Return what money weighs in the next request's scores.
+        """Return the weights of money in the next request's scores.
 
         Args:
             x: its context, shape (d,).
@@ -66,12 +66,12 @@ class Pacer(Protocol):
         ...
 
     def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
-        """Put a bill in place of what was charged: its expectation or, where it is not the `first`,
-        the bill before."""
+        """Replace a charge by a bill: the expected cost or, if it is not the `first` bill, the
+        previous one."""
         ...
 
     def terms(self) -> Terms:
-        """Return what made λ_t, by the names of `pb.lambda`."""
+        """Return the inputs of λ_t, by the names of `pb.lambda`."""
         ...
 
 

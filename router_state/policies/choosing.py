@@ -1,5 +1,5 @@
-"""Trying what a posterior sample would not: onboarding pulls, and probes of suspects and, where no
-price of a dollar meets the budget, of models that may have become cheaper unseen.
+"""Explore beyond the posterior sample: onboarding pulls, probes of suspects and, if no price of a
+dollar meets the budget, of models that may have become cheaper unseen.
 
 All follow inverse-gap weighting (Abe and Long 1999): an arm is drawn with probability loss ÷ gap,
 so what trying costs per request is bounded, and dear arms are drawn as rarely as that asks.
@@ -21,8 +21,8 @@ LOSS = 0.02
 """Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
 where there is no such price."""
 RETURNING = 10.0
-"""Factor by which a suspect that looks as before is probed more often: some more probes tell.
-Without them a return costs 0.005 to 0.01 of reward (benchmarks.drift).
+"""Factor by which a suspect that seems to have recovered is probed more often. Without it a
+recovery costs 0.005 to 0.01 of reward (benchmarks.drift).
 """
 AT_MOST = 0.5
 """Largest probability of trying one arm."""
@@ -102,14 +102,14 @@ def log_costs(
     found = {}
     for k in eligible:
         known = arms.costs[k].predictive(costs[k])
-        # What is free is cheapest, but its cost has no logarithm.
+        # A free arm is the cheapest, but its cost has no logarithm.
         log = log_of(max(costs[k], sys.float_info.min))
         found[k] = log, LEVEL**2 * (known.level + known.calibration)
     return found
 
 
 def cheapest(arms: Arms, costs: list[float], eligible: list[int], chance: Chance) -> int:
-    """Return the arm that is cheapest by a draw from what is known of their costs."""
+    """Return the cheapest arm by a sample of the posterior costs."""
     known = log_costs(arms, costs, eligible)
     drawn = chance.standard_normal(len(known))
     return min(

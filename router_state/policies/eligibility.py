@@ -1,4 +1,4 @@
-"""Find the arms that a request may be given to."""
+"""Find the arms that are eligible for a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Excluded = list[str | None]
 def exclude(
     arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k: float | None
 ) -> Excluded:
-    """Return what the portfolio and the request rule out.
+    """Return the reasons why the portfolio or the request exclude arms.
 
     Raises:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.

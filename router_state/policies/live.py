@@ -1,7 +1,7 @@
-"""The policy that ships: models learn together, one posterior sample prices and chooses.
+"""The default policy `live`.
 
-Thompson sampling with a shared prior, a dollar dual, predictive costs, and drift alarms; the clock
-of forgetting counts feedback, so that what is rarely judged is not forgotten.
+Thompson sampling with a shared prior, a dollar dual, predictive costs, and drift alarms. The clock
+of forgetting counts feedback, so that rarely judged models are not forgotten.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Live:
         if arms.timing is not None:
             penalties = arms.timing.penalties(penalties)
         candidates = Candidates(arms.names, terms, penalties, excluded)
-        # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
+        # If no price of a dollar meets the budget, only the cheapest model matters.
         short = weights[0] >= UNREACHABLE
         if not (short or epsilon or arms.suspect or arms.onboarding):
             k, share = choose(terms, penalties, spreads, excluded)
@@ -199,7 +199,7 @@ class Live:
         """See Policy; an arm under suspicion rests, and rewards are held against the suspicion."""
         state.t += 1
         if arm.suspicion is not None:
-            # A reward of a decision from before the alarm is of the arm as it was.
+            # A reward of a decision before the alarm belongs to the arm before its drift.
             if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
                 self._estimate_rewards(state)
             return rewards.NOT_LEARNED

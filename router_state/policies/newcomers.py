@@ -1,5 +1,5 @@
-"""Models of which little is known and that the budget has no place for: their operator is told, and
-what it would take."""
+"""Find new models that the budget can't afford to try, and tell the operator the budget that they
+need."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class Unaffordable:
 
 @dataclass(slots=True)
 class Newcomers:
-    """Looks at them every few decisions. Nothing of it is kept: after a restart it is found
-    again."""
+    """A watch over new models, every few decisions; its state is not durable."""
 
     found: dict[str, Unaffordable] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)
@@ -60,7 +59,7 @@ class Newcomers:
             now: when something last happened, seconds since the epoch.
         """
         penalties, costs = candidates.penalty, candidates.expected_cost_usd
-        # With the largest reward that there is, it would still be worth less than what was chosen.
+        # Even with the largest possible reward it would score below the chosen arm.
         worth = candidates.terms[3 * k] - penalties[k]
         hopeless = [
             arm
@@ -81,8 +80,7 @@ class Newcomers:
         self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal
     ) -> None:
         news = arm.name not in self.found
-        # Its calls replace others that cost a budget each, so only what it costs beyond that is
-        # added.
+        # Its calls replace others that cost a budget each, so only its extra cost counts.
         needed = budget + (cost_usd - budget) * TRIAL
         self.found[arm.name] = Unaffordable(arm.name, cost_usd, needed)
         if news:

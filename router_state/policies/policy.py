@@ -1,4 +1,4 @@
-"""The protocol of a policy: the engine drives one and does not know which it is."""
+"""Define the protocol of policies, through which the engine uses them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Policy(Protocol):
     def ticks(self) -> int: ...
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
-        """Return what spends a budget from now on: the present pacer where it can go on."""
+        """Return the pacer from now on: the present one if it can go on."""
         ...
 
     def chance(self, state: RouterState, config: RouterConfig) -> Chances:
-        """Return what draws from now on: the present source where it can go on."""
+        """Return the random generator from now on: the present one if it can go on."""
         ...
 
     def statistics(
@@ -43,13 +43,12 @@ class Policy(Protocol):
         ...
 
     def joined(self, state: RouterState, names: list[str]) -> None:
-        """Complete what newcomers start with, and let the others know what they were declared to
-        know."""
+        """Complete the start of newcomers, and update the shared prior by their priors."""
         ...
 
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
-        """Bring up to date what a decision for context x, shape (d,), needs; tell whether what arms
-        say has changed by it."""
+        """Prepare a decision for context x, shape (d,); tell whether the arms' predictions
+        changed."""
         ...
 
     def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
@@ -59,8 +58,7 @@ class Policy(Protocol):
     def admit(
         self, state: RouterState, excluded: Excluded, costs: list[float]
     ) -> tuple[Excluded, str | None]:
-        """Rule out arms that the budget has no place for; the reason says so where it can't be
-        helped."""
+        """Rule out arms that the budget can't afford; return the reason if none would be left."""
         ...
 
     def choose(

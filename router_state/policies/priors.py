@@ -1,4 +1,4 @@
-"""Give an arm what it knows before its first reward."""
+"""Start an arm from its prior of rewards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from router_state.errors import InvalidConfig, UnusablePrior
 from router_state.learning.offline_sums import require_counted, require_observed
 
 DEFAULT_GUESS = 0.5
-"""Mean reward of a model of which a prior says nothing."""
+"""Mean reward assumed for a model without a prior."""
 MOST_PREDICTED = 10.0
 """Largest root mean square of a prior's predictions on its own contexts. Rewards of 0 to 1 give
 at most 1; what is scaled by hand may be off."""
@@ -21,7 +21,7 @@ MOST_COEFFICIENT = 1e6
 
 
 def cold(d: int, *, ridge: float) -> tuple[Matrix, Vector]:
-    """Return the statistics of an arm of which nothing is known: A = ridge·I, b = 0."""
+    """Return the statistics of an arm without a prior: A = ridge·I, b = 0."""
     return ridge * np.eye(d), np.zeros(d)
 
 

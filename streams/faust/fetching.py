@@ -1,5 +1,5 @@
-"""Fetch in the consumer's thread: nothing crosses a seek, nothing is lost before what can't be
-read.
+"""Fetch in the consumer's thread, so that no fetch crosses a seek and nothing before an unreadable
+batch is lost.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 Fetched = dict[TP, list[Record]]
 log = logging.getLogger(__name__)
 
-#: Seconds that a broker holds a fetch that finds nothing; partitions that are resumed
-#: meanwhile wait for its end. Faust has 1.5 s and no setting.
 FETCH_HELD_FOR = 0.2
-#: The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
-#: fetch waits for the one before the seek.
+"""Seconds that a broker holds a fetch that finds nothing; partitions that are resumed meanwhile
+wait for its end. Faust has 1.5 s and no setting."""
 FETCH_HELD_IN_RECOVERY = 0.02
-#: Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition
-#: that was not asked for.
+"""The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
+fetch waits for the one before the seek."""
 FETCH_WITHIN = 0.2
-#: Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
-#: meanwhile is fetched, and not more than that.
+"""Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition that
+was not asked for."""
 AHEAD = 2
-#: Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
-#: backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog
-#: of bills).
+"""Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
+meanwhile is fetched, and not more than that."""
 FETCH_BYTES = 32 * 1024
-#: Seconds until a batch that could not be read is fetched again: its replica may have been
-#: restored.
+"""Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
+backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
+bills)."""
 LOOK_AGAIN_AFTER = 10.0
+"""Seconds until a batch that could not be read is fetched again: its replica may have been
+restored."""
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
@@ -109,11 +109,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return consumer
 
     def hold_fetches(self, seconds: float) -> None:
-        """Say how long a broker holds the next fetches that find nothing."""
+        """Set how long a broker holds fetches that find nothing."""
         self._ensure_consumer()._fetcher._fetch_max_wait_ms = int(seconds * 1000)
 
     def limit_fetches(self, most: int) -> None:
-        """Say how many bytes of a partition the next fetches may have."""
+        """Set the most bytes of a partition in a fetch."""
         self._ensure_consumer()._fetcher._max_partition_fetch_bytes = most
 
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
@@ -143,7 +143,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return records
 
     def rest(self) -> None:
-        """Fetch nothing until it is asked for again."""
+        """Stop fetching until records are asked for again."""
         self._wanted = frozenset()
 
     async def _pump(self) -> None:
@@ -152,7 +152,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         while not self.should_stop:
             if not self._wanted or self._sent - self._taken >= AHEAD:
                 self._rests.clear()
-                # Looked at again after that: it may have been said in between.
+                # Checked again after that, as it may have been set in between.
                 if not self._wanted or self._sent - self._taken >= AHEAD:
                     await self._rests.wait()
                 continue

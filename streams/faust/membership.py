@@ -149,8 +149,8 @@ def end_where_replaced(coordinator: GroupCoordinator) -> None:
 
 
 def renew_lease(app: AppT, coordinator: GroupCoordinator) -> None:
-    """Let each heartbeat that the group confirms renew the worker's lease; who is no member any
-    more has none.
+    """Let each heartbeat that the group confirms renew the worker's lease, and end it where the
+    group forgets this member.
     """
     lease, gaps = app.lease, app.metrics.heartbeat_gaps
     beat, reset = coordinator._do_heartbeat, coordinator.reset_generation

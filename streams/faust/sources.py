@@ -1,5 +1,5 @@
-"""Source topics on a path of their own: what was fetched of each partition waits here for its lane,
-and is acknowledged by ranges.
+"""Hand fetched records of source topics to the lanes, bypassing Faust's streams, and acknowledge
+them by ranges.
 
 Faust awaits a callback for each message, and keeps an event, reference counts and a gap set of it;
 that took most of a worker's time. Of Faust stay what it is good at: membership, assignment,
@@ -17,8 +17,8 @@ from faust.types import TP
 
 from ground.messages import Record
 
-#: Share of its bytes that a full partition must have free before it is fetched again.
 DRAINED = 0.5
+"""Share of its bytes that a full partition must have free before it is fetched again."""
 
 
 class Inbox:
@@ -59,7 +59,7 @@ class Inbox:
         self.done: dict[str, int] = {}
 
     def put(self, name: str, records: Sequence[Record]) -> None:
-        """Let fetched records wait, in order after those that do."""
+        """Append fetched records to the queue."""
         # Of the oldest that waits: what comes behind it changes nothing.
         if not len(self):
             self._since = time.monotonic()
@@ -94,20 +94,20 @@ class Inbox:
                 self.idle.set()
 
     def clear(self) -> None:
-        """Drop what waits: it is read again from the last committed offset."""
+        """Drop the queue; its records are read again from the last committed offset."""
         for name, queue in self.queues.items():
             queue.clear()
             self._bytes[name] = 0
         self._stopped.clear()
 
     def forget(self) -> None:
-        """Forget what was done: the partition may be another worker's by now."""
+        """Forget the finished offsets: the partition may be another worker's by now."""
         self.done = {}
 
     @property
     def oldest(self) -> float | None:
-        """Return since when the lane has been at work without finishing anything, on the monotonic
-        clock; None where nothing is unfinished.
+        """Return the monotonic time since which the lane has finished nothing; None if nothing is
+        unfinished.
         """
         if not self.idle.is_set():
             return self._taken_at

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from router_state.engine import Engine
-from router_state.feedback import BELOW_OWN, tokens_usd
+from router_state.feedback import tokens_usd
+from router_state.ranks import BELOW_OWN
 from router_state.record import RequestRecord
 from router_state.sessions import WHOLE
 from router_state.state.router import RouterState

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable
 
 from agents.declared import config_of
 from agents.feedback import seconds
+from router_state import feedback
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.events import Charged
 from router_state.record import RequestRecord
 from router_state.since import Step
 from router_state.state import portfolio, sweeping
@@ -152,19 +154,23 @@ class Rerun:
     def _feed(self, event: Feedback, engine: Engine) -> None:
         if type(event) is Billed:
             bill = event.bill
-            tokens, model = bill.tokens, bill.model
-            engine.settle(
+            # By position, in the order of `Charged`: a history has as many bills as decisions.
+            charged = Charged(
                 bill.request_id,
-                cost_usd=bill.cost_usd,
-                tokens=tokens,
-                model=model,
-                revision=bill.revision,
-                status=bill.status,
-                retry_after=bill.retry_after_seconds,
-                cached=bill.cached_input_tokens,
-                latency=seconds(bill.latency_ms),
-                first_token=seconds(bill.first_token_ms),
+                bill.cost_usd,
+                bill.tokens,
+                bill.model,
+                bill.revision,
+                None,
+                event.offset,
+                False,
+                bill.status,
+                bill.retry_after_seconds,
+                bill.cached_input_tokens,
+                seconds(bill.latency_ms),
+                seconds(bill.first_token_ms),
             )
+            feedback.settle(engine.state, engine.policy, engine.records, charged)
             return
         reward = event.reward
         engine.learn(

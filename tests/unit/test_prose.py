@@ -28,8 +28,6 @@ NO_BEGINNING = re.compile(
     re.IGNORECASE,
 )
 """Words with which no docstring says what a thing is or does."""
-REMARKED = ("benchmarks/streaming.py", "streams/faust/fetching.py", "streams/faust/sources.py")
-"""Modules that still document constants by comments that begin with `#:`."""
 IS_NO = re.compile(r"(?<!there )\b(is|are|was|were) no (?!longer\b|need\b)")
 """Words of an error that says "is no X" instead of "is not an X"."""
 READ = [page for page in PAGES if not NOT_READ.fullmatch(page)]
@@ -100,9 +98,9 @@ def test_docstrings_say_what_a_thing_is_in_sentences_that_can_be_held(path: Path
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_constants_have_docstrings_and_errors_say_is_not(path: Path) -> None:
     source = (ROOT / path).read_text(encoding="utf-8")
-    if str(path) not in REMARKED:
-        assert re.findall(r"^ *#:.*", source, re.MULTILINE) == []
-    described = [text for _, text in docstrings(source)]
-    said = [one.value for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Constant)]
-    texts = [one for one in said if isinstance(one, str) and one.strip() not in described]
+    assert re.findall(r"^ *#:.*", source, re.MULTILINE) == []
+    tree = ast.parse(source)
+    remarks = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    said = [one for one in ast.walk(tree) if isinstance(one, ast.Constant)]
+    texts = [one.value for one in said if isinstance(one.value, str) and id(one) not in remarks]
     assert [one for one in texts if IS_NO.search(one)] == []

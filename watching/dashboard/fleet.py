@@ -8,7 +8,7 @@ from typing import Any
 
 from ground.json_values import Document
 from ground.messages import Record
-from router_state.feedback import BELOW_OWN
+from router_state.ranks import BELOW_OWN
 from schemas import EVENTS, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event
