@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 WIRE = (ROOT / "docs/reference/wire.md").read_text(encoding="utf-8")
 WORTH = {"llama-3.1-8b": (0.79, 2.9e-05), "mistral-large": (0.92, 5.3e-04)}
 """Mean reward and bill of each model until then."""
-EACH = 15
+EACH = 30
 BEFORE = [["llama-3.1-8b"], ["mistral-large"], [*WORTH]]
 """What each lot of requests allows that the router has decided before the page's own."""
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
