@@ -30,8 +30,8 @@ until the next solution (benchmarks.elsewhere, tasks)."""
 
 def _spread(step: float) -> Vector:
     """Return each slot's own price, as a multiple of everybody's."""
-    found: Vector = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * step % 1.0) - 1.0)
-    return found
+    own = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * step % 1.0) - 1.0)
+    return np.asarray(own, np.float64)
 
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
