@@ -138,6 +138,8 @@ class Pareto:
             return ""
         if saved == float("inf"):
             told = "No fixed mix of the models is as good"
+        elif saved >= 1.0:
+            told = "Requests cost nothing so far"
         elif saved >= 0.0:
             times = 1.0 / (1.0 - saved)
             told = f"The cheapest fixed mix that is as good costs {times:.1f}× as much"

@@ -66,5 +66,5 @@ def _latency(one: LatencyStanding) -> str:
     over = "" if one.measured_over is None else f", {one.measured_over:.1%} of them too late"
     expected = "" if one.expected_over is None else f" ({one.expected_over:.1%} expected)"
     if one.known < BELIEVED:
-        return f"{goal}: no effect yet, as only {one.known} calls have reported their time"
+        return f"{goal}: no effect yet, as too few calls have reported their time ({one.known})"
     return f"{goal}: {seconds(one.measured_ms)} on average of late{over}{expected}"

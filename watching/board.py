@@ -100,6 +100,9 @@ class Board:
         if (
             request is not None
             and event.cost_usd is not None
+            # A call without an answer is billed with nothing even where answers are billed in
+            # tokens, whose dollars are not known here.
+            and (event.cost_usd > 0.0 or event.status in (None, "ok"))
             and event.model in (None, request.model)
             and event.revision > request.bill_revision
         ):

@@ -14,7 +14,7 @@ from doors.console.failures import Failure, NotReadable
 from doors.console.found import TOPICS, Found, find
 from doors.console.output import console, print_json
 from doors.console.session import Session, json_option, pass_session, router_option, run
-from drawing.numbers import usd
+from drawing.numbers import seconds, usd
 from drawing.periods import standing_lines
 from schemas import (
     CostReported,
@@ -106,12 +106,25 @@ def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float |
 
 
 def _bill(bill: CostReported, dollars: float | None) -> str:
-    tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
+    cached = f" ({bill.cached_input_tokens} cached)" if bill.cached_input_tokens else ""
+    tokens = f"{bill.input_tokens} input{cached} and {bill.output_tokens} output tokens"
     if bill.cost_usd is not None:
         told = usd(bill.cost_usd)
     else:
         told = tokens if dollars is None else f"{usd(dollars)} for {tokens}"
-    return f"{told}{_revision(bill.revision)}"
+    return f"{told}{_call(bill)}{_revision(bill.revision)}"
+
+
+def _call(bill: CostReported) -> str:
+    """Return what a bill says of the call: which model, how it ended, how long it took."""
+    first, whole = bill.first_token_ms, bill.latency_ms
+    said = (
+        bill.model and f"of {bill.model}",
+        bill.status and f"status {bill.status}",
+        None if first is None else f"first token after {seconds(first)}",
+        None if whole is None else f"ended after {seconds(whole)}",
+    )
+    return "".join(f", {one}" for one in said if one)
 
 
 def _outcomes(

@@ -133,7 +133,7 @@ async def _import(
             print_json({"models": _listed(changes, taken), "config_offset": state.config_offset})
             return
         click.echo(
-            f"{len(taken)} models are priced by LiteLLM's list now (configuration "
+            f"Priced by LiteLLM's list now: {', '.join(one.name for one in taken)} (configuration "
             f"{state.config_offset})."
         )
 
@@ -180,8 +180,11 @@ def _show(changes: list[Change], taken: list[Change]) -> None:
         )
         if change.changes and change not in taken:
             remark += ": not taken (--accept)"
-        elif change.offers is not None:
-            remark = "; ".join(filter(None, (remark, f"offers {_said(change.offers)}")))
+        else:
+            offers = None if change.offers is None else f"offers {_said(change.offers)}"
+            cache = change.cache and change.cache.get("cached_input_price_per_m")
+            cached = None if cache is None else f"cached input ${cache:g} per million"
+            remark = "; ".join(filter(None, (remark, offers, cached)))
         remark = "; ".join(filter(None, (remark, change.note)))
         shown.add_row(change.name, *cells, remark)
     console().print(shown)

@@ -78,7 +78,8 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
         f"λ_t {dual(decision.lambda_t)}, expected reward {decision.expected_reward:.3f}, "
         f"expected cost {usd(decision.expected_cost_usd)}, configuration {decision.config_offset}, "
         f"{decision.decided_at:%Y-%m-%d %H:%M:%S} "
-        f"UTC{', answered again' if decision.repeat else ''}.",
+        f"UTC{f', session {decision.session_id}' if decision.session_id else ''}"
+        f"{', answered again' if decision.repeat else ''}.",
         style="dim",
     )
     # A record drops its candidates some time after the decision, so a repeat may have none.
@@ -89,6 +90,8 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
         parts.append(_doubt(decision.candidates))
     if why := dual_in_words(decision.lambda_t):
         parts.append(Text(why, style="yellow"))
+    if decision.fallbacks:
+        parts.append(Text(f"Should it not answer: {', then '.join(decision.fallbacks)}."))
     return Group(*parts, state)
 
 

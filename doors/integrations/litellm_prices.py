@@ -141,17 +141,25 @@ def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
 def _cache(entry: Mapping[str, Json], input_per_m: float) -> tuple[dict[str, Json], str | None]:
     """Return an entry's prices of cached input, and a doubt; prices in doubt are left out."""
     found: dict[str, Json] = {}
+    zero = set()
     for name, listed in CACHE.items():
         price = entry.get(listed)
-        # The list has 0 if writing to the cache costs nothing extra.
-        if isinstance(price, int | float) and not isinstance(price, bool) and price > 0.0:
+        if not isinstance(price, int | float) or isinstance(price, bool):
+            continue
+        if price > 0.0:
             found[name] = round(float(price) * 1e6, 9)
+        elif price == 0.0 and input_per_m > 0.0:
+            zero.add(name)
     if "cached_input_price_per_m" not in found:
-        return {}, None
+        free = "cached_input_price_per_m" in zero
+        return {}, "its cached price is 0 in the list, and left out" if free else None
     if found["cached_input_price_per_m"] > input_per_m:
         return {}, "its cached price is above its input price in the list"
     if isinstance(least := entry.get("prompt_cache_min_tokens"), int) and least > 0:
         found["cache_min_tokens"] = least
+    if "cache_write_price_per_m" in zero:
+        # Taken as nothing extra: a write that is free altogether would make all input free.
+        return found, "its cache write price is 0 in the list, so writes cost its input price"
     return found, None
 
 

@@ -155,7 +155,7 @@ class Merge:
                 f"seq {queue.decided + 1} to {decision.seq - 1} of router {decision.router_id}",
             )
         at, request_id, applied = decision.at, decision.request_id, decision.applied
-        self._lead_to(queue, decision)
+        self._lead_to(queue, decision, at)
         queue.decided, queue.config_offset = decision.seq, decision.config_offset
         offset = None if applied is None else applied.request
         request = self._requests.of(decision.router_id, request_id, offset)
@@ -175,7 +175,7 @@ class Merge:
         if queue.orphans:
             queue.hold(subjects)
 
-    def _lead_to(self, queue: Queue, decision: Decision) -> None:
+    def _lead_to(self, queue: Queue, decision: Decision, at: float) -> None:
         """Yield the events that were applied between the previous decision and this one."""
         applied = decision.applied
         if applied is None or applied.since is None:
@@ -186,9 +186,9 @@ class Merge:
             self._follow(queue, decision.router_id, applied.since, decision)
         # For older workers this gives the order; for newer ones only events remain that changed
         # nothing or wait.
-        self._declare(queue, decision, decision.at)
+        self._declare(queue, decision, at)
         if applied is None:
-            self._feed_until(queue, decision.at)
+            self._feed_until(queue, at)
         else:
             self._feed(queue, applied.costs, applied.rewards)
 

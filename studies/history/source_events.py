@@ -75,6 +75,9 @@ class Decoder:
         self.partition = partition
         self._key = None if router_id is None else router_id.encode()
         self._account = account
+        # Router and key of the last event: those of the next one are nearly always the same.
+        self._last: str | None = None
+        self._last_key: bytes | None = None
 
     def event(self, topic: str, record: Record) -> Any:
         """Return the event of a record, or None where it is of another router or can't be read."""
@@ -87,11 +90,17 @@ class Decoder:
         except UNREADABLE:
             self._skip(reason_of(topic, record), topic, record)
             return None
-        router = event.router_id.encode()
+        router_id = event.router_id
+        if router_id == self._last and key == self._last_key:
+            return event
+        router = router_id.encode()
         if key is not None and router != key:
             self._skip(Reason.WRONG_KEY, topic, record)
             return None
-        return event if only is None or router == only else None
+        if only is not None and router != only:
+            return None
+        self._last, self._last_key = router_id, key
+        return event
 
     def _skip(self, reason: Reason, topic: str, record: Record) -> None:
         self._account.skip(

@@ -222,14 +222,14 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         return True
     if len(rows) != len(seen.models):
         return False
-    terms = iter(seen.terms)
-    for row, model, penalty, excluded in zip(
-        rows, seen.models, seen.penalty, seen.excluded, strict=True
+    columns = (seen.mean, seen.bonus, seen.expected_cost_usd, seen.penalty, seen.excluded)
+    for row, model, mean, bonus, cost_usd, penalty, excluded in zip(
+        rows, seen.models, *columns, strict=True
     ):
         if (
-            row.mean != next(terms)
-            or row.bonus != next(terms)
-            or row.expected_cost_usd != next(terms)
+            row.mean != mean
+            or row.bonus != bonus
+            or row.expected_cost_usd != cost_usd
             or row.penalty != penalty
             or row.model != model
             or row.excluded != excluded

@@ -31,6 +31,11 @@ LIST = {
     "gpt-slip": entry(2500.0, 10.0),
     "gpt-half": entry(1.0, None),
     "embedding": entry(0.1, 0.1, mode="embedding"),
+    "gem-writes": entry(
+        1.0, 2.0, cache_read_input_token_cost=1e-7, cache_creation_input_token_cost=0.0
+    ),
+    "gem-reads": entry(1.0, 2.0, cache_read_input_token_cost=0.0),
+    "gem-above": entry(1.0, 2.0, cache_read_input_token_cost=2e-6),
 }
 
 
@@ -71,6 +76,9 @@ def test_only_what_answers_in_text_and_has_both_prices_is_read(prices: Any) -> N
         "gpt-going",
         "gpt-free",
         "gpt-slip",
+        "gem-writes",
+        "gem-reads",
+        "gem-above",
     }
 
 
@@ -104,6 +112,17 @@ def test_what_is_deprecated_later_is_taken_and_new_ones_that_are_free_are_not(pr
     assert only(plan(prices, {"gpt-going": model(1.0, 3.0)}, only=None, today=TODAY)).doubt is None
     new = {change.name: change.doubt for change in plan(prices, {}, only="gpt-*", today=TODAY)}
     assert [name for name, doubt in new.items() if doubt] == ["gpt-free", "gpt-old"]
+
+
+def test_a_cached_price_that_is_left_out_is_named(prices: Any) -> None:
+    notes = {one.name: (one.cache, one.note) for one in plan(prices, {}, only="gem-*", today=TODAY)}
+    expected = {
+        "gem-writes": ({"cached_input_price_per_m": 0.1}, "its cache write price is 0 in the list"),
+        "gem-reads": (None, "its cached price is 0 in the list"),
+        "gem-above": (None, "its cached price is above its input price in the list"),
+    }
+    for name, (cache, note) in expected.items():
+        assert notes[name][0] == cache and str(notes[name][1]).startswith(note)
 
 
 def test_a_price_set_by_hand_survives(prices: Any) -> None:

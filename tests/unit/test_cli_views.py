@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from commands.cli.explain import _bill
 from commands.cli.top import Top, _drawn
 from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
 from drawing import numbers
@@ -179,6 +180,51 @@ def test_a_board_counts_decisions_once_and_repeats_apart() -> None:
 
 def test_spend_against_budget_is_the_mean_bill_by_the_workers_account() -> None:
     assert busy_board().spend_per_budget == 0.0096 / 8 / 0.001
+
+
+def test_failed_calls_do_not_make_bills_in_tokens_look_free() -> None:
+    board = Board("default")
+    for number in (1, 2):
+        board.observe(decision(number), at=0.0)
+        board.observe(
+            RewardObserved(
+                router_id="default", request_id=f"r-{number}", reward=0.8, source="judge"
+            ),
+            at=0.0,
+        )
+    answered = {"request_id": "r-1", "input_tokens": 900, "output_tokens": 80}
+    failed = {"request_id": "r-2", "cost_usd": 0.0, "status": "timeout"}
+    for bill in (answered, failed):
+        board.observe(CostReported.model_validate({"router_id": "default", **bill}), at=0.0)
+    board.observe(state(), at=0.0)
+    router = board.pareto().router
+    assert router is not None and router.cost_usd == 0.0096 / 8
+
+
+def test_an_explanation_names_the_session_and_who_comes_next() -> None:
+    told = text(explain_decision(decision(1, session_id="chat-7", fallbacks=("large",))))
+    assert "session chat-7" in told and "Should it not answer: large." in told
+    told = text(explain_decision(decision(1)))
+    assert "session" not in told and "Should it not answer" not in told
+
+
+@pytest.mark.parametrize(
+    ("bill", "told"),
+    [
+        ({"cost_usd": 0.0, "status": "timeout", "latency_ms": 4000}, ", status timeout, ended"),
+        (
+            {"input_tokens": 90, "output_tokens": 8, "cached_input_tokens": 60, "model": "large"},
+            "90 input (60 cached) and 8 output tokens, of large",
+        ),
+        (
+            {"cost_usd": 0.1, "first_token_ms": 300, "latency_ms": 1200},
+            ", first token after 300 ms",
+        ),
+    ],
+)
+def test_an_explained_bill_says_how_the_call_went(bill: dict[str, Any], told: str) -> None:
+    event = CostReported.model_validate({"router_id": "r", "request_id": "a", **bill})
+    assert told in _bill(event, event.cost_usd)
 
 
 def test_without_a_budget_or_a_bill_there_is_no_ratio() -> None:

@@ -69,6 +69,9 @@ def test_the_sentence_compares_with_the_best_model_and_the_next_one_with_mixes()
     assert beyond == ("Saved against c", "−$0.1", "−100% of $0.1")
     assert Pareto(MODELS, Point("r", 3e-4, 0.95)).beside_mixes().startswith("No fixed mix")
     assert Pareto(MODELS[:1], ROUTER).beside_mixes() == ""
+    free = Pareto(MODELS, Point("r", 0.0, 0.6))
+    assert free.beside_mixes().startswith("Requests cost nothing so far")
+    assert free.document()["beside"] == free.beside_mixes()
 
 
 def test_the_facts_say_what_was_saved_in_dollars() -> None:
