@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -19,8 +20,6 @@ from router_state.periods.declared import Spending
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
-INF = float("inf")
-"""No bound."""
 MEMORY = 2000.0
 """Largest effective number of observations of an estimate: the memory of `live`'s γ."""
 GUESSED = 3.0
@@ -182,18 +181,18 @@ class Knobs:
 
     def __post_init__(self) -> None:
         # Comparisons that NaN fails.
-        _require("alpha", self.alpha, 0.0 <= self.alpha < INF, "≥ 0")
+        _require("alpha", self.alpha, 0.0 <= self.alpha < inf, "≥ 0")
         _require("gamma", self.gamma, 0.0 < self.gamma <= 1.0, "in (0, 1]")
-        _require("lambda_c", self.lambda_c, 0.0 <= self.lambda_c < INF, "≥ 0")
-        _require("ridge", self.ridge, LEAST_RIDGE <= self.ridge < INF, f"≥ {LEAST_RIDGE:g}")
-        _require("v_max", self.v_max, 1.0 <= self.v_max < INF, "≥ 1")
-        _require("n_eff", self.n_eff, 0.0 < self.n_eff < INF, "> 0")
+        _require("lambda_c", self.lambda_c, 0.0 <= self.lambda_c < inf, "≥ 0")
+        _require("ridge", self.ridge, LEAST_RIDGE <= self.ridge < inf, f"≥ {LEAST_RIDGE:g}")
+        _require("v_max", self.v_max, 1.0 <= self.v_max < inf, "≥ 1")
+        _require("n_eff", self.n_eff, 0.0 < self.n_eff < inf, "> 0")
         _require("onboarding_pulls", self.onboarding_pulls, self.onboarding_pulls >= 0, "≥ 0")
         _require("epsilon", self.epsilon, 0.0 <= self.epsilon <= 1.0, "in [0, 1]")
         _require(
             "commitment_ttl_seconds",
             self.commitment_ttl_seconds,
-            0.0 < self.commitment_ttl_seconds < INF,
+            0.0 < self.commitment_ttl_seconds < inf,
             "> 0",
         )
 
@@ -228,7 +227,7 @@ def n_eff_of(t_adapt: float, *, gamma: float) -> float:
         return float((gamma**-t_adapt - 1.0) / (1.0 - gamma))
     # `knobs_for` refuses it by its name, instead of an error of arithmetic here.
     except OverflowError:
-        return INF
+        return inf
 
 
 def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs:
@@ -246,7 +245,7 @@ def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs
     if t_adapt is not None and "n_eff" not in given:
         gamma = given.get("gamma", base.gamma)
         given["n_eff"] = n_eff = n_eff_of(t_adapt, gamma=gamma)
-        if not 0.0 < n_eff < INF:
+        if not 0.0 < n_eff < inf:
             raise InvalidConfig(
                 f"t_adapt {t_adapt:g} with gamma {gamma:g} makes n_eff {n_eff:g}: a prior must "
                 "count for some observations, and not for endlessly many"
@@ -296,7 +295,7 @@ class RouterConfig:
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request
-        if budget is not None and not 0.0 < budget < float("inf"):
+        if budget is not None and not 0.0 < budget < inf:
             raise InvalidConfig(f"budget_usd_per_request must be positive and finite, not {budget}")
         if self.dimensions < 2:
             raise InvalidConfig("dimensions must be at least 2: one feature and the bias")

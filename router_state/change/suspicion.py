@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from router_state.kernel import CUT_AT
 
-RETURNED = 4.0
-"""Log-likelihood ratio that ends a suspicion (benchmarks.drift); three rewards at least, as one
-good answer of a bad model proves nothing."""
+RETURNED = CUT_AT
+"""Log-likelihood ratio that ends a suspicion: that of a run that is hardly by chance
+(benchmarks.drift). It takes three rewards at least, as one good answer of a bad model proves
+nothing."""
 ACCEPTED_AFTER = 400
 """Rewards after which a shift is accepted as permanent."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.config import GUESSED, MEMORY
+from router_state.config import GUESSED, LIVE, MEMORY
 from router_state.kernel.cost_means import (
     BILLS_BELIEVED,
     LEAST_PART,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BILLS_HELD: Real = GUESSED
 BILLS_MEMORY: Real = MEMORY
-BILL_LEFT: Real = 1.0 - 1.0 / MEMORY
+BILL_LEFT: Real = LIVE.gamma
 """Share of a bill that is left in the regression after the model's next one."""
 MOST_TAUGHT = 10.0
 """Largest multiple of its expectation that a bill counts for in a mean: one of a heavy tail is not
@@ -103,7 +103,8 @@ class CostModel(CostMeans):
             variance: Real = spread / one.decay
             one.decay *= BILL_LEFT
             one.learn(rest, spread)
-            self.prior.observe(rest, variance)
+            if not self.detector.doubts():
+                self.prior.observe(rest, variance)
         self._calibrate(ratio, exponent, input_ratio)
         return found
 
@@ -121,7 +122,7 @@ class CostModel(CostMeans):
         return self.detector.observe(
             residual,
             deviation=self.prior.typical() * own,
-            leverage=spread / one.values[one.at - 1],
+            leverage=spread / one.decay,
             now=now,
         )
 

@@ -1,8 +1,7 @@
 """The detector of a change: a two-sided cumulative sum of standardised residuals (Page 1954).
 
 What residuals give away may be a new kind of prompts instead of a changed model. How far a prompt
-is from those before it is its leverage xᵀVx, in leverages of the bias, which falls with the number
-of observations as well: so it stays the same while the mix of prompts does.
+is from those before it is its leverage xᵀVx.
 """
 
 from __future__ import annotations
@@ -10,16 +9,18 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from router_state.config import GUESSED, MEMORY
+from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.words import Index, Real, cclass, cfunc
 
 DETECTOR_HELD: Real = GUESSED
 DETECTOR_MEMORY: Real = MEMORY
+DETECTOR_LATELY: Real = BELIEVED
 LIMIT = 16.0
 """Log-likelihood ratio of an alarm (benchmarks.drift and drawn worlds count false ones)."""
 CUT_AT = 4.0
 """Deviations at which a residual is cut: no single one may raise an alarm. A run of prompts whose
-mean leverage is as many deviations of a mean above the usual one is of a new kind."""
+mean leverage is as many deviations of a mean above the usual one is of a new kind. Evidence above
+it is more than one residual can bring: so a run is hardly by chance."""
 
 
 class Shift(NamedTuple):
@@ -116,8 +117,18 @@ class Detector:
             return self._found(self.up)
         if self.down.take(-cut / sigma, sigma, residual, leverage, now):
             return self._found(self.down)
-        self._note(cut, sigma, leverage)
+        if not self.doubts():
+            self._note(cut, sigma, leverage)
         return None
+
+    @cfunc
+    def doubts(self) -> bool:
+        """Tell whether a run is at hand that is hardly by chance.
+
+        Its residuals are taken into no deviation, so that a change does not stretch the yardstick
+        that it is measured by.
+        """
+        return max(self.up.evidence, self.down.evidence) > CUT_AT
 
     @cfunc
     def _found(self, run: Side) -> Shift:
@@ -139,6 +150,8 @@ class Detector:
         # The first few residuals count unclipped, as nothing else tells what is usual.
         if count > DETECTOR_HELD:
             away = min(max(away, -CUT_AT * spread), CUT_AT * spread)
+        # What is usual falls as the model is known better: only the last ones tell.
+        count = min(count, DETECTOR_LATELY)
         self.leverage += away / count
         square = spread * spread
         self.spread = sqrt(square + (away * away - square) / count)

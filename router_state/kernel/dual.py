@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.kernel.linear import total_of
+from router_state.kernel.linear import EPSILON, total_of
 from router_state.kernel.words import (
     Array,
     Floats,
@@ -29,8 +29,6 @@ FIRST_STEP = 1.1
 power of the one before."""
 NEAR, FAR = 1e-9, 1e12
 """Prices, in reward per dollar, below which 0 and above which infinity is tried."""
-PRECISION = 1e-12
-"""Share of the terms of a sum that rounding may take."""
 MOST_TANGENTS = 100
 """Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was
 18."""
@@ -131,7 +129,7 @@ class Options:
             within: share of the target by which the cost may be below it; 0: exact.
         """
         allowed: Real = target * self.n
-        slack: Real = PRECISION * abs(allowed)
+        slack: Real = EPSILON * abs(allowed)
         enough: Real = -within * abs(allowed)
         low_total = low_over = high_total = high_over = 0.0
         has_low = has_high = False
@@ -154,7 +152,7 @@ class Options:
                 again = (total == low_total and over == low_over) or (
                     total == high_total and over == high_over
                 )
-                if again or total - price * over <= bound + PRECISION * scale:
+                if again or total - price * over <= bound + EPSILON * scale:
                     break
             if over > slack:
                 # Even the cheapest are too dear together: no price of a dollar helps.

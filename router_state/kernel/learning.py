@@ -30,7 +30,8 @@ def learn_reward(
     residual: Real = reward - one.mean_seen
     variance: Real = spread / one.decay
     one.learn(residual, spread)
-    prior.observe(residual, variance)
+    if not detector.doubts():
+        prior.observe(residual, variance)
     return detector.observe(
         residual / sqrt(1.0 + variance),
         deviation=prior.typical(),

@@ -17,10 +17,10 @@ EPSILON = 1e-12
 Scores that differ by less are equal, and a pivot or a variance is at least so much."""
 
 
-ROOM: Array = np.empty(4096)
+SIZE: Index = 4096
+ROOM: Array = np.empty(SIZE)
 """Numbers that one call of the kernel works with; nothing in them outlasts it."""
 SPACE: Floats = view(ROOM)
-SIZE: Index = 4096
 
 
 @cfunc

@@ -13,9 +13,9 @@ all that better models are worth.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
-from router_state.config import GUESSED, INF, MEMORY
+from router_state.config import GUESSED, MEMORY
 
 HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
@@ -65,7 +65,7 @@ class Debt:
         paid = self.usd / HORIZON * square / (square + chance)
         if paid > 0.0:
             saved = max(budget_usd - cheapest_usd, 0.0)
-            share = paid / saved if saved > 0.0 else INF
+            share = paid / saved if saved > 0.0 else inf
             paid /= sqrt(1.0 + share * share)
         return budget_usd - paid
 

@@ -12,9 +12,9 @@ from router_state.kernel import EVERY
 from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import CLOSE_ENOUGH, PRICES, Window
+from router_state.pacing.window import CLOSE_ENOUGH, CLOSED, PRICES, Window
 
-UNREACHABLE = 1e6
+UNREACHABLE = CLOSED
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e60
 """Largest reward per dollar, so that squares of the dearest call's penalty are finite under any

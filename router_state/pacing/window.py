@@ -26,13 +26,21 @@ PRICE_SPREAD = 0.1
 """Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
 winners of two prices then mix in the share that meets the budget; otherwise one would be called
 until the next solution (benchmarks.elsewhere, tasks)."""
+
+
+def _spread(step: float) -> Vector:
+    """Return each slot's own price, as a multiple of everybody's."""
+    own = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * step % 1.0) - 1.0)
+    return np.asarray(own, np.float64)
+
+
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
-PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * GOLDEN % 1.0) - 1.0)
+PRICES = _spread(GOLDEN)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
 SILVER = math.sqrt(2.0) - 1.0
 """The same of another sequence: where all prompts are alike, two prices mix three models."""
-WAIT_PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * SILVER % 1.0) - 1.0)
+WAIT_PRICES = _spread(SILVER)
 """Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
 NO_TOKENS = np.zeros(WINDOW)
 """Tokens of requests whose input is not counted apart."""
