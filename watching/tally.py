@@ -128,9 +128,12 @@ class ModelTally:
     Attributes:
         chosen: decisions for it; labels, bills: of its calls.
         deviation_now: the standard deviation of the expected quality; None: not known.
+        called, answered: calls that bills tell of, and those of them that were answered.
     """
 
     chosen: int = 0
+    called: int = 0
+    answered: int = 0
     quality: Always = field(default_factory=Always)
     cost: Always = field(default_factory=Always)
     deviation_now: float | None = None
@@ -171,6 +174,7 @@ class ModelTally:
             "quality": self.labels.value,
             "doubt": self.labels.doubt,
             "labels": self.labels.n,
+            "answered": self.answered / self.called if self.called else None,
         }
 
 

@@ -196,7 +196,7 @@ async def test_whoever_calls_another_model_says_so_once(service: RunningService)
             await decision.reward(0.5, source="judge", model=in_reward)
             assert decision.model == "gemini"
             await decision.cost(cost_usd=0.001, revision=1)
-            with pytest.raises(ValueError, match="no model"):
+            with pytest.raises(ValueError, match="not a model"):
                 await decision.reward(0.5, source="judge", model="\n")
             assert decision.model == "gemini"
     await asyncio.to_thread(_another_model, service)

@@ -102,11 +102,33 @@ def bill(request_id: str, cost_usd: float, revision: int = 0) -> CostReported:
     )
 
 
+def failed(request_id: str, **changed: Any) -> CostReported:
+    given = {"router_id": "chat", "request_id": request_id, "cost_usd": 0.0, "status": "error"}
+    return CostReported.model_validate({**given, **changed})
+
+
 def seen(*events: tuple[str, Any]) -> Fleet:
     fleet = Fleet(SETTINGS.source_rank)
     for name, event in events:
         fleet.observe(name, Record(event, key=event.router_id), now=NOW)
     return fleet
+
+
+def test_calls_count_for_the_model_that_was_called_and_once_each() -> None:
+    fleet = seen(
+        *(("routes", route(f"r-{at}")) for at in range(3)),
+        ("costs", bill("r-0", 0.001)),
+        ("costs", bill("r-0", 0.001)),
+        ("costs", failed("r-1")),
+        ("costs", failed("r-2", model="a")),
+        ("costs", failed("r-2", model="unheard-of")),
+    )
+    models = fleet.router("chat").tally.models
+    assert {name: (one.called, one.answered) for name, one in models.items()} == {
+        "a": (1, 0),
+        "b": (2, 1),
+        "c": (0, 0),
+    }
 
 
 times = st.lists(

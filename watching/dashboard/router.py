@@ -29,6 +29,8 @@ from watching.tally import Tally, budget_of
 
 NEWS_KEPT = 40
 """Alerts and declarations that a page lists beside its curves."""
+ENDS = {"drift": "recovered", "model_down": "model_back"}
+"""Alert that ends what another one began."""
 RATE_SECONDS = 5.0
 """Seconds that a rate is taken over, twice that at most."""
 LEAST = {"ratio": 50, "reward": 30, "share": 100}
@@ -55,6 +57,7 @@ class RouterView:
         state: the worker's last account.
         first: its account when it was first seen.
         tally: decisions with their bills and labels, one of each a request.
+        suspects, down: models under suspicion, and models that do not answer: why, and since when.
     """
 
     router_id: str
@@ -65,6 +68,7 @@ class RouterView:
     refused: int = 0
     version: int = 0
     suspects: dict[str, dict[str, object]] = field(default_factory=dict)
+    down: dict[str, dict[str, object]] = field(default_factory=dict)
     news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
     bins: Bins = field(default_factory=Bins)
     declarations: Declarations = field(default_factory=Declarations)
@@ -127,6 +131,11 @@ class RouterView:
 
     def take_bill(self, event: CostReported, request: Request) -> None:
         """Take a bill in; its dollars count in the worker's account, here for the model only."""
+        called = self.tally.models.get(event.model or request.model)
+        if called is not None and event.revision > request.bill_revision:
+            called.called += 1
+            called.answered += event.status in (None, "ok")
+            self.version += 1
         cost_usd = self._dollars(event, request.model)
         if (
             event.model not in (None, request.model)
@@ -139,14 +148,17 @@ class RouterView:
         self.version += 1
 
     def take_alert(self, alert: AlertRaised, *, at: float) -> None:
-        """Take in an alert; a model is suspected from a drift to its recovery."""
-        self.alarms += alert.kind.value != "recovered"
-        told = sentence(alert)
-        if alert.model is not None and alert.kind.value == "drift":
-            self.suspects[alert.model] = {"text": told, "since": alert.since.timestamp()}
-        elif alert.model is not None and alert.kind.value == "recovered":
-            self.suspects.pop(alert.model, None)
-        self.news.append(News(at, alert.kind.value, alert.model, told))
+        """Take in an alert; a model is suspected from a drift to its recovery, and down until it
+        answers again.
+        """
+        kind, told = alert.kind.value, sentence(alert)
+        self.alarms += kind not in ENDS.values()
+        for begins, open_ones in (("drift", self.suspects), ("model_down", self.down)):
+            if alert.model is not None and kind == begins:
+                open_ones[alert.model] = {"text": told, "since": alert.since.timestamp()}
+            elif alert.model is not None and kind == ENDS[begins]:
+                open_ones.pop(alert.model, None)
+        self.news.append(News(at, kind, alert.model, told))
         self.version += 1
 
     def take_refusal(self) -> None:

@@ -129,7 +129,7 @@ def details(router: RouterView) -> Document:
     prices = router.declared.prices if router.declared else {}
     models = [
         router.tally.model(name).shown(name, prices.get(name), shares.get(name, 0.0))
-        | {"suspect": router.suspects.get(name)}
+        | {"suspect": router.suspects.get(name), "down": router.down.get(name)}
         for name in dict.fromkeys([*prices, *router.tally.models])
     ]
     return {

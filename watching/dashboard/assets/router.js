@@ -73,7 +73,8 @@ export function showRouter(view, id) {
   }
 
   function tellSuspects(all) {
-    const told = all.filter((one) => one.suspect).map((one) => `Suspected since ${moment(one.suspect.since)}: ${one.suspect.text}.`);
+    const told = [...all.filter((one) => one.down).map((one) => `Down since ${moment(one.down.since)}: ${one.down.text}.`),
+      ...all.filter((one) => one.suspect).map((one) => `Suspected since ${moment(one.suspect.since)}: ${one.suspect.text}.`)];
     if (told.join() === suspects.dataset.told) return;
     suspects.dataset.told = told.join();
     suspects.replaceChildren(...told.map((text) => el("p.warn", {}, text)));
@@ -92,14 +93,16 @@ export function showRouter(view, id) {
     const key = JSON.stringify(router.models);
     if (models.dataset.told === key) return;
     models.dataset.told = key;
-    const heads = ["Model", "Price in/out", "Expected cost", "Mean bill", "Quality", "Expected", "Share"]
+    const failed = router.models.some((one) => one.down || (known(one.answered) && one.answered < 1));
+    const heads = ["Model", "Price in/out", "Expected cost", "Mean bill", "Quality", "Expected", "Share", ...failed ? ["Answered"] : []]
       .map((label, at) => ({ label, number: at > 0, title: TERMS[label] }));
     const scrolled = models.firstChild?.scrollLeft ?? 0;
     models.replaceChildren(table("Prices in dollars per million tokens; quality as labelled, ± half of its 95% interval; expected: now, by the router, ± its own doubt of it (a standard deviation)", heads,
       router.models.map((one) => [el("span", {}, one.model, one.prices ? "" : " (left)"),
         one.prices ? `$${one.prices[0]} / $${one.prices[1]}` : null, usd(one.expected_cost_usd), usd(one.cost_usd),
         one.quality === null ? null : `${off(one.quality, one.doubt)} (${count(one.labels)})`,
-        off(one.expected_quality, one.deviation), percent(one.share)])));
+        off(one.expected_quality, one.deviation), percent(one.share),
+        ...failed ? [[known(one.answered) ? percent(one.answered) : "–", one.down ? "down" : "up"].join(", ")] : []])));
     models.firstChild.scrollLeft = scrolled;
   }
 

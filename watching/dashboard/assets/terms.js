@@ -11,4 +11,5 @@ export const TERMS = {
   "Req/s": "Decisions a second, over the last five to ten seconds",
   Alarms: "Alerts on drift, caps and budgets out of reach; ⚠: a model is suspected now",
   Share: "Share of the last hundred decisions",
+  Answered: "Share of the calls with a bill that were answered, since the dashboard runs; down: gets single trials only",
 };

@@ -1,0 +1,85 @@
+"""Models that do not answer, on a router's page in a real browser, on a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from commands.broker.wire import free_ports
+from schemas import AlertRaised, encode
+from schemas.alerts import AlertKind
+from streams.log.topics import create_topics
+from streams.settings import Settings, load_settings
+from tests.integration.browsing import chromium, violations
+from tests.integration.test_dashboard import cells, served, text, until
+from tests.unit.test_dashboard import bill, failed, route, state
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
+        yield driver
+
+
+@pytest.fixture
+def settings(kafka: str) -> Settings:
+    name = f"answers-{uuid4().hex[:8]}"
+    made = load_settings(
+        bootstrap=kafka,
+        prefix=f"{name}.",
+        app_id=name,
+        partitions=1,
+        dashboard_port=free_ports(1)[0],
+    )
+    asyncio.run(create_topics(made))
+    return made
+
+
+def alert(kind: AlertKind, size: float) -> AlertRaised:
+    raised: Any = AlertRaised.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    drift = AlertRaised.model_validate({**raised, "router_id": "chat"}, strict=False)
+    return drift.model_copy(update={"kind": kind, "model": "b", "signal": None, "size": size})
+
+
+def say(settings: Settings, *events: tuple[str, Any]) -> None:
+    async def sent() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
+            for topic, event in events:
+                await producer.send_and_wait(settings.topic(topic), encode(event), key=b"chat")
+
+    asyncio.run(sent())
+
+
+def states(browser: Chrome) -> list[str]:
+    return [row[-1] for row in cells(browser, ".scroll tbody tr")]
+
+
+def test_the_page_says_who_is_down_since_when_and_how_many_calls_are_answered(
+    settings: Settings, browser: Chrome
+) -> None:
+    with served(settings) as address:
+        decided = [("routes", route(f"r-{at}", model="b")) for at in range(5)]
+        bills = [("costs", bill(f"r-{at}", 0.001)) for at in range(3)]
+        say(settings, ("lambda", state()), *decided, *bills)
+        browser.get(f"{address}#/router/chat")
+        until(lambda: cells(browser, ".scroll tbody tr"), "the models")
+        assert "Answered" not in text(browser, ".scroll thead")
+        say(settings, *(("costs", failed(f"r-{at}")) for at in (3, 4)))
+        until(lambda: "Answered" in text(browser, ".scroll thead"), "the share of answers")
+        until(lambda: states(browser) == ["60%, up", "–, up", "–, up"], "three answers of five")
+        say(settings, ("alerts", alert(AlertKind.MODEL_DOWN, 5.0)))
+        until(lambda: "Down since" in text(browser, "main"), "that b is down")
+        assert "b is down: 5 calls in a row were not answered" in text(browser, ".warn")
+        until(lambda: states(browser) == ["60%, down", "–, up", "–, up"], "its state")
+        assert violations(browser) == []
+        say(settings, ("alerts", alert(AlertKind.MODEL_BACK, 12.0)))
+        until(lambda: "Down since" not in text(browser, "main"), "that b is back")
+        browser.get("about:blank")
