@@ -132,8 +132,10 @@ def verdict(rows: list[Row]) -> dict[str, float]:
         raised = sum(r["false_alarms"] * r["seeds"] for r in steady if r["policy"] == "live")
         figures["false_alarms_per_5000"] = 5000.0 * raised / rewarded
         told = {(r["policy"], r["budget"]): r["reward"] for r in steady}
-        budgets = {r["budget"] for r in steady}
-        figures["steady_loss"] = max(told[NO_ALARMS, b] - told["live", b] for b in budgets)
+        # Who chose some policies may have left out the one without alarms.
+        losses = [told[NO_ALARMS, b] - told["live", b] for p, b in told if p == NO_ALARMS]
+        if losses:
+            figures["steady_loss"] = max(losses)
     return figures
 
 
