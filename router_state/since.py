@@ -2,7 +2,8 @@
 replayed to the bit.
 
 Bills, rewards and declarations come on topics of their own, and nothing but the worker knows how
-they met. A decision publishes what led to it, as a text of steps between blanks:
+they met. A decision publishes the events that led to it as a text of steps between blanks. These
+are the steps:
 
     c12         bills up to offset 12 of `pb.costs`
     r7          rewards up to offset 7 of `pb.rewards`

@@ -1,7 +1,7 @@
 """The detector of a change: a two-sided cumulative sum of standardised residuals (Page 1954).
 
 What residuals give away may be a new kind of prompts instead of a changed model. How far a prompt
-is from those before it is its leverage xᵀVx.
+is from those before it is its leverage xᵀVx; for rewards it counts in leverages of the bias.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""One service for all tests of commands: topics of its own, and a worker; and names for routers."""
+"""One service for all tests of commands, with topics and a worker; names for routers; a browser,
+and a service without a worker for tests of pages."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
@@ -12,6 +14,10 @@ from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
+from tests.integration.browsing import chromium
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +36,28 @@ def worker(cli_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> 
     given = {"PB_ENCODER_BACKEND": "static", "PB_PRIORS_PATH": str(priors)}
     with running_worker(cli_settings, environment=given, log=log):
         yield cli_settings.model_copy(update={"priors_path": priors})
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """Run a browser that keeps the log of its pages."""
+    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
+        yield driver
+
+
+@pytest.fixture
+def settings(kafka: str) -> Settings:
+    """Return the settings of a dashboard whose service has topics, and no worker."""
+    name = f"page-{uuid4().hex[:8]}"
+    made = load_settings(
+        bootstrap=kafka,
+        prefix=f"{name}.",
+        app_id=name,
+        partitions=1,
+        dashboard_port=free_ports(1)[0],
+    )
+    asyncio.run(create_topics(made))
+    return made
 
 
 @pytest.fixture

@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
-import pytest
 from aiokafka import AIOKafkaProducer
 
-from commands.broker.wire import free_ports
 from schemas import AlertRaised, encode
 from schemas.alerts import AlertKind
-from streams.log.topics import create_topics
-from streams.settings import Settings, load_settings
-from tests.integration.browsing import chromium, violations
+from streams.settings import Settings
+from tests.integration.browsing import violations
 from tests.integration.test_dashboard import cells, served, text, until
 from tests.unit.test_dashboard import bill, failed, route, state
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
-        yield driver
-
-
-@pytest.fixture
-def settings(kafka: str) -> Settings:
-    name = f"answers-{uuid4().hex[:8]}"
-    made = load_settings(
-        bootstrap=kafka,
-        prefix=f"{name}.",
-        app_id=name,
-        partitions=1,
-        dashboard_port=free_ports(1)[0],
-    )
-    asyncio.run(create_topics(made))
-    return made
 
 
 def alert(kind: AlertKind, size: float) -> AlertRaised:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner
 
-from commands.broker.wire import free_ports
 from commands.cli import main
 from schemas import encode
-from streams.log.topics import create_topics
-from streams.settings import Settings, load_settings
-from tests.integration.browsing import chromium, violations
+from streams.settings import Settings
+from tests.integration.browsing import violations
 from tests.integration.test_dashboard import served, text, until
 from tests.unit.test_dashboard import standing, state
 
@@ -25,26 +21,6 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
-        yield driver
-
-
-@pytest.fixture
-def settings(kafka: str) -> Settings:
-    name = f"pools-{uuid4().hex[:8]}"
-    made = load_settings(
-        bootstrap=kafka,
-        prefix=f"{name}.",
-        app_id=name,
-        partitions=1,
-        dashboard_port=free_ports(1)[0],
-    )
-    asyncio.run(create_topics(made))
-    return made
 
 
 async def say(settings: Settings, shares: dict[str, tuple[float, float]]) -> None:
