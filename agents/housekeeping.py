@@ -8,7 +8,7 @@ from datetime import datetime
 from agents import feedback
 from agents.in_force import repeat
 from agents.parked import Parked
-from agents.poison import on_behalf_of, try_alone
+from agents.poison import try_alone
 from agents.portions import portions
 from agents.service import Service
 from agents.shard import Shard
@@ -59,8 +59,8 @@ async def end_waits(service: Service) -> None:
                 if lane.shard.parking.is_waiting(parked) and not _is_being_answered(
                     parked, lane.shard
                 ):
-                    with on_behalf_of(parked):
-                        feedback.give_up(lane.shard, parked, service, answers)
+                    answers.at = parked
+                    feedback.give_up(lane.shard, parked, service, answers)
 
     for shard in list(service.shards.values()):
         for portion in portions(

@@ -155,6 +155,8 @@ class Lane:
                 for parked in delivered:
                     self.shard.unpark(parked)
                 yield
+                # From here on no event is to blame.
+                group.answers.at = None
                 if others:
                     raise Awaited("the event loop went on while a group was being applied")
                 self.pack(group)

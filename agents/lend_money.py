@@ -10,7 +10,6 @@ from agents.intake import WrongPartition, check_size, is_at_home
 from agents.lease_notes import Note, grant_of, pool_config, report_note, report_of
 from agents.lending import left_of
 from agents.parked import Parked
-from agents.poison import on_behalf_of
 from agents.service import Service
 from agents.shard import Shard
 from ground.messages import Record
@@ -40,13 +39,13 @@ class _Money(Batch):
             shard = self._service.shard(message.partition)
             if shard.watermarks.is_applied(message.topic, message.offset):
                 continue
-            with on_behalf_of(message):
-                try:
-                    self._apply(message, shard, answers)
-                except (MalformedEvent, WrongPartition, RouterStateError) as error:
-                    key = (message.key or b"").decode(errors="replace")
-                    parked = Parked.of(message, error, router_id=key)
-                    self._service.refuse_later(parked, error, answers)
+            answers.at = message
+            try:
+                self._apply(message, shard, answers)
+            except (MalformedEvent, WrongPartition, RouterStateError) as error:
+                key = (message.key or b"").decode(errors="replace")
+                parked = Parked.of(message, error, router_id=key)
+                self._service.refuse_later(parked, error, answers)
 
     def _apply(self, message: Record, shard: Shard, answers: Answers) -> None:
         raise NotImplementedError

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from agents.intake import take_in
 from agents.parked import Parked
-from agents.poison import on_behalf_of, try_alone
+from agents.poison import try_alone
 from agents.portions import portions
 from agents.request_contexts import Prepared, prepare
 from agents.route_requests import decide, given
@@ -35,8 +35,8 @@ async def route_waiting(routers: Iterable[tuple[int, str]], service: Service) ->
             for request in prepared:
                 # Between the look and the turn it may have been answered or refused.
                 if lane.shard.parking.is_waiting(request.message):
-                    with on_behalf_of(request.message):
-                        decide(request, service, answers)
+                    answers.at = request.message
+                    decide(request, service, answers)
 
     async with service.encoding_waiting:
         for number, router_ids in groupby(sorted(set(routers)), lambda at: at[0]):
