@@ -99,7 +99,7 @@ def cost(
     """
     if cost_usd is None and (input_tokens is None or output_tokens is None):
         raise click.UsageError("give dollars, or both of --input-tokens and --output-tokens.")
-    if None not in (cached_tokens, input_tokens) and cached_tokens > input_tokens:
+    if cached_tokens is not None and input_tokens is not None and cached_tokens > input_tokens:
         raise click.UsageError("--cached-tokens are some of --input-tokens: give fewer.")
     event = CostReported(
         router_id=router_id,
