@@ -21,7 +21,7 @@ from agents.watermarks import Watermarks
 from ground.messages import Message
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
-from router_state.conversing import requests_of
+from router_state.conversing import CREDITED, requests_of
 from router_state.engine import Engine
 from router_state.events import Event
 from router_state.sessions import WHOLE
@@ -111,14 +111,14 @@ class Shard:
     def knows(self, router_id: str, subject: str) -> bool:
         """Tell whether a request has its decision, or any request of a session."""
         if subject.startswith(WHOLE):
-            return bool(self.requests_of(router_id, subject))
+            return bool(self.requests_of(router_id, subject, most=1))
         return subject in self._request_ids.get(router_id, ())
 
-    def requests_of(self, router_id: str, subject: str) -> list[str]:
-        """Return the requests of a session that are remembered."""
+    def requests_of(self, router_id: str, subject: str, *, most: int = CREDITED) -> list[str]:
+        """Return the last requests of a session that are remembered, at most so many."""
         engine = self.engine(router_id)
         name = subject.removeprefix(WHOLE)
-        return [] if engine is None else requests_of(engine.state, engine.records, name)
+        return [] if engine is None else requests_of(engine.state, engine.records, name, most=most)
 
     def remembers(self, router_id: str) -> int:
         """Return how many requests of a router are remembered."""
