@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 from router_state.arms import Arms
 from router_state.kernel import LEVEL, Chance, best, chance_of, log_of, wins
+from router_state.policies.newcomers import LOSS
 from router_state.record import Candidates, Choice
 from router_state.state.router import RouterState
 
-LOSS = 0.02
-"""Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
-where there is no such price."""
 RETURNING = 10.0
 """Factor by which a suspect that seems to have recovered is probed more often. Without it a
 recovery costs 0.005 to 0.01 of reward (benchmarks.drift).
