@@ -71,9 +71,12 @@ from libc.math cimport frexp as _frexp
 
 cdef extern from *:
     """
-    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__)
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
+    #if __has_attribute(target_clones)
     #define VECTORED __attribute__((target_clones("avx2", "default")))
-    #else
+    #endif
+    #endif
+    #ifndef VECTORED
     #define VECTORED
     #endif
     """
