@@ -176,6 +176,7 @@ def _part(text: str) -> str:
             _return_nothing(lines, function)
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
     found = found.replace("@vectored\n", "").replace("@cfunc\n", "@cython.cfunc\n")
+    found = found.replace("@ccall\n", "@cython.ccall\n")
     found = found.replace("@pure\n", "@cython.cfunc\n@cython.exceptval(check=False)\n")
     found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
@@ -197,7 +198,7 @@ def _is_of_python(node: ast.stmt) -> bool:
 
 
 def _is_of_c(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(one) in ("cfunc", "pure") for one in node.decorator_list)
+    return any(ast.unparse(one) in ("cfunc", "ccall", "pure") for one in node.decorator_list)
 
 
 def _return_nothing(lines: list[str], node: ast.FunctionDef) -> None:
@@ -216,7 +217,7 @@ def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
     kind = ast.unparse(node.annotation).partition("[")[0]
-    own = ("Regression", "SharedPrior", "Detector", "Side", "list")
+    own = ("Regression", "SharedPrior", "Detector", "Side", "list", "set")
     kind = FIELDS.get(kind, kind if kind in own else "object")
     if kind == FIELDS["Floats"]:
         word = "cdef"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.config import BELIEVED
 from router_state.errors import CorruptSnapshot
 from router_state.kernel.linear import room
 from router_state.kernel.randomness import Chance
@@ -34,7 +33,7 @@ not differ).
 EVERY = 8
 """Decisions that one measure of levels, and one solution of the dual, serves; from 1 to 16 it makes
 no difference (docs/lab/mechanisms.md). Each of the first ones has its own."""
-LATELY: Real = BELIEVED
+LATELY = 32.0
 """Contexts that the traffic's mean is about: a level is one of the prompts that come now."""
 SAMPLE_PIECE = "\x1fdraw"
 """Name of the piece of state."""

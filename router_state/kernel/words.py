@@ -41,6 +41,11 @@ def cfunc(function: T) -> T:
     return function
 
 
+def ccall(function: T) -> T:
+    """Make a method one of C, which Python can call, too."""
+    return function
+
+
 def pure(function: T) -> T:
     """Make a function one of C that raises nothing."""
     return function

@@ -1,8 +1,9 @@
 """Explore beyond the posterior sample: onboarding pulls, probes of suspects and, if no price of a
 dollar meets the budget, of models that may have become cheaper unseen.
 
-All follow inverse-gap weighting (Abe and Long 1999): an arm is drawn with probability loss ÷ gap,
-so what trying costs per request is bounded, and dear arms are drawn as rarely as that asks.
+All follow inverse-gap weighting (Abe and Long 1999): beside the best, an arm is drawn with
+probability 1/(2 + gap ÷ loss), so what trying costs per request is bounded, and dear arms are drawn
+as rarely as that asks.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ RETURNING = 10.0
 """Factor by which a suspect that seems to have recovered is probed more often. Without it a
 recovery costs 0.005 to 0.01 of reward (benchmarks.drift).
 """
-AT_MOST = 0.5
-"""Largest probability of trying one arm."""
 
 
 class Option(NamedTuple):
@@ -44,12 +43,12 @@ class Tried(NamedTuple):
 
 
 def draw(options: Sequence[Option], chance: Chance) -> Tried:
-    """Draw one of the options, each with probability loss ÷ gap, or none."""
+    """Draw one of the options, each with probability 1/(2 + gap ÷ loss), or none."""
     drawn, why, passed = -1, "ucb", 1.0
     chances: dict[int, float] = {}
     loss = LOSS / max(len(options), 1)
     for k, gap, reason in options:
-        share = AT_MOST if gap * AT_MOST <= loss else loss / gap
+        share = loss / (2.0 * loss + max(gap, 0.0))
         chances[k] = passed * share
         passed *= 1.0 - share
         if drawn < 0 and chance.random() < share:
