@@ -35,8 +35,8 @@ from router_state.state.router import Chances, RouterState
 
 CREDIT = HORIZON / 2.0
 """Budgets that one call may be expected to cost where another may cost less: half of what a horizon
-pays back (drawn worlds: with 100 most overspend more, by a hundredth of a budget; with 25 models
-are out of reach that the budget would pay for now and then)."""
+pays back. In drawn worlds with 100 most overspend more, by a hundredth of a budget. With 25 some
+models are out of reach that the budget would pay for now and then."""
 TOLERATED = SAVED / HORIZON
 """Budgets for each call in flight that the bills may be beyond their expectations: what may be
 saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
