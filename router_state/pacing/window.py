@@ -20,8 +20,8 @@ CLOSE_ENOUGH = 0.005
 BLOCK = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 CLOSED = 1e6
-"""Dollars, and rewards below none, of an arm that can't be chosen: no reward is worth it, no price
-makes it cheap."""
+"""Cost in dollars of an arm that can't be chosen, and its score below zero: no reward is worth it,
+and no price makes it cheap."""
 PRICE_SPREAD = 0.1
 """Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
 winners of two prices then mix in the share that meets the budget; otherwise one would be called
@@ -39,7 +39,8 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 PRICES = _spread(GOLDEN)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
 SILVER = math.sqrt(2.0) - 1.0
-"""The same of another sequence: where all prompts are alike, two prices mix three models."""
+"""Step of a second such sequence: with two prices of their own, requests that are all alike mix
+three models."""
 WAIT_PRICES = _spread(SILVER)
 """Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
 NO_TOKENS = np.zeros(WINDOW)
@@ -50,10 +51,11 @@ PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
 
 @cache
 def lots(K: int) -> Vector:
-    """Return a standard normal number for each slot and arm, (WINDOW·K,): what draws would be, each
-    with its opposite.
+    """Return a standard normal number for each slot and arm, shape (WINDOW·K,); the second half are
+    the opposites of the first.
 
-    The dual sees choices as chance makes them, but no draw that is made: so λ_t stands before it.
+    They stand for the draws of choices, and none of them is a choice's own draw: so λ_t stands
+    before a choice is drawn.
     """
     half = np.array(Chance().standard_normal(WINDOW // 2 * K))
     return np.concatenate([half, -half])
