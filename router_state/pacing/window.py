@@ -13,7 +13,7 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import WINDOW, Matrix, Vector
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import EVERY, Chance, Options, options
+from router_state.kernel import EVERY, Chance, Options, keep, options
 
 CLOSE_ENOUGH = 0.005
 """Share of the target that a solution may leave: far less than what one draw moves."""
@@ -38,6 +38,8 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = _spread(GOLDEN)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
+PRICE_OF: tuple[float, ...] = tuple(PRICES.tolist())
+"""The same numbers, for one decision at a time."""
 SILVER = math.sqrt(2.0) - 1.0
 """Step of a second such sequence: with two prices of their own, requests that are all alike mix
 three models."""
@@ -77,16 +79,17 @@ class Window:
     anew whenever they are needed.
 
     Attributes:
+        d: dimensions.
         contexts: shape (n, d); n doubles with the slots in use, up to 128: most of 10,000 routers
             have few.
         limited: by slot, the models that a request was limited to, if it was.
         size: slots in use; next: the slot that is written next.
     """
 
-    __slots__ = ("_journal", "contexts", "limited", "next", "size")
+    __slots__ = ("_journal", "contexts", "d", "limited", "next", "size")
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self._journal = journal
+        self._journal, self.d = journal, d
         self.contexts: npt.NDArray[np.float32] = np.zeros((BLOCK, d), dtype=np.float32)
         self.limited: dict[int, frozenset[str]] = {}
         self.size = 0
@@ -102,7 +105,7 @@ class Window:
         slot = self.next
         if slot >= len(self.contexts):
             self.reserve(slot + 1)
-        self.contexts[slot] = x
+        keep(self.contexts, slot, x, self.d)
         if limited_to is not None:
             self.limited[slot] = limited_to
         elif self.limited:
