@@ -17,7 +17,6 @@ from agents.request_contexts import Prepared, context_of, needs_encoding, prepar
 from agents.service import Service
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
-from ground.traces import Headers
 from router_state import events
 from router_state.capabilities import Needs
 from router_state.config import Vector
@@ -26,11 +25,12 @@ from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
 from schemas.event import MalformedEvent, decode_keyed
-from schemas.prompt_length import input_tokens
 from schemas.quick import Request
 from schemas.requests import RequestNamed
 from schemas.rewards import subject_of
 
+UNDECLARED = "no router of this id was declared"
+"""Text of the refusal of a request whose router nobody declares in time."""
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two looks at whether declarations are in force, and the number of looks: after
 five seconds a request waits as for an undeclared router."""
@@ -134,7 +134,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset
         value = _value(event, known, engine, repeat=repeat)
-        answers.routes.append((event.router_id, value, _trace(request)))
+        answers.routes.append((event.router_id, value, trace_of_message(message)))
         _answered(request, service, answers)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
@@ -145,6 +145,9 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     if engine is None and event.router_id not in shard.unreadable:
         _wait_for_router(request, service, answers)
         return
+    if _stands_behind(request, engine, service):
+        shard.park(_parked(request, service, UnknownRouter(UNDECLARED)))
+        return
     try:
         shard.require_readable(event.router_id)
         assert engine is not None
@@ -154,9 +157,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             offset=message.offset,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
-            input_tokens=event.input_tokens
-            if event.prompt is None
-            else input_tokens(event.input_tokens, event.prompt),
+            input_tokens=event.tokens_before,
             contained=shard.watermarks.both(*service.feedback_topics),
             needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
             session_id=event.session_id,
@@ -171,7 +172,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     assert record is not None
     service.ports.count(f"decided_{record.reason}")
     value = _value(event, record, engine, repeat=False)
-    answers.routes.append((event.router_id, value, _trace(request)))
+    answers.routes.append((event.router_id, value, trace_of_message(message)))
     _answered(request, service, answers)
     subjects = [event.request_id]
     if event.session_id is not None:
@@ -191,12 +192,6 @@ def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
     return request.x if isinstance(request.x, np.ndarray) else context_of(request, engine, service)
 
 
-def _trace(request: Prepared) -> Headers:
-    if request.parked is None and not getattr(request.message, "headers", None):
-        return ()
-    return trace_of_message(request.message)
-
-
 def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:
     since = None if engine is None else engine.state.since.led_to(record.seq)
     # The steps are kept for an answer that is repeated after a crash.
@@ -212,12 +207,24 @@ def _answered(request: Prepared, service: Service, answers: Answers) -> None:
 
 
 def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> None:
-    error = UnknownRouter("no router of this id was declared")
+    error = UnknownRouter(UNDECLARED)
     parked = _parked(request, service, error)
     if len(service.shard(parked.partition).parking) < service.ports.limits.parked_events:
         service.shard(parked.partition).park(parked)
     else:
         service.refuse_later(parked, error, answers)
+
+
+def _stands_behind(request: Prepared, engine: Engine | None, service: Service) -> bool:
+    """Tell whether earlier requests of this router still wait for their answer, its declaration
+    being in force: `route_waiting` is about to answer them, and then this one."""
+    parking = service.shard(request.message.partition).parking
+    return (
+        (request.event.router_id, None) in parking.waiting
+        and engine is not None
+        and request.parked is None
+        and len(parking) < service.ports.limits.parked_events
+    )
 
 
 def _parked(request: Prepared, service: Service, error: Exception) -> Parked:

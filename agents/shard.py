@@ -18,7 +18,6 @@ from agents.poison import on_behalf_of
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
-from ground.messages import Message
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.conversing import requests_of
@@ -233,13 +232,11 @@ class Shard:
         taken, self._new_contexts = self._new_contexts, []
         return taken
 
-    def weight(self, message: Message) -> int:
-        """Bound the bytes that an event may add to a record batch: itself, if it has to wait, and
-        the arm that it moves."""
-        engine = self.engine((message.key or b"").decode(errors="replace"))
-        return len(message.value or b"") + (
-            0 if engine is None else stored.arm_bytes(engine.state.arms.d)
-        )
+    def weight(self, router_id: str) -> int:
+        """Bound the bytes that an event of a router may add to a record batch, itself apart: the
+        arm that it moves."""
+        engine = self.engine(router_id)
+        return 0 if engine is None else stored.arm_bytes(engine.state.arms.d)
 
     def write(self) -> dict[str, Changes]:
         """Put everything that changed into the table; return the changes by router."""
@@ -283,6 +280,10 @@ class Shard:
     def is_unpacked(self, router_id: str) -> bool:
         """Tell whether a router is unpacked."""
         return router_id in self._engines
+
+    def is_packed(self, router_id: str) -> bool:
+        """Tell whether a router is declared, and not unpacked yet."""
+        return router_id not in self._engines and router_id in self._request_ids
 
     def is_warm(self, router_id: str) -> bool:
         """Tell whether a router is unpacked, or soon would be."""
