@@ -60,7 +60,7 @@ FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
     "Word": "unsigned long long",
     "Floats": "double*",
 }
-HEAD = """\
+HEAD = '''\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: infer_types=True, cdivision=False, nonecheck=True
 import cython
@@ -68,6 +68,18 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isfinite, sqrt
 from libc.math cimport frexp as _frexp
+
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
+    #if __has_attribute(target_clones)
+    #define VECTORED __attribute__((target_clones("avx2", "default")))
+    #endif
+    #endif
+    #ifndef VECTORED
+    #define VECTORED
+    #endif
+    """
 
 COMPILED = True
 cdef unsigned long long MASK = 0xFFFFFFFFFFFFFFFFULL
@@ -106,7 +118,7 @@ cdef inline (double, int) frexp(double value) noexcept:
     cdef int exponent = 0
     cdef double mantissa = _frexp(value, &exponent)
     return mantissa, exponent
-"""
+'''
 """The words of the kernel, in C: see router_state/kernel/words.py."""
 
 
@@ -163,10 +175,19 @@ def _part(text: str) -> str:
         if isinstance(function, ast.FunctionDef) and _is_of_c(function):
             _return_nothing(lines, function)
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
-    found = found.replace("@cfunc\n", "@cython.cfunc\n")
+    found = found.replace("@vectored\n", "").replace("@cfunc\n", "@cython.cfunc\n")
+    found = found.replace("@ccall\n", "@cython.ccall\n")
     found = found.replace("@pure\n", "@cython.cfunc\n@cython.exceptval(check=False)\n")
     found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
+
+
+def _vectored(made: str) -> str:
+    """Return the program in C with the mark of the functions that use wide vectors."""
+    texts = [(FOLDER / f"{name}.py").read_text() for name in PARTS]
+    names = "|".join(re.findall(r"^@vectored\ndef (\w+)", "\n".join(texts), re.MULTILINE))
+    of_c = rf"^static (\w+ __pyx_f_\w+_compiled_(?:{names})\()"
+    return re.sub(of_c, r"static VECTORED \1", made, flags=re.MULTILINE)
 
 
 def _is_of_python(node: ast.stmt) -> bool:
@@ -177,7 +198,7 @@ def _is_of_python(node: ast.stmt) -> bool:
 
 
 def _is_of_c(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(one) in ("cfunc", "pure") for one in node.decorator_list)
+    return any(ast.unparse(one) in ("cfunc", "ccall", "pure") for one in node.decorator_list)
 
 
 def _return_nothing(lines: list[str], node: ast.FunctionDef) -> None:
@@ -196,7 +217,7 @@ def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
     kind = ast.unparse(node.annotation).partition("[")[0]
-    own = ("Regression", "SharedPrior", "Detector", "Side", "list")
+    own = ("Regression", "SharedPrior", "Detector", "Side", "list", "set")
     kind = FIELDS.get(kind, kind if kind in own else "object")
     if kind == FIELDS["Floats"]:
         word = "cdef"
@@ -245,6 +266,8 @@ def build() -> None:
             extra_compile_args=[] if sys.platform == "win32" else FLAGS,
         )
         made = cythonize([extension], build_dir=work, quiet=True, language_level=3)
+        in_c = Path(made[0].sources[0])
+        in_c.write_text(_vectored(in_c.read_text()))
         command: Any = build_ext(Distribution({"ext_modules": made}))
         command.build_lib, command.build_temp, command.force = str(FOLDER), work, True
         command.ensure_finalized()

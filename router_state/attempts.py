@@ -22,14 +22,13 @@ def observe(
     event: Charged,
     *,
     called: str,
-    first: bool,
     x: Vector | None,
 ) -> None:
     """Learn whether a model answers. A failure counts as a reward only if the declaration names its
     value.
 
     Args:
-        called: the model that the bill is of; first: whether no bill of the request came before.
+        called: the model that the bill is of.
         x: the context, shape (d,), or None where it is not known.
     """
     state.availability.observe(
@@ -47,7 +46,7 @@ def observe(
     # A bill has come, so its cost is no longer at risk.
     arm.costs.awaited = 0
     reward = state.config.error_reward
-    if reward is not None and event.status in FAILED and first and x is not None:
+    if reward is not None and event.status in FAILED and record.bill is None and x is not None:
         policy.learn(state, arm, record, x, reward)
 
 

@@ -38,29 +38,6 @@ def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vec
     return x
 
 
-def _bill_of(state: RouterState, record: RequestRecord, event: Charged) -> Settlement | None:
-    """Return a request's bill in dollars; None if it is known already or older."""
-    cost_usd = event.cost_usd
-    if cost_usd is None:
-        if event.tokens is None:
-            raise CostOutOfRange("a bill needs cost_usd or token counts")
-        cost_usd = tokens_usd(
-            state,
-            record,
-            event.tokens,
-            called=event.model or record.called,
-            cached=event.cached,
-        )
-        if cost_usd is None:
-            raise UnpricedModel(
-                "tokens of a model that is not in the portfolio have no price: report dollars"
-            )
-    cost_usd = checked_cost(cost_usd)
-    if record.bill is not None and event.revision <= record.bill.revision:
-        return None
-    return Settlement(cost_usd, event.revision)
-
-
 def tokens_usd(
     state: RouterState,
     record: RequestRecord,
@@ -106,48 +83,82 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     record = records.get(event.request_id)
     if record is None:
         raise UnknownRequest(f"no decision for request {event.request_id!r}")
-    bill = _bill_of(state, record, event)
-    if bill is None:
+    cost_usd, before = checked_cost(_billed_usd(state, record, event)), record.bill
+    if before is not None and event.revision <= before.revision:
         return Outcome.DUPLICATE
     x = _context(state, record, event.x)
-    _book(state, event.request_id, record, bill)
-    called, answered = event.model or record.called, record.is_answered
-    if state.arms.timing is not None and not answered:
-        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
-    first = record.bill is None
-    if event.status is not None or state.availability.models:
-        attempts.observe(state, policy, record, event, called=called, first=first, x=x)
+    called, answered = event.model or record.called, before is not None and record.is_answered
+    _book(state, event.request_id, record, cost_usd)
+    observed = (
+        record.call is not None
+        or event.status is not None
+        or state.availability.models
+        or state.arms.timing is not None
+    )
+    if observed:
+        _observe(state, policy, record, event, called=called, answered=answered, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not answered:
-        if record.call is not None:
-            conversing.billed(state, record, event, called=called)
         if event.status not in UNANSWERED:
-            _learn_bill(state, policy, record, event, bill, called=called, x=x)
-        if record.call is not None or event.status is not None:
-            attempts.note(record, status=event.status, cost_usd=bill.cost_usd)
-    record.bill = bill
+            _learn_bill(state, policy, record, event, cost_usd, called=called, x=x)
+        if observed:
+            attempts.note(record, status=event.status, cost_usd=cost_usd)
+    record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.unsure = record.waits = None
     records[event.request_id] = record
-    return Outcome.APPLIED if first else Outcome.REVISED
+    return Outcome.APPLIED if before is None else Outcome.REVISED
 
 
-def _book(state: RouterState, request_id: str, record: RequestRecord, bill: Settlement) -> None:
+def _billed_usd(state: RouterState, record: RequestRecord, event: Charged) -> float:
+    """Return a request's bill in dollars. Raises CostOutOfRange, UnpricedModel."""
+    if event.cost_usd is not None:
+        return event.cost_usd
+    if event.tokens is None:
+        raise CostOutOfRange("a bill needs cost_usd or token counts")
+    called = event.model or record.called
+    cost_usd = tokens_usd(state, record, event.tokens, called=called, cached=event.cached)
+    if cost_usd is None:
+        raise UnpricedModel(
+            "tokens of a model that is not in the portfolio have no price: report dollars"
+        )
+    return cost_usd
+
+
+def _observe(
+    state: RouterState,
+    policy: Policy,
+    record: RequestRecord,
+    event: Charged,
+    *,
+    called: str,
+    answered: bool,
+    x: Vector | None,
+) -> None:
+    """Learn how a call went: its time, whether it was answered, and what its cache held."""
+    if state.arms.timing is not None and not answered:
+        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
+    if event.status is not None or state.availability.models:
+        attempts.observe(state, policy, record, event, called=called, x=x)
+    if record.call is not None and not answered:
+        conversing.billed(state, record, event, called=called)
+
+
+def _book(state: RouterState, request_id: str, record: RequestRecord, cost_usd: float) -> None:
     """Replace the charge of a request by its bill, wherever money is counted."""
-    before, cost_usd = record.bill, bill.cost_usd
-    first = before is None
+    before = record.bill
     charged_usd = record.expected_cost_usd if before is None else before.cost_usd
     # Caps were charged the expected cost, so only the difference remains.
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
-    state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
+    state.pacer.settle(cost_usd, charged_usd=charged_usd, first=before is None)
     if state.ledger is not None:
         state.ledger.settle(
             cost_usd - charged_usd,
             at=record.decided_at,
             seq=record.seq,
-            awaited=first and not record.expired,
+            awaited=before is None and not record.expired,
         )
     state.bill(request_id, record, cost_usd)
 
@@ -157,27 +168,28 @@ def _learn_bill(
     policy: Policy,
     record: RequestRecord,
     event: Charged,
-    bill: Settlement,
+    cost_usd: float,
     *,
     called: str,
     x: Vector | None,
 ) -> None:
     """Let the billed model learn the bill, and keep the model and its price in the record."""
-    price = record.price if called == record.model else _price_of(state, record, called)
+    decided, arms = called == record.model, state.arms
+    price = record.price if decided else _price_of(state, record, called)
     if record.label is None:
-        record.answered_by = None if called == record.model else called
+        record.answered_by = None if decided else called
     if price is None:
         return
-    arm = state.arms.find(called)
+    arm = arms.find(called)
     # The model was dropped, or changed between free and priced, so that the ratio has another
     # meaning.
     if arm is not None and (arm.price is price or (price.per_1k == 0.0) == (arm.per_1k == 0.0)):
-        cost_usd, call = bill.cost_usd, record.call
-        if call is not None:
-            cost_usd = max(cost_usd - call.lost_usd, 0.0)
-        known = 0.0
-        list_price = arm.costs.list_price if arm.price is price else list_price_of(price)
-        if state.arms.tokens.in_use:
+        if record.call is not None:
+            cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
+        known, list_price = 0.0, arm.costs.list_price
+        if arm.price is not price:
+            list_price = list_price_of(price)
+        if arms.tokens.in_use:
             counted = conversing.counted(state, record, event, called=called)
             known = counted * price.input_price_per_m / 1e6 / list_price
         policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)

@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,52 +19,35 @@ import pytest
 import redis
 
 from commands.broker.child import spawn
-from commands.broker.choose import KafkaUnavailable, choose_broker
+from commands.broker.choose import NAMES, KafkaUnavailable, choose_broker
 from commands.broker.wire import free_ports
 
 # More threads than one make products of these sizes no faster, and beside other processes slower.
 # What tests start inherits it; numpy and torch, which read it once, are not imported yet.
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+# The Java broker is up in two seconds and a container's in ten. What is tested of containers has
+# tests of its own, and a broker that somebody names goes before both.
+if not any(map(os.environ.get, NAMES)) and all(map(shutil.which, ("java", "mvn"))):
+    os.environ.setdefault("PB_BROKER", "local")
 
 TESTS = Path(__file__).parent
 COMPUTING = ("agents", "unit")
 LONGEST = [
-    "quick_round",
-    "dashboard",
-    "pages",
-    "hazards",
-    "cli",
-    "demo",
-    "broker",
-    "litellm",
-    "readiness",
-    "tables",
-    "secured",
-    "replay_into",
-    "router",
-    "ownership",
-    "restarts",
-    "snapshot_elsewhere",
-    "crew",
-    "unreadable",
-    "client_settings",
-    "audit",
-    "in_force",
-    "replay_order",
-    "parity_kafka",
-    "worth",
-    "litellm_proxy",
-    "integrate_page",
-    "commit_model",
-    "wheel",
-    "parity",
-    "worlds",
-    "core_machine",
+    *("quick_round", "dashboard", "pages", "cli", "litellm", "compose", "hazards", "router"),
+    *("broker", "demo", "restarts", "secured", "replay_into", "readiness", "snapshot_elsewhere"),
+    *("replay_order", "in_force", "tables", "integrate_page", "unreadable", "parity_kafka"),
+    *("pools", "image", "litellm_proxy", "replay_report", "client_settings", "audit", "crew"),
+    *("cli_doctor", "cli_reports", "ownership", "service", "snapshot", "replay_verify", "door"),
+    *("cli_dlq", "slow_and_lost", "http", "real_models", "projections", "watched", "prompts"),
+    *("worth", "wheel", "commit_model", "lending_money", "parity", "worlds", "collecting"),
+    *("core_machine", "clock_jumps", "period_forecast", "starting_from_snapshots"),
 ]
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
 waited for alone."""
-SHARED = pytest.StashKey[str]()
+SHARED = pytest.StashKey[Path]()
+STARTING = 120.0
+"""Seconds until the broker that all processes share has to answer."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So a shell starts what it puts into the background, and what the tests start would inherit it:
@@ -87,26 +72,61 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Start one broker for all processes of a parallel run: each more costs as much as a hundred
-    tests.
+    """Start one broker for all processes of a parallel run, while they collect their tests: each
+    more costs as much as a hundred tests.
     """
-    brokers = ExitStack()
-    config.add_cleanup(brokers.close)
-    # Where there is none, the tests that want one say so.
-    with suppress(KafkaUnavailable):
-        config.stash[SHARED] = brokers.enter_context(choose_broker()).bootstrap
+    folder = Path(tempfile.mkdtemp(prefix="pb-tests-"))
+    over = threading.Event()
+    broker = threading.Thread(target=_share_broker, args=(folder, over), daemon=True)
+    broker.start()
+
+    def end() -> None:
+        over.set()
+        broker.join()
+        shutil.rmtree(folder)
+
+    config.add_cleanup(end)
+    config.stash[SHARED] = folder / "bootstrap"
+
+
+def _share_broker(folder: Path, over: threading.Event) -> None:
+    """Run a broker until the tests are over; its address is in the file `bootstrap` once it
+    answers. Without one the file is empty.
+    """
+
+    def say(address: str) -> None:
+        (folder / "written").write_text(address)
+        (folder / "written").rename(folder / "bootstrap")
+
+    try:
+        with suppress(KafkaUnavailable), choose_broker() as broker:
+            say(broker.bootstrap)
+            over.wait()
+    finally:
+        if not (folder / "bootstrap").exists():
+            say("")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    node.workerinput["kafka"] = node.config.stash.get(SHARED, None)
+    node.workerinput["kafka"] = str(node.config.stash[SHARED])
+
+
+def _shared_broker(told: Path) -> str:
+    """Return the address of the broker that all processes share, once it answers."""
+    deadline = time.monotonic() + STARTING
+    while not told.exists():
+        assert time.monotonic() < deadline, "the broker that all tests share does not start"
+        time.sleep(0.05)
+    return told.read_text()
 
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
     """Yield the bootstrap address of a real broker; each test uses topics and groups of its own."""
-    shared = getattr(request.config, "workerinput", {}).get("kafka")
-    if shared is not None:
+    told = getattr(request.config, "workerinput", {}).get("kafka")
+    # Where none starts, each process says why.
+    if told is not None and (shared := _shared_broker(Path(told))):
         yield shared
         return
     try:

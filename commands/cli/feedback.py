@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import get_args
 
 import click
 
@@ -16,6 +17,7 @@ from doors.console.session import (
 )
 from drawing.numbers import dual, dual_in_words, usd
 from schemas import CostReported, RewardObserved
+from schemas.costs import MAX_MILLISECONDS, Status
 
 SENTENCES = {
     "booked": "Booked.",
@@ -54,6 +56,23 @@ revision_option = click.option(
     type=click.IntRange(min=0),
     help="Output tokens instead of dollars, priced as at the decision.",
 )
+@click.option(
+    "--cached-tokens",
+    type=click.IntRange(min=0),
+    help="Those of the input tokens that were read from the model's cache.",
+)
+@click.option(
+    "--status",
+    type=click.Choice(get_args(Status)),
+    help="How the call ended; default: with an answer.",
+)
+@click.option(
+    "--latency",
+    "latency_ms",
+    type=click.FloatRange(0, MAX_MILLISECONDS),
+    metavar="MS",
+    help="Milliseconds from the call to the end of the answer.",
+)
 @revision_option
 @answered
 def cost(
@@ -62,6 +81,9 @@ def cost(
     cost_usd: float | None,
     input_tokens: int | None,
     output_tokens: int | None,
+    cached_tokens: int | None,
+    status: Status | None,
+    latency_ms: float | None,
     revision: int,
     router_id: str,
     timeout: float,
@@ -73,15 +95,21 @@ def cost(
       pbstream cost 4f1c22a90b13 0.00031
       pbstream cost 4f1c22a90b13 --input-tokens 68 --output-tokens 412
       pbstream cost 4f1c22a90b13 0.00029 --revision 1
+      pbstream cost 4f1c22a90b13 0 --status timeout --latency 30000
     """
     if cost_usd is None and (input_tokens is None or output_tokens is None):
         raise click.UsageError("give dollars, or both of --input-tokens and --output-tokens.")
+    if cached_tokens is not None and input_tokens is not None and cached_tokens > input_tokens:
+        raise click.UsageError("--cached-tokens are some of --input-tokens: give fewer.")
     event = CostReported(
         router_id=router_id,
         request_id=request_id,
         cost_usd=cost_usd,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        cached_input_tokens=cached_tokens,
+        status=status,
+        latency_ms=latency_ms,
         revision=revision,
     )
     _report(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)

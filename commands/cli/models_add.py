@@ -7,8 +7,17 @@ from pathlib import Path
 import click
 
 from commands.cli.model_prior import contexts_of, fitted_in, mismatch, prior_from, reference_to
-from commands.cli.router_change import change, changes, input_price, output_price, report
+from commands.cli.router_change import (
+    change,
+    changes,
+    field_of,
+    input_price,
+    output_price,
+    report,
+    require_router,
+)
 from doors.console.failures import Failure
+from doors.console.router_file import put
 from doors.console.session import Session, pass_session
 from ground.json_values import Document
 
@@ -51,6 +60,14 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     help="Mean cost of a request to the model in dollars, if you know it.",
 )
 @click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Any other field of the model, such as cached_input_price_per_m or offers.tools; may be "
+    "given several times.",
+)
+@click.option(
     "--dimensions",
     type=click.IntRange(2),
     help="Dimensions of a new router's contexts; default: those that the settings give prompts.",
@@ -73,6 +90,7 @@ def add_model(
     n_eff: float | None,
     onboarding_pulls: int | None,
     expected_cost: float | None,
+    fields: tuple[str, ...],
     dimensions: int | None,
     profile: str | None,
     router_id: str,
@@ -92,6 +110,8 @@ def add_model(
       pbstream models add small --input-price 0.1 --output-price 0.4
       pbstream models add large --input-price 1.25 --output-price 10 --prior priors/chat --n-eff 500
       pbstream models add large-v2 --input-price 1 --output-price 8 --like large
+      pbstream models add eyes --input-price 1 --output-price 4 --field offers.vision=true
+      pbstream models add long --input-price 1 --output-price 4 --field cached_input_price_per_m=0.1
     """
     if prior is not None and like is not None:
         raise click.UsageError(
@@ -116,6 +136,8 @@ def add_model(
         model["onboarding_pulls"] = onboarding_pulls
     if expected_cost is not None:
         model["expected_cost_usd"] = expected_cost
+    for path, value in map(field_of, fields):
+        put(model, path, value)
     chosen = {
         key: value
         for key, value in (
@@ -155,6 +177,7 @@ def add_model(
             )
         # Taken from the last edit: an edit is repeated when somebody else was faster.
         written.update({**document, **created, "models": {**document["models"], name: model}})
+        require_router(written)
         return written
 
     written: Document = {}

@@ -62,6 +62,12 @@ CAN = ("vision", "tools", "json_output")
     type=click.Choice(CAN),
     help="What the model must offer; may be given several times.",
 )
+@click.option(
+    "--session",
+    "session_id",
+    metavar="ID",
+    help="Conversation that the request belongs to; its models' caches and rewards are shared.",
+)
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
 @answered
 def request(
@@ -72,6 +78,7 @@ def request(
     max_price: float | None,
     input_tokens: int | None,
     needs: tuple[str, ...],
+    session_id: str | None,
     request_id: str | None,
     router_id: str,
     timeout: float,
@@ -85,6 +92,7 @@ def request(
     \b
       pbstream request "Prove that there are infinitely many primes."
       pbstream request "Hi" --allowed small --allowed medium --max-price 0.002
+      pbstream request "And why is that?" --session talk-17
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
     """
     if (prompt is None) == (context is None):
@@ -104,6 +112,7 @@ def request(
         max_price=max_price,
         input_tokens=input_tokens,
         needs=needs,
+        session_id=session_id,
     )
 
     async def ask() -> RouteDecided:
@@ -161,6 +170,7 @@ def _event(
     max_price: float | None,
     input_tokens: int | None,
     needs: tuple[str, ...],
+    session_id: str | None,
 ) -> RequestSubmitted:
     fields: dict[str, object] = {"router_id": router_id, "request_id": request_id}
     if prompt is not None:
@@ -173,6 +183,8 @@ def _event(
         fields["max_price_per_1k"] = max_price
     if input_tokens is not None:
         fields["input_tokens"] = input_tokens
+    if session_id is not None:
+        fields["session_id"] = session_id
     if needs:
         fields["needs"] = dict.fromkeys(needs, True)
     try:

@@ -6,7 +6,10 @@ import click
 
 from doors.console.bus import open_bus
 from doors.console.declarations import TOPICS, Edit, write_router
+from doors.console.document import faults
+from doors.console.failures import Failure
 from doors.console.output import print_json
+from doors.console.router_file import value_of
 from doors.console.session import (
     F,
     Session,
@@ -15,6 +18,7 @@ from doors.console.session import (
     run,
     timeout_option,
 )
+from ground.json_values import Document
 from schemas import LambdaUpdated
 
 PRICE = click.FloatRange(min=0, max=1e6)
@@ -53,6 +57,32 @@ def change(
             return await write_router(bus, router_id, edit, seconds=timeout, create=create)
 
     return run(write())
+
+
+def field_of(text: str) -> tuple[list[str], object]:
+    """Read FIELD=VALUE: the path of a field, with dots between its levels, and its value.
+
+    Raises:
+        BadParameter: the text has another form.
+    """
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
+        raise click.BadParameter(
+            f"{text!r} is not FIELD=VALUE, such as alpha=0.05", param_hint="FIELD=VALUE"
+        )
+    return path.split("."), value_of(value)
+
+
+def require_router(document: Document) -> None:
+    """Check an edited declaration before it is written.
+
+    Raises:
+        Failure: it declares no router; the message lists every fault with its place.
+    """
+    if found := faults(document):
+        raise Failure(
+            "\n".join(["the result is not a router:", *(f"  {fault}" for fault in found)])
+        )
 
 
 def report(sentence: str, state: LambdaUpdated, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from commands.cli.router_change import change
+from commands.cli.router_change import change, field_of, require_router
 from doors.console.bus import open_bus
 from doors.console.declarations import (
     TOPICS,
@@ -15,11 +15,10 @@ from doors.console.declarations import (
     put_in_force,
     read_router,
 )
-from doors.console.document import faults
 from doors.console.failures import Failure, NoRouter
 from doors.console.output import console as screen
 from doors.console.output import print_json, table
-from doors.console.router_file import as_yaml, changes, put, read_file, shown, value_of
+from doors.console.router_file import as_yaml, changes, put, read_file, shown
 from doors.console.session import (
     Session,
     json_option,
@@ -147,17 +146,14 @@ def set_fields(
       pbstream routers set acme.chat alpha=0.05 gamma=0.999
       pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
     """
-    parsed = [_field(one) for one in fields]
+    parsed = [field_of(one) for one in fields]
 
     def edit(document: Document) -> Document:
         # A deep copy: `put` changes its argument, and the edit may be repeated.
         changed: Document = json.loads(json.dumps(document))
         for path, value in parsed:
             put(changed, path, value)
-        if found := faults(changed):
-            raise Failure(
-                "\n".join(["the result is not a router:", *(f"  {fault}" for fault in found)])
-            )
+        require_router(changed)
         return changed
 
     state = change(session, router_id, edit, timeout=timeout)
@@ -167,15 +163,6 @@ def set_fields(
         click.echo(
             f"Router {router_id}: {', '.join(fields)}. In force at offset {state.config_offset}."
         )
-
-
-def _field(text: str) -> tuple[list[str], object]:
-    path, equals, value = text.partition("=")
-    if not equals or not all(path.split(".")):
-        raise click.BadParameter(
-            f"{text!r} is not FIELD=VALUE, such as alpha=0.05", param_hint="FIELD=VALUE"
-        )
-    return path.split("."), value_of(value)
 
 
 @click.command()

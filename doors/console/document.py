@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from ground.json_values import Document
 from schemas import RouterDeclared
-from schemas.priors import Reference
-from schemas.routers import Caps, ModelDeclared
 
 
 def faults(document: Document) -> list[str]:
     """Return everything that is wrong with a declaration, a line each: where, and what."""
     found = [
-        f"{where}: no such field{_meant(name, kind)}" for where, name, kind in _unknown(document)
+        f"{where}: no such field{_meant(name, known)}"
+        for where, name, known in _unknown(document, [_schema()], "")
     ]
     try:
         RouterDeclared.model_validate_json(orjson.dumps(document))
@@ -29,29 +29,53 @@ def faults(document: Document) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _unknown(document: Document) -> Iterator[tuple[str, str, type[BaseModel]]]:
-    """Yield unknown fields: path, name, and the model that lacks them."""
-    parts: list[tuple[str, object, type[BaseModel]]] = [
-        ("", document, RouterDeclared),
-        ("caps.", document.get("caps"), Caps),
-        ("projection.", document.get("projection"), Reference),
-    ]
-    models = document.get("models")
-    # A document is looked at before it is valid: any part may be anything.
-    if isinstance(models, Mapping):
-        parts += [(f"models.{name}.", model, ModelDeclared) for name, model in models.items()]
-    for where, part, kind in parts:
-        if isinstance(part, Mapping):
-            yield from (
-                (f"{where}{name}", str(name), kind)
-                for name in part
-                if name not in kind.model_fields
-            )
+@cache
+def _schema() -> Document:
+    return RouterDeclared.model_json_schema()
 
 
-def _meant(name: str, kind: type[BaseModel]) -> str:
-    close = difflib.get_close_matches(name, kind.model_fields, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(kind.model_fields)}"
+def _unknown(
+    part: object, schemas: Iterable[Document], where: str
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield unknown fields of a part that has one of these schemas: path, name, and the names that
+    there are.
+
+    A document is looked at before it is valid: any part may be anything.
+    """
+    forms = [form for schema in schemas for form in _forms(schema)]
+    if isinstance(part, list):
+        items = [form["items"] for form in forms if "items" in form]
+        for position, item in enumerate(part):
+            yield from _unknown(item, items, f"{where}{position}.")
+    if not isinstance(part, Mapping):
+        return
+    known: dict[str, list[Document]] = {}
+    for form in forms:
+        for name, field in form.get("properties", {}).items():
+            known.setdefault(name, []).append(field)
+    named = [form["additionalProperties"] for form in forms if "additionalProperties" in form]
+    for name, value in part.items():
+        if name in known or named:
+            yield from _unknown(value, known.get(name, named), f"{where}{name}.")
+        elif known:
+            yield f"{where}{name}", str(name), list(known)
+
+
+def _forms(schema: Document) -> Iterator[Document]:
+    """Yield the alternatives of a schema, each without references."""
+    if "$ref" in schema:
+        yield from _forms(_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
+        return
+    choices = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if not choices:
+        yield schema
+    for choice in choices:
+        yield from _forms(choice)
+
+
+def _meant(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
 
 
 def _place(path: tuple[int | str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Learn from one bill, or one call's time, and detect silent changes of price, tokens or speed."""
+"""Tell what a bill, or a call's time, gave away: a silent change of price, tokens or speed."""
 
 from __future__ import annotations
 
@@ -7,27 +7,20 @@ from types import MappingProxyType
 from typing import Literal
 
 from router_state.changes import Alert
-from router_state.config import Vector
-from router_state.kernel import LIMIT, CostModel
+from router_state.kernel import LIMIT, CostModel, Shift
 
 COUNTED: Mapping[str, str] = MappingProxyType({"cost": "bills", "latency": "calls"})
 """Names of the residuals in an alert's evidence, by signal."""
 
 
-def observe(
+def alert(
     model: CostModel,
-    ratio: float,
-    x: Vector | None,
+    found: tuple[Shift, float, float],
     *,
-    known: float,
     now: float,
     signal: Literal["cost", "latency"] = "cost",
-) -> Alert | None:
-    """Let a model learn one bill, see `CostModel.observe`; return an alert if it revealed a
-    shift."""
-    found = model.observe(ratio, x, known=known, now=now)
-    if found is None:
-        return None
+) -> Alert:
+    """Return the alert of a shift that a bill revealed, see `CostModel.observe`."""
     shift, factor, size = found
     return Alert(
         kind="drift",

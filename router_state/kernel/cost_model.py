@@ -17,7 +17,7 @@ from router_state.kernel.cost_means import (
 )
 from router_state.kernel.detector import Shift
 from router_state.kernel.elementary import exp, log, power
-from router_state.kernel.words import Real, cclass, cfunc
+from router_state.kernel.words import Real, ccall, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.config import Price, Vector
@@ -50,11 +50,13 @@ class CostModel(CostMeans):
         mean = np.zeros(prior.d) if self.free else prior.mean
         self.regression.know_only(prior.ridge, prior.bias_ridge, mean)
 
+    @ccall
     def hurry(self) -> None:
         """Reduce the weight of the means after a change, so that they follow quickly."""
         self.bills = min(self.bills, BILLS_BELIEVED)
         self.regression.changed()
 
+    @ccall
     def follow(self, ratio: Real, predicted: Real) -> None:
         """Take one bill into the mean, as ratio to the list price, and await no other.
 
@@ -108,6 +110,7 @@ class CostModel(CostMeans):
         self._calibrate(ratio, exponent, input_ratio)
         return found
 
+    @cfunc
     def _watch(
         self, ratio: Real, exponent: Real, spread: Real, known: Real, now: Real
     ) -> Shift | None:
@@ -119,13 +122,9 @@ class CostModel(CostMeans):
             own = 1.0 - known / (known + self._predict(exponent))
             total = log(known + exp(bounded_exponent(exponent)))
         residual: Real = (log(ratio) - total) / sqrt(1.0 + spread / one.decay * own * own)
-        return self.detector.observe(
-            residual,
-            deviation=self.prior.typical() * own,
-            leverage=spread / one.decay,
-            now=now,
-        )
+        return self.detector.observe(residual, self.prior.typical() * own, spread / one.decay, now)
 
+    @cfunc
     def _shifted(
         self, shift: Shift, rest: Real, spread: Real, known: Real
     ) -> tuple[Shift, float, float] | None:

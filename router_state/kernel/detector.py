@@ -10,7 +10,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from router_state.config import BELIEVED, GUESSED, MEMORY
-from router_state.kernel.words import Index, Real, cclass, cfunc
+from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
 
 DETECTOR_HELD: Real = GUESSED
 DETECTOR_MEMORY: Real = MEMORY
@@ -100,9 +100,8 @@ class Detector:
         self.count = self.sigma = self.leverage = self.spread = 0.0
         self.up, self.down = Side(), Side()
 
-    def observe(
-        self, residual: Real, *, deviation: Real, leverage: Real, now: Real
-    ) -> Shift | None:
+    @ccall
+    def observe(self, residual: Real, deviation: Real, leverage: Real, now: Real) -> Shift | None:
         """Take one residual in; return the shift that it gives away, after which both sides start
         anew.
 

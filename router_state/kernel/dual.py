@@ -17,6 +17,7 @@ from router_state.kernel.words import (
     cclass,
     cfunc,
     pure,
+    vectored,
     view,
     whole,
 )
@@ -171,6 +172,7 @@ class Options:
 
 
 @pure
+@vectored
 def compare(
     scores: Floats,
     costs: Floats,

@@ -15,7 +15,18 @@ import numpy as np
 
 from router_state.errors import CorruptSnapshot
 from router_state.kernel.linear import add, dot, factor, invert, product, room, times
-from router_state.kernel.words import Array, Flag, Floats, Index, Real, cclass, cfunc, known, view
+from router_state.kernel.words import (
+    Array,
+    Flag,
+    Floats,
+    Index,
+    Real,
+    ccall,
+    cclass,
+    cfunc,
+    known,
+    view,
+)
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -37,7 +48,8 @@ class Gaussian:
     """The numbers of one regression.
 
     Attributes:
-        piece: name of the piece of the state that holds it; `journal` is told when it changes.
+        piece: name of the piece of the state that holds it; `pieces` of the journal are those that
+            have changed.
         d: dimensions.
         decay: see the module, in (0, 1].
         forgotten: −Σ ln of all decays so far: what is left of an observation is exp(forgotten then
@@ -53,6 +65,7 @@ class Gaussian:
 
     piece: str
     journal: Journal
+    pieces: set[str]
     d: Index
     decay: Real
     forgotten: Real
@@ -68,7 +81,7 @@ class Gaussian:
     def __init__(self, piece: str, d: int, journal: Journal, *, now_t: int = 0) -> None:
         if d < 1:
             raise ValueError(f"a regression has no {d} dimensions")
-        self.piece, self.d, self.journal = piece, d, journal
+        self.piece, self.d, self.journal, self.pieces = piece, d, journal, journal.pieces
         self.decay, self.forgotten, self.pending, self.last_update = 1.0, 0.0, 0, now_t
         self.at, self.mean_seen = d * (d + 1) // 2, 0.0
         self.seen = self.at + d + (TAILS if d >= WIDE else 0) * d
@@ -119,6 +132,7 @@ class Gaussian:
         self.share()
         self.changed()
 
+    @ccall
     def own(self) -> None:
         """Copy a shared array before writing."""
         if self.shared:
@@ -133,21 +147,24 @@ class Gaussian:
             self.array = alike(self.kept.tobytes(), self.seen + self.d)
             self.values, self.shared = view(self.array), True
 
+    @ccall
     def changed(self) -> None:
         """Report that its piece is to be written."""
-        self.journal.pieces.add(self.piece)
+        self.pieces.add(self.piece)
 
     def predict(self, x: Vector) -> float:
         """Return θᵀx."""
         space: Floats = taken(x, self.d)
         return dot(self.values, self.at, space, 0, self.d)
 
+    @cfunc
     def _repair(self) -> None:
         """Make V positive definite again."""
         self.flush()
         factor(self.values, 0, self.d)
         product(self.values, 0, self.d)
 
+    @ccall
     def flush(self) -> None:
         """Subtract the pending rows from V."""
         V, d, place = self.values, self.d, 0

@@ -34,7 +34,7 @@ def learn_reward(
         prior.observe(residual, variance)
     return detector.observe(
         residual / sqrt(1.0 + variance),
-        deviation=prior.typical(),
-        leverage=variance * one.decay / one.values[one.at - 1],
-        now=now,
+        prior.typical(),
+        variance * one.decay / one.values[one.at - 1],
+        now,
     )

@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from router_state.kernel.words import Array, Floats, Index, Real, cfunc, pure, view
+from router_state.kernel.words import Array, Floats, Index, Real, cfunc, pure, vectored, view
 
 EPSILON = 1e-12
 """Share, or difference of rewards, that is rounding: some thousand units of the last of 64 bits.
@@ -35,6 +35,7 @@ def room(n: Index) -> Floats:
 
 
 @pure
+@vectored
 def dot(a: Floats, i: Index, b: Floats, j: Index, n: Index) -> Real:
     """Return the product of n entries of a from i on with those of b from j on."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -62,6 +63,7 @@ def dot(a: Floats, i: Index, b: Floats, j: Index, n: Index) -> Real:
 
 
 @pure
+@vectored
 def add(c: Real, a: Floats, i: Index, b: Floats, j: Index, n: Index) -> None:
     """Add c times n entries of a from i on to those of b from j on."""
     for k in range(n):
@@ -69,6 +71,7 @@ def add(c: Real, a: Floats, i: Index, b: Floats, j: Index, n: Index) -> None:
 
 
 @pure
+@vectored
 def times(V: Floats, at: Index, x: Floats, i: Index, y: Floats, j: Index, d: Index) -> None:
     """Write Vx into y."""
     for row in range(d):
@@ -79,6 +82,7 @@ def times(V: Floats, at: Index, x: Floats, i: Index, y: Floats, j: Index, d: Ind
 
 
 @pure
+@vectored
 def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
     """Return xᵀVx."""
     total = 0.0
@@ -90,6 +94,7 @@ def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
 
 
 @pure
+@vectored
 def products(x: Floats, d: Index) -> None:
     """Write the products of a vector's entries behind it, in the places of a triangle whose entries
     off the diagonal count twice: xᵀVx is its product with V."""
@@ -103,6 +108,7 @@ def products(x: Floats, d: Index) -> None:
 
 
 @pure
+@vectored
 def take_off(c: Real, u: Floats, i: Index, V: Floats, at: Index, d: Index) -> None:
     """Take c·uuᵀ off V."""
     for row in range(d):
@@ -177,6 +183,7 @@ def product(L: Floats, at: Index, d: Index) -> None:
 
 
 @pure
+@vectored
 def total_of(a: Floats, i: Index, n: Index) -> Real:
     """Return the sum of n entries of a from i on."""
     s0 = s1 = s2 = s3 = 0.0

@@ -18,7 +18,7 @@ from router_state.kernel.linear import (
     take_off,
     times,
 )
-from router_state.kernel.words import Floats, Index, Real, cclass, cfunc, pure
+from router_state.kernel.words import Floats, Index, Real, ccall, cclass, cfunc, pure
 
 if TYPE_CHECKING:
     from router_state.config import Vector
@@ -51,7 +51,8 @@ class Regression(Gaussian):
         else:
             self._restore_ridge(left, ridge)
 
-    def left_at(self, t: Index, gamma: Real) -> float:
+    @ccall
+    def left_at(self, t: Index, gamma: Real) -> Real:
         """Return the `decay` at clock t, without a restored ridge."""
         steps: Index = t - self.last_update
         if gamma >= 1.0 or steps <= 0:
@@ -64,12 +65,14 @@ class Regression(Gaussian):
         self.decay *= share
         self.changed()
 
+    @ccall
     def shift(self, offset: Real) -> None:
         """Add an offset to the expectation of every context."""
         self.own()
         self.values[self.at + self.d - 1] += offset
         self.changed()
 
+    @cfunc
     def _restore_ridge(self, decay: Real, ridge: Real) -> None:
         """Fold the decay into the statistics and restore the full ridge, which pulls towards 0."""
         self.own()
@@ -126,6 +129,7 @@ class Regression(Gaussian):
             row += d
         return dot(V, u, x, 0, d)
 
+    @ccall
     def learn(self, residual: Real, spread: Real) -> None:
         """Add the observation of the last `look`: A += xxᵀ, b += y·x, in O(d²).
 
@@ -155,6 +159,7 @@ class Regression(Gaussian):
         if self.pending == TAILS:
             self.flush()
 
+    @ccall
     def move_along(self, step: Real) -> None:
         """Add a multiple of Vx of the last `look` to θ, which moves predictions of contexts like
         x."""

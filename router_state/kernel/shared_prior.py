@@ -14,7 +14,7 @@ import numpy as np
 
 from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.linear import dot
-from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc
+from router_state.kernel.words import Array, Floats, Index, Real, ccall, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -53,7 +53,7 @@ class SharedPrior:
     name: str
     d: Index
     guess: Guess
-    journal: Journal
+    pieces: set[str]
     mean: Array
     center: Array
     ridge: Real
@@ -66,7 +66,7 @@ class SharedPrior:
     due_at: Index
 
     def __init__(self, name: str, d: int, guess: Guess, journal: Journal) -> None:
-        self.name, self.d, self.guess, self.journal = name, d, guess, journal
+        self.name, self.d, self.guess, self.pieces = name, d, guess, journal.pieces
         self.center, self.mean = np.zeros(d), np.zeros(d)
         self.center[d - 1], self.mean[d - 1] = 1.0, guess.mean
         self.ridge = self.shared_ridge = guess.features * (d - 1)
@@ -110,11 +110,12 @@ class SharedPrior:
         """
         return self.seen >= self.due_at + max(min(self.due_at, PRIOR_MEMORY), PRIOR_BELIEVED)
 
+    @ccall
     def observe(self, residual: Real, variance: Real) -> None:
         """Count an observation, and update the noise by its residual of variance σ²(1 +
         `variance`)."""
         self.seen += 1
-        self.journal.pieces.add(self.name)
+        self.pieces.add(self.name)
         count: Real = min(self.noise_count + 1.0, PRIOR_MEMORY)
         self.noise_count = count
         square: Real = residual * residual / (1.0 + variance)
@@ -127,7 +128,7 @@ class SharedPrior:
         growth: Real = GROWTH * max(1.0, wide)
         more: Index = int(growth * min(self.seen, PRIOR_MEMORY))
         self.due_at = self.seen + max(self.d // WIDE_FROM, more, 1)
-        self.journal.pieces.add(self.name)
+        self.pieces.add(self.name)
 
 
 @cfunc

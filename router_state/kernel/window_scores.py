@@ -22,6 +22,7 @@ from router_state.kernel.words import (
     known,
     pure,
     singles,
+    vectored,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def options(
 
 
 @pure
+@vectored
 def score_rows(
     held: Singles,
     n: Index,

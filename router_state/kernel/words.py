@@ -41,8 +41,21 @@ def cfunc(function: T) -> T:
     return function
 
 
+def ccall(function: T) -> T:
+    """Make a method one of C, which Python can call, too."""
+    return function
+
+
 def pure(function: T) -> T:
     """Make a function one of C that raises nothing."""
+    return function
+
+
+def vectored(function: T) -> T:
+    """Compile a function for processors with wide vectors, too: the one that runs it chooses.
+
+    No sum changes its order, so the numbers are equal to the bit.
+    """
     return function
 
 

@@ -66,7 +66,8 @@ class Speed:
         self.heard = seq
         if x is not None:
             self._scatter(seconds, x)
-        return bills.observe(self.costs, seconds, x, known=0.0, now=now, signal="latency")
+        found = self.costs.observe(seconds, x, known=0.0, now=now)
+        return None if found is None else bills.alert(self.costs, found, now=now, signal="latency")
 
     def _scatter(self, seconds: float, x: Vector) -> None:
         """Update the variance with the residual of a time."""

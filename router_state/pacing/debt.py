@@ -43,8 +43,10 @@ class Debt:
 
     def note(self, difference_usd: float, *, budget_usd: float) -> None:
         """Update the scatter with a bill's difference from its expectation."""
-        square = min(difference_usd**2, (SAVED * budget_usd) ** 2)
-        self.settled = min(self.settled + 1.0, MEMORY)
+        most, away = SAVED * budget_usd, abs(difference_usd)
+        square = (away if away < most else most) ** 2
+        if self.settled < MEMORY:
+            self.settled += 1.0
         before = self._scatter(budget_usd)
         self.scatter = before + (square - before) / (GUESSED + self.settled)
 

@@ -225,9 +225,9 @@ class Live:
         x: Vector | None,
     ) -> None:
         """See Policy."""
-        arms = state.arms
-        alert = bills.observe(arm.costs, ratio, x, known=known, now=state.latest)
-        if alert is not None:
-            state.journal.alerts.append(alert)
-        if arms.bills.overdue or arm.costs.regression.decay < RIDGE_FLOOR:
+        arms, costs, now = state.arms, arm.costs, state.latest
+        found = costs.observe(ratio, x, known=known, now=now)
+        if found is not None:
+            state.journal.alerts.append(bills.alert(costs, found, now=now))
+        if arms.bills.overdue or costs.regression.decay < RIDGE_FLOOR:
             estimate(arms.bills, arms.priced)

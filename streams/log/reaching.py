@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 
-from aiokafka.conn import create_conn
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanismError
 
 from streams.settings import Settings
@@ -20,10 +21,11 @@ async def refusal(settings: Settings) -> str | None:
     auth = settings.kafka_auth()
     address = auth.pop("bootstrap_servers").split(",")[0]
     host, _, port = address.rpartition(":")
+    connection = AIOKafkaConnection(
+        host.strip("[]"), int(port), request_timeout_ms=WITHIN_MS, **auth
+    )
     try:
-        connection = await create_conn(
-            host.strip("[]"), int(port), request_timeout_ms=WITHIN_MS, **auth
-        )
+        await connection.connect()
     except SaslAuthenticationFailed:
         return (
             f"Kafka at {address} refuses user {settings.sasl_username}: look at PB_SASL_USERNAME "
@@ -46,5 +48,15 @@ async def refusal(settings: Settings) -> str | None:
     # Nothing answers, or it is no question of who asks: the caller has a sentence for that.
     except (KafkaError, OSError, TimeoutError):
         return None
-    connection.close()
+    finally:
+        await _closed(connection)
     return None
+
+
+async def _closed(connection: AIOKafkaConnection) -> None:
+    """Close a connection and wait for its end: with TLS both sides say farewell, and a loop that
+    ends before leaves the socket open.
+    """
+    closed = connection.close()
+    if connection._protocol is not None:  # there is none where nothing answered
+        await asyncio.wait([closed], timeout=WITHIN_MS / 1000)

@@ -81,6 +81,34 @@ def test_a_bill_in_tokens_is_explained_in_dollars_at_the_prices_of_the_decision(
     assert ("changed nothing" in first, "changed nothing" in second) == (False, True)
 
 
+def test_a_models_cache_and_offers_a_session_and_the_end_of_a_call_are_said(
+    worker: Settings,
+) -> None:
+    add_two(worker, "offers")
+    fields = ("cached_input_price_per_m=0.1", "offers.vision=true", "offers.regions=[eu]")
+    eyes = ("models", "add", "eyes", "--input-price", "1", "--output-price", "4")
+    wrong = run(worker, *eyes, "--field", "offers.visoin=true", router="offers")
+    assert wrong.exit_code == 1
+    assert "models.eyes.offers.visoin: no such field; did you mean vision?" in wrong.output
+    done(worker, *eyes, *(word for field in fields for word in ("--field", field)), router="offers")
+    declared = done_json(worker, "models", "list", router="offers")["eyes"]
+    assert declared["cached_input_price_per_m"] == 0.1
+    assert declared["offers"] == {"vision": True, "regions": ["eu"]}
+
+    asked = ("request", "--context", "-", "--session", "talk", "--allowed", "eyes")
+    done(worker, *asked, "--id", "t-1", "--needs", "vision", stdin=CONTEXT, router="offers")
+    done(worker, *asked, "--id", "t-2", stdin=CONTEXT, router="offers")
+    tokens = ("--input-tokens", "1000", "--cached-tokens", "900", "--output-tokens", "100")
+    done(worker, "cost", "t-1", *tokens, "--latency", "812", router="offers")
+    done(worker, "cost", "t-2", "0", "--status", "timeout", router="offers")
+    judged = done_json(worker, "reward", "talk", "1", "--session", router="offers")
+    assert judged["state"]["rewards_applied"] == 2
+    first, second = (done_json(worker, "explain", id, router="offers") for id in ("t-1", "t-2"))
+    assert first["costs"][0]["latency_ms"] == 812
+    assert first["costs"][0]["priced_usd"] == pytest.approx((100 * 1 + 900 * 0.1 + 100 * 4) / 1e6)
+    assert second["costs"][0]["status"] == "timeout"
+
+
 def test_the_same_request_again_gets_the_same_answer(worker: Settings) -> None:
     add_two(worker, "again")
     first, second = (

@@ -5,6 +5,7 @@ rights and not one more.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import struct
 from collections.abc import AsyncIterator, Iterator
@@ -22,6 +23,7 @@ from pydantic import SecretStr
 from agents import keys
 from commands.broker.wire import free_ports
 from commands.cli import main
+from streams.log.reaching import refusal
 from streams.log.rights import Operation, Right, reading, rights
 from streams.log.rights_check import missing_rights
 from streams.settings import Settings
@@ -282,6 +284,23 @@ async def test_each_right_that_is_taken_away_is_named(
     await service.until(lambda: not blind.running, "its end", poll=False)
     assert "'mget' command; user blind needs: `ACL SETUSER blind on >PASSWORD" in blind.tail()
     assert REDIS_PASSWORD not in blind.tail()
+
+
+@pytest.mark.parametrize("password", [PASSWORDS["pb-worker"], "wrong"])
+def test_asking_why_kafka_cannot_be_reached_leaves_no_connection_open(
+    secured: Secured, password: str
+) -> None:
+    settings = Settings(
+        bootstrap=secured.kafka,
+        security_protocol="SASL_SSL",
+        sasl_username="pb-worker",
+        sasl_password=SecretStr(password),
+        ssl_cafile=secured.folder / "ca.pem",
+    )
+    # A loop of its own each time, as a command has; what it leaves open warns as it is collected.
+    for _ in range(10):
+        assert (asyncio.run(refusal(settings)) is None) is (password != "wrong")
+        gc.collect()
 
 
 async def test_commands_work_with_an_operators_rights_and_name_the_one_that_is_missing(

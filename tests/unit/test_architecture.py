@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
 FILES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:py|md|svg))?)`", PAGE)))
@@ -28,9 +26,8 @@ IDENTIFIERS = {
 STEPS = ("applying", "contain", "pack", "send", "land", "answer", "finish")
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_a_file_or_folder_that_is_named_exists(path: str) -> None:
-    assert (ROOT / path).exists()
+def test_every_file_and_folder_that_is_named_exists() -> None:
+    assert [path for path in FILES if not (ROOT / path).exists()] == []
 
 
 @cache
@@ -46,9 +43,8 @@ def defined(path: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@pytest.mark.parametrize(("name", "path"), sorted(set(NAMED)))
-def test_what_is_named_stands_in_its_file(name: str, path: str) -> None:
-    assert name in defined(path)
+def test_what_is_named_stands_in_its_file() -> None:
+    assert [(name, path) for name, path in NAMED if name not in defined(path)] == []
 
 
 def test_every_class_and_function_that_is_named_is_in_a_file_that_is_named() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from router_state.arms import Arms
-from router_state.change import bills
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import estimate
@@ -43,8 +42,7 @@ class Cold:
         """Let a model learn a bill so many times as high; tell whether it raises an alert."""
         features = self.center + self.width * self.rng.normal(size=self.arms.d - 1)
         logarithm = self.level[k] + self.effects[k] @ features + self.noise * self.rng.normal()
-        alert = bills.observe(
-            self.arms[k].costs,
+        alert = self.arms[k].costs.observe(
             factor * math.exp(logarithm),
             np.append(features, 1.0),
             known=0.0,

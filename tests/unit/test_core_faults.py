@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import errors
-from router_state.change import bills
 from router_state.change.suspicion import ACCEPTED_AFTER
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
@@ -121,7 +120,7 @@ def test_a_detector_does_not_look_at_bills_of_nothing() -> None:
     w.play(100)
     costs = w.engine.state.arms["cheap"].costs
     before = attrgetter(*layout.WATCHED)(costs.detector)
-    found = [bills.observe(costs, 0.0, np.ones(D), known=0.0, now=0.0) for _ in range(100)]
+    found = [costs.observe(0.0, np.ones(D), known=0.0, now=0.0) for _ in range(100)]
     assert found == [None] * 100
     assert attrgetter(*layout.WATCHED)(costs.detector) == before
 

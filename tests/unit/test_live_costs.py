@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from router_state.arms import Arms
-from router_state.change import bills
 from router_state.changes import Journal
 from router_state.config import (
     BELIEVED,
@@ -63,7 +62,7 @@ def billed(counts: dict[str, int], ratio: float = 0.2) -> Arms:
 
 def bill(costs: CostModel, ratio: float, x: Vector) -> bool:
     """Teach a model one bill; tell whether it gave a shift away."""
-    return bills.observe(costs, ratio, x, known=0.0, now=0.0) is not None
+    return costs.observe(ratio, x, known=0.0, now=0.0) is not None
 
 
 def test_what_two_terse_models_cost_says_little_of_a_third() -> None:

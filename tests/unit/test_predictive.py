@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.arms import Arms
-from router_state.change.bills import observe
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import Predictive
@@ -64,7 +63,7 @@ def test_the_mean_is_below_what_is_at_risk_in_at_least_nine_of_ten_cases(bills: 
     arms.add("m", price=Price(1.0, 1.0), A=np.eye(2), b=np.zeros(2), now_t=0, pulls=0)
     costs = arms["m"].costs
     for _ in range(bills):
-        observe(costs, 1.0, np.array([0.0, 1.0]), known=0.0, now=0.0)
+        costs.observe(1.0, np.array([0.0, 1.0]), known=0.0, now=0.0)
     one = costs.predictive(1e-3)._replace(calibration=0.0)
     assert (means(one) <= one.mean + costs.beyond(one.mean)).mean() >= 0.898
 
@@ -98,7 +97,7 @@ def test_after_many_bills_it_is_the_distribution_that_they_are_of(paid: float) -
     costs = arms["m"].costs
     for _ in range(3000):
         ratio = 0.4 * float(np.exp(0.5 * rng.normal())) * (rng.random() < paid)
-        observe(costs, ratio, x, known=0.0, now=0.0)
+        costs.observe(ratio, x, known=0.0, now=0.0)
     expected = costs.paid * costs.predict(float(costs.regression.theta @ x)) * costs.list_price
     found = costs.predictive(expected)
     mean = 0.4e-3 * math.exp(0.125) * paid

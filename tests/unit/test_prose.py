@@ -5,9 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from paretobandit_streams import FOLDERS as ROOMS
 from tests.pages import PAGES, ROOT
@@ -56,20 +53,25 @@ def test_enough_pages_are_read() -> None:
     assert len(READ) > 20
 
 
-@pytest.mark.parametrize("page", READ)
-def test_no_sentence_of_a_page_is_longer_than_can_be_held(page: str) -> None:
-    text = [" ".join(line.strip() for line in part) for part in paragraphs(page)]
-    cells = re.findall(r"(?<=\| ).+?(?= \|)", (ROOT / page).read_text(encoding="utf-8"))
-    every = [one for part in (*text, *cells) for one in sentences(part)]
-    assert [one for one in every if words(one) > LONGEST] == []
+def test_no_sentence_of_a_page_is_longer_than_can_be_held() -> None:
+    found = []
+    for page in READ:
+        text = [" ".join(line.strip() for line in part) for part in paragraphs(page)]
+        cells = re.findall(r"(?<=\| ).+?(?= \|)", (ROOT / page).read_text(encoding="utf-8"))
+        every = [one for part in (*text, *cells) for one in sentences(part)]
+        found += [f"{page}: {one}" for one in every if words(one) > LONGEST]
+    assert found == []
 
 
-@pytest.mark.parametrize("page", READ)
-def test_a_page_has_one_sentence_a_line_and_its_lines_are_not_wide(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert rewritten(text) == text, f"run: python -m tests.prose {page}"
-    lines = [line for part in paragraphs(page) for line in part]
-    assert [one for one in lines if len(UNBROKEN.sub("", one)) > COLUMNS] == []
+def test_a_page_has_one_sentence_a_line_and_its_lines_are_not_wide() -> None:
+    found = []
+    for page in READ:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        if rewritten(text) != text:
+            found.append(f"run: python -m tests.prose {page}")
+        lines = [line for part in paragraphs(page) for line in part]
+        found += [f"{page}: {one}" for one in lines if len(UNBROKEN.sub("", one)) > COLUMNS]
+    assert found == []
 
 
 def test_a_page_is_written_with_one_sentence_a_line() -> None:
@@ -79,28 +81,31 @@ def test_a_page_is_written_with_one_sentence_a_line() -> None:
     assert rewritten(wanted) == wanted
 
 
-def test_docstrings_are_read() -> None:
-    text = [one for path in MODULES for one in docstrings((ROOT / path).read_text("utf-8"))]
-    assert len(text) > 1500
-
-
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_docstrings_say_what_a_thing_is_in_sentences_that_can_be_held(path: Path) -> None:
-    found = []
-    for line, text in docstrings((ROOT / path).read_text(encoding="utf-8")):
-        if NO_BEGINNING.match(text):
-            found.append(f"{path}:{line}: it does not say what it is: {text[:60]}")
-        every = [one for part in prose_of(text) for one in sentences(part)]
-        found += [f"{path}:{line}: too long: {one}" for one in every if words(one) > LONGEST]
+# One test for all modules: a case each would cost every process of the tests more than it tells.
+def test_docstrings_say_what_a_thing_is_in_sentences_that_can_be_held() -> None:
+    found, read = [], 0
+    for path in MODULES:
+        for line, text in docstrings((ROOT / path).read_text(encoding="utf-8")):
+            read += 1
+            if NO_BEGINNING.match(text):
+                found.append(f"{path}:{line}: it does not say what it is: {text[:60]}")
+            every = [one for part in prose_of(text) for one in sentences(part)]
+            found += [f"{path}:{line}: too long: {one}" for one in every if words(one) > LONGEST]
     assert found == []
+    assert read > 1500
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_constants_have_docstrings_and_errors_say_is_not(path: Path) -> None:
-    source = (ROOT / path).read_text(encoding="utf-8")
-    assert re.findall(r"^ *#:.*", source, re.MULTILINE) == []
-    tree = ast.parse(source)
-    remarks = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
-    said = [one for one in ast.walk(tree) if isinstance(one, ast.Constant)]
-    texts = [one.value for one in said if isinstance(one.value, str) and id(one) not in remarks]
-    assert [one for one in texts if IS_NO.search(one)] == []
+def test_constants_have_docstrings_and_errors_say_is_not() -> None:
+    found = []
+    for path in MODULES:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        found += [f"{path}: {one}" for one in re.findall(r"^ *#:.*", source, re.MULTILINE)]
+        every = list(ast.walk(ast.parse(source)))
+        remarks = {id(one.value) for one in every if isinstance(one, ast.Expr)}
+        found += [
+            f"{path}:{one.lineno}: {one.value}"
+            for one in every
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            if id(one) not in remarks and IS_NO.search(one.value)
+        ]
+    assert found == []

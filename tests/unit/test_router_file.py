@@ -66,6 +66,17 @@ def test_a_number_is_a_number_however_it_is_written(number: str, tmp_path: Path)
         ({"models": {"": MODEL}}, 'models."": String should have at least 1 character'),
         ({"caps": {"hour": {"usd": 0, "mode": "soft"}}}, "caps.hour.usd: should be greater than 0"),
         ({"caps": {"week": {"usd": 1}}}, "caps.week: no such field"),
+        (
+            {"models": {"small": {**MODEL, "offers": {"tool": True}}}},
+            "models.small.offers.tool: no such field; did you mean tools?",
+        ),
+        (
+            {"models": {"small": {**MODEL, "prior": {"like": "large", "n_ef": 5}}}},
+            "models.small.prior.n_ef: no such field; did you mean n_eff?",
+        ),
+        ({"budget": [{"usd": 5, "per": "day", "every": 1}]}, "budget.0.every: no such field"),
+        ({"budget": {"usd": 5, "per": "day", "carri": "none"}}, "budget.carri: no such field"),
+        ({"min_reward": {"of_bets": 1.0}}, "min_reward.of_bets: no such field"),
         ({"gamma": 2}, "gamma: should be less than or equal to 1"),
         ({"router_id": "a b"}, "router_id: String should match"),
         ({"epsilon": "much"}, "epsilon: should be a valid number"),

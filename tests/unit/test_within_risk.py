@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from router_state.arms import Arms
-from router_state.change import bills
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.pacing.debt import HORIZON
@@ -96,7 +95,7 @@ def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() ->
     assert left(arms) == [0]
     costs = arms["m01"].costs
     for _ in range(30):
-        bills.observe(costs, 1.0, X, known=0.0, now=0.0)
+        costs.observe(1.0, X, known=0.0, now=0.0)
     arms.played(1, t=0, pulled=False)
     assert left(arms) == [0, 1]
 
