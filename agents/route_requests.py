@@ -15,8 +15,10 @@ from agents.parked import Parked
 from agents.refusals import Refusal, TooManyInFlight, UnknownRouter
 from agents.request_contexts import Prepared, context_of, needs_encoding, prepare
 from agents.service import Service
+from agents.shard import Shard
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
+from ground.traces import Headers
 from router_state import events
 from router_state.capabilities import Needs
 from router_state.config import Vector
@@ -134,7 +136,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset
         value = _value(event, known, engine, repeat=repeat)
-        answers.routes.append((event.router_id, value, trace_of_message(message)))
+        answers.routes.append((event.router_id, value, _trace(request)))
         _answered(request, service, answers)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
@@ -143,14 +145,15 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         service.refuse_later(_parked(request, service, request.x), request.x, answers)
         return
     if engine is None and event.router_id not in shard.unreadable:
-        _wait_for_router(request, service, answers)
+        _wait_for_router(request, shard, service, answers)
         return
-    if _stands_behind(request, engine, service):
+    if request.parked is None and _stands_behind(event, shard, service):
         shard.park(_parked(request, service, UnknownRouter(UNDECLARED)))
         return
     try:
-        shard.require_readable(event.router_id)
-        assert engine is not None
+        if engine is None:
+            shard.require_readable(event.router_id)
+            raise UnknownRouter(UNDECLARED)
         asked = events.Asked(
             event.request_id,
             _context(request, engine, service),
@@ -172,7 +175,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     assert record is not None
     service.ports.count(f"decided_{record.reason}")
     value = _value(event, record, engine, repeat=False)
-    answers.routes.append((event.router_id, value, trace_of_message(message)))
+    answers.routes.append((event.router_id, value, _trace(request)))
     _answered(request, service, answers)
     subjects = [event.request_id]
     if event.session_id is not None:
@@ -192,6 +195,13 @@ def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
     return request.x if isinstance(request.x, np.ndarray) else context_of(request, engine, service)
 
 
+def _trace(request: Prepared) -> Headers:
+    # Most requests belong to no trace.
+    if request.parked is None and not getattr(request.message, "headers", None):
+        return ()
+    return trace_of_message(request.message)
+
+
 def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:
     since = None if engine is None else engine.state.since.led_to(record.seq)
     # The steps are kept for an answer that is repeated after a crash.
@@ -206,24 +216,22 @@ def _answered(request: Prepared, service: Service, answers: Answers) -> None:
         answers.answered_later.append(request.parked)
 
 
-def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> None:
+def _wait_for_router(request: Prepared, shard: Shard, service: Service, answers: Answers) -> None:
     error = UnknownRouter(UNDECLARED)
     parked = _parked(request, service, error)
-    if len(service.shard(parked.partition).parking) < service.ports.limits.parked_events:
-        service.shard(parked.partition).park(parked)
+    if len(shard.parking) < service.ports.limits.parked_events:
+        shard.park(parked)
     else:
         service.refuse_later(parked, error, answers)
 
 
-def _stands_behind(request: Prepared, engine: Engine | None, service: Service) -> bool:
+def _stands_behind(event: Request, shard: Shard, service: Service) -> bool:
     """Tell whether earlier requests of this router still wait for their answer, its declaration
     being in force: `route_waiting` is about to answer them, and then this one."""
-    parking = service.shard(request.message.partition).parking
     return (
-        (request.event.router_id, None) in parking.waiting
-        and engine is not None
-        and request.parked is None
-        and len(parking) < service.ports.limits.parked_events
+        (event.router_id, None) in shard.parking.waiting
+        and event.router_id in shard
+        and len(shard.parking) < service.ports.limits.parked_events
     )
 
 

@@ -1,32 +1,32 @@
-"""The routers of one partition: what events change of them is written back once a batch."""
+"""The routers of one partition: engines over the durable table, unpacked when first needed, written
+back once a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from agents import keys, stored
 from agents.context_store import Ref
+from agents.kept import DAMAGE
 from agents.leftovers import Leftovers
 from agents.lending import Lending
 from agents.parked import Parked
 from agents.parking import Parking
-from agents.poison import on_behalf_of
+from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
-from agents.routers import Routers
 from agents.watermarks import Watermarks
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
+from router_state.conversing import requests_of
 from router_state.engine import Engine
 from router_state.events import Event
-from router_state.state import invariants, snapshot
-
-VALIDATED = 200
-"""Most requests of a router whose invariants are checked after each batch: some milliseconds."""
+from router_state.sessions import WHOLE
+from router_state.state import record_bytes, snapshot
 
 
-class Shard(Routers):
-    """The routers of one partition, and what a group changes of them.
+class Shard:
+    """The routers of one partition.
 
     A group applies events to routers and parks others, then `write` is called once, and the table
     written.
@@ -34,19 +34,27 @@ class Shard(Routers):
     Attributes:
         watermarks: which source events the state contains.
         lending: pools, and members of pools.
+        unreadable: routers whose records can't be read, and why; they are left as they are, and all
+            others go on.
         requests_seen_at: time at which the last request taken in was sent, seconds since the epoch.
     """
 
     def __init__(self, table: Table) -> None:
-        super().__init__(table)
+        self.table = table
+        self.number = table.number
         self.requests_seen_at = 0.0
         self._index()
 
     def _index(self) -> None:
         table = self.table
-        self.forget()
+        self._engines: dict[str, Engine] = {}
+        # Every declared router has an entry, unpacked or not. A dict for its order: once the router
+        # is unpacked, the oldest decision comes first.
+        self._request_ids: dict[str, dict[str, None]] = {}
         self._changes: dict[str, Changes] = {}
         self._new_contexts: list[tuple[Ref, Vector]] = []
+        self.unreadable: dict[str, str] = {}
+        self._set_aside: list[str] = []
         self.watermarks = Watermarks(table)
         self.lending = Lending(table)
         # One pass over the keys; of the values only parked events are unpacked: with 10,000
@@ -69,6 +77,15 @@ class Shard(Routers):
         for router_id in [keys.split(raw)[1] for raw in table.records if raw[:1] == keys.GONE]:
             self._leftovers.found(router_id, list(self._request_ids.pop(router_id, ())))
 
+    def __contains__(self, router_id: object) -> bool:
+        return router_id in self._request_ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._request_ids))
+
+    def __len__(self) -> int:
+        return len(self._request_ids)
+
     def roll_back(self) -> None:
         """Return to the table as it was before the present group."""
         self.table.roll_back()
@@ -80,6 +97,62 @@ class Shard(Routers):
             value = held.get((parked.topic, parked.offset))
             if parked.value is None and value is not None:
                 self.parking.add(replace(parked, value=value))
+
+    def knows(self, router_id: str, subject: str) -> bool:
+        """Tell whether a request has its decision, or any request of a session."""
+        if subject.startswith(WHOLE):
+            return bool(self.requests_of(router_id, subject))
+        return subject in self._request_ids.get(router_id, ())
+
+    def requests_of(self, router_id: str, subject: str) -> list[str]:
+        """Return the requests of a session that are remembered."""
+        engine = self.engine(router_id)
+        name = subject.removeprefix(WHOLE)
+        return [] if engine is None else requests_of(engine.state, engine.records, name)
+
+    def remembered(self, router_id: str) -> list[str]:
+        """Return the requests of a router that are remembered."""
+        return list(self._request_ids.get(router_id, ()))
+
+    def remembers(self, router_id: str) -> int:
+        """Return how many requests of a router are remembered."""
+        return len(self._request_ids.get(router_id, ()))
+
+    def engine(
+        self, router_id: str, outlines: Iterable[record_bytes.Outline] | None = None
+    ) -> Engine | None:
+        """Return a declared router's engine, unpacked on first use; `outlines` of its requests need
+        not be read then."""
+        engine = self._engines.get(router_id)
+        if engine is None and router_id in self._request_ids:
+            try:
+                engine = self._engines[router_id] = stored.engine(
+                    self.table, router_id, self._request_ids[router_id], outlines
+                )
+            except DAMAGE as error:
+                # A damaged router is set aside and not retried; its records stay, and the others go
+                # on.
+                self._request_ids.pop(router_id)
+                self.unreadable[router_id] = f"{type(error).__name__}: {error}"
+                self._set_aside.append(router_id)
+        return engine
+
+    def take_set_aside(self) -> dict[str, str]:
+        """Return the routers that turned out to be unreadable since the last call, and why."""
+        taken, self._set_aside = self._set_aside, []
+        return {
+            router_id: self.unreadable[router_id]
+            for router_id in taken
+            if router_id in self.unreadable
+        }
+
+    def require_readable(self, router_id: str) -> None:
+        """Raise RouterUnreadable for a router that was set aside."""
+        if self.engine(router_id) is None and router_id in self.unreadable:
+            raise RouterUnreadable(
+                "the state of this router can't be read by this worker; its records are kept as "
+                "they are"
+            )
 
     def apply(self, router_id: str, event: Event, *, now: float) -> Changes:
         """Apply an event to a declared router; what it changes is written with the batch."""
@@ -177,24 +250,20 @@ class Shard(Routers):
         assert isinstance(records, Requests)
         names = sorted(changes.pieces)
         packed = [snapshot.pack_piece(engine.state, name) for name in names]
-        self.table.set_all(dict(zip(map(records.key_of, names), packed, strict=True)))
-        self._new_contexts += records.write(changes.records)
-
-    def validate(self, router_ids: Iterable[str]) -> None:
-        """Check the invariants of routers; those of requests only where few are remembered.
-
-        Raises:
-            InternalError: one does not hold; the log names it.
-        """
-        for router_id in router_ids:
-            engine = self._engines[router_id]
-            with on_behalf_of(f"the state of router {router_id}"):
-                if len(engine.records) <= VALIDATED:
-                    invariants.check(engine.state, engine.records)
-                else:
-                    for fault in invariants.faults(engine.state):
-                        raise AssertionError(fault)
+        values: dict[bytes, bytes | None] = dict(
+            zip(map(records.key_of, names), packed, strict=True)
+        )
+        values |= records.pack(changes.records, self._new_contexts)
+        self.table.set_all(values)
 
     def _requests_of(self, router_id: str) -> list[str]:
         start = keys.key(keys.REQUEST, router_id)
         return [keys.split(raw)[2] for raw in self.table.records if raw.startswith(start)]
+
+    def is_unpacked(self, router_id: str) -> bool:
+        """Tell whether a router is unpacked."""
+        return router_id in self._engines
+
+    def is_packed(self, router_id: str) -> bool:
+        """Tell whether a router is declared, and not unpacked yet."""
+        return router_id not in self._engines and router_id in self._request_ids
