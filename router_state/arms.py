@@ -30,7 +30,7 @@ class Arms:
     who is suspected changes here.
 
     Attributes:
-        names, row: by position, and {name: position}.
+        all: the arms; names, row: by position, and {name: position}.
         rewards, bills: the priors that the arms' rewards, and their bills, share.
         sample: the posterior sample that scores use.
         tokens: how long prompts are; caching: what of them models have seen.
@@ -43,8 +43,8 @@ class Arms:
     """
 
     __slots__ = (
-        "_arms",
         "_journal",
+        "all",
         "billed",
         "bills",
         "caching",
@@ -73,7 +73,7 @@ class Arms:
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.d, self._journal = d, journal
-        self._arms: list[Arm] = []
+        self.all: list[Arm] = []
         self.rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         self.bills = SharedPrior("\x1fbills", d, COSTS, journal)
         self.sample, self.tokens = PosteriorSample(d, journal), InputTokens(journal)
@@ -81,19 +81,19 @@ class Arms:
         self.derive()
 
     def __len__(self) -> int:
-        return len(self._arms)
+        return len(self.all)
 
     def __iter__(self) -> Iterator[Arm]:
-        return iter(self._arms)
+        return iter(self.all)
 
     def __getitem__(self, which: int | str) -> Arm:
         """Return an arm by its position or its name. Raises LookupError."""
-        return self._arms[self.row[which] if isinstance(which, str) else which]
+        return self.all[self.row[which] if isinstance(which, str) else which]
 
     def find(self, name: str) -> Arm | None:
         """Return an arm by its name, or None."""
         k = self.row.get(name)
-        return None if k is None else self._arms[k]
+        return None if k is None else self.all[k]
 
     def look(self, x: Vector) -> Projection:
         """Return the arms' predictions for a context, shape (d,), last entry the bias 1.0.
@@ -104,16 +104,14 @@ class Arms:
         """
         seen = project(x, self.d, self.regressions, self.billed)
         if self.suspect:
-            seen.means = [
-                mean + arm.offset for mean, arm in zip(seen.means, self._arms, strict=True)
-            ]
+            seen.means = [mean + arm.offset for mean, arm in zip(seen.means, self.all, strict=True)]
         return seen
 
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
         """Append an arm with statistics A (d, d), a prior in it, and b (d,), known at clock
         `now_t`."""
         arm = Arm(name, self.bills, price, self._journal, now_t=now_t, pulls=pulls)
-        self._arms.append(arm)
+        self.all.append(arm)
         self._changed()
         arm.rewards.start(A, b)
         arm.costs.begin()
@@ -123,13 +121,13 @@ class Arms:
 
     def restore(self, arms: list[Arm]) -> None:
         """Set the arms of a restored state, whose arrays are filled in afterwards."""
-        self._arms = arms
+        self.all = arms
         self._changed()
 
     def remove(self, name: str) -> None:
         """Drop an arm; those after it move up."""
         k = self.row[name]
-        gone = self._arms.pop(k)
+        gone = self.all.pop(k)
         self._journal.pieces.update((gone.rewards.piece, gone.costs.regression.piece, SAMPLE_PIECE))
         self._changed()
 
@@ -162,12 +160,12 @@ class Arms:
 
     def played(self, k: int, *, t: int, pulled: bool) -> None:
         """Note that the k-th arm was chosen at clock t, for an onboarding pull or not."""
-        arm = self._arms[k]
+        arm = self.all[k]
         arm.last_played = t
         arm.costs.awaited += 1
         if pulled:
             arm.pulls_left -= 1
-            self.onboarding = any(arm.pulls_left for arm in self._arms)
+            self.onboarding = any(arm.pulls_left for arm in self.all)
 
     def declare_latency(self, goal: LatencyGoal | None) -> None:
         """Put a target of latency in force; what was learned of the same kind of times stays."""
@@ -191,13 +189,13 @@ class Arms:
         if self.tokens.count:
             self._journal.pieces.add(TOKENS)
         self.derive()
-        self.sample.resize(len(self._arms))
+        self.sample.resize(len(self.all))
         if self.timing is not None:
             self.timing.keep(self.names)
 
     def derive(self) -> None:
         """Derive the values that the hot path reads."""
-        arms = self._arms
+        arms = self.all
         self.names = tuple(arm.name for arm in arms)
         self.row = {name: k for k, name in enumerate(self.names)}
         self.regressions = [arm.rewards for arm in arms]

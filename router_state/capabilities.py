@@ -81,7 +81,7 @@ def rule_out(
     """Rule out arms that can't do what a request needs; one that declares nothing can do all.
 
     Raises:
-        NoCapableModel: nothing is left; the message names the need.
+        NoCapableModel: nothing is left; the message names the needs.
     """
     found = list(excluded)
     missing: list[dict[str, str]] = []
@@ -97,9 +97,10 @@ def rule_out(
 
 
 def _need(missing: Sequence[Mapping[str, str]]) -> str:
-    """Return the needs that all models lack, or else the needs that no model meets together."""
-    shared = [text for why, text in missing[0].items() if all(why in lacks for lacks in missing)]
-    if shared:
-        return " nor ".join(shared)
-    each = dict.fromkeys(text for lacks in missing for text in lacks.values())
-    return f"all of {', '.join(each)} together"
+    """Return the needs that all models lack, and those that no model meets together beside them."""
+    shared = {why for why in missing[0] if all(why in lacks for lacks in missing)}
+    found = [text for why, text in missing[0].items() if why in shared]
+    if all(lacks.keys() - shared for lacks in missing):
+        each = (text for lacks in missing for why, text in lacks.items() if why not in shared)
+        found.append(f"all of {', '.join(dict.fromkeys(each))} together")
+    return " nor ".join(found)

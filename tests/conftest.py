@@ -4,6 +4,7 @@ they never skip.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -68,6 +69,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for position, path in enumerate(files)
     }
     items.sort(key=lambda item: place[item.path])
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: what they import and are stays."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Set aside what was imported and collected, so that no collection looks at it again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

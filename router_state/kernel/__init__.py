@@ -44,12 +44,12 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.choosing import (
         chance_of,
         choose,
-        doubts,
+        draw,
         optimistic,
     )
     from router_state.kernel.cost_means import LEAST_PART, cost_piece
     from router_state.kernel.cost_model import MOST_TAUGHT, CostModel
-    from router_state.kernel.costs import expected_costs, within_risk
+    from router_state.kernel.costs import expected_costs, mean_costs, within_risk
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dual import Options
     from router_state.kernel.elementary import exp_of, log_of, tabulated
@@ -65,7 +65,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
-    from router_state.kernel.window_scores import options
+    from router_state.kernel.window_scores import keep, options
 else:
     globals().update(_compiled.public())
 
@@ -101,13 +101,15 @@ __all__ = [
     "choose",
     "conclude_shifted",
     "cost_piece",
-    "doubts",
+    "draw",
     "estimate",
     "exp_of",
     "expected_costs",
+    "keep",
     "learn_reward",
     "log_of",
     "lognormal_mean",
+    "mean_costs",
     "optimistic",
     "options",
     "project",

@@ -1,4 +1,4 @@
-"""Choose an arm by score, and compute the probability of the choice."""
+"""Score arms, choose one, and compute the probability of the choice."""
 
 from __future__ import annotations
 
@@ -6,53 +6,115 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from router_state.kernel.cost_model import CostModel
-from router_state.kernel.costs import require_each
 from router_state.kernel.elementary import power
-from router_state.kernel.gaussian import taken
 from router_state.kernel.linear import EPSILON, dot, room
-from router_state.kernel.projection import best
+from router_state.kernel.projection import Projection, best
 from router_state.kernel.propensity import largest
+from router_state.kernel.randomness import Chance
 from router_state.kernel.regression import MAX_DECAY_STEPS, Regression
+from router_state.kernel.sample import PosteriorSample
 from router_state.kernel.shared_prior import SharedPrior
 from router_state.kernel.words import Floats, Index, Real, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from router_state.arm import Arm
     from router_state.config import Vector
 
 
 def optimistic(
-    means: Sequence[float],
-    variances: Sequence[float],
+    arms: Sequence[Arm],
+    seen: Projection,
     costs: Sequence[float],
     *,
-    rewards: Sequence[Regression],
-    played: Sequence[int],
+    per_log_price: Real,
     t: Index,
     alpha: Real,
     gamma: Real,
     least: Real,
-) -> list[float]:
-    """Return mean, bonus α·√(v ÷ max(γ^dt, `least`)) and cost of each arm, one behind the other
-    (ParetoBandit Eq. 2 and 9); dt counts from its last reward or from when it was last `played`."""
-    K: Index = len(rewards)
-    if not len(means) == len(variances) == len(costs) == len(played) == K:
+) -> tuple[list[float], list[float]]:
+    """Return mean, bonus α·√(v ÷ max(γ^dt, `least`)) and cost of each arm, one behind the other,
+    and the penalties of their list prices (ParetoBandit Eq. 2 and 9); dt counts from an arm's last
+    reward or from when it was last played."""
+    K: Index = len(arms)
+    means, variances = seen.means, seen.variances
+    if not len(means) == len(variances) == len(costs) == K:
         raise ValueError(f"an entry for each of {K} arms is wanted")
     terms: list[float] = []
+    penalties: list[float] = []
     one: Regression
     for k in range(K):
-        one = rewards[k]
+        arm = arms[k]
+        one = arm.rewards
         v: Real = variances[k]
         v /= one.decay
-        last: Index = played[k]
+        last: Index = arm.last_played
         steps: Index = t - max(one.last_update, last)
         if steps > 0 and gamma < 1.0:
             v /= max(power(gamma, min(steps, MAX_DECAY_STEPS)), least)
         terms.append(means[k])
         terms.append(alpha * sqrt(max(v, EPSILON)))
         terms.append(costs[k])
-    return terms
+        price: Real = arm.log_price
+        penalties.append(per_log_price * price)
+    return terms, penalties
+
+
+def draw(
+    sample: PosteriorSample,
+    x: Vector,
+    seen: Projection,
+    costs: Sequence[float],
+    *,
+    per_dollar: Real,
+    regressions: Sequence[Regression],
+    rewards: SharedPrior,
+    models: Sequence[CostModel],
+    bills: SharedPrior,
+    chance: Chance,
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Draw for a decision. Return mean, draw and cost of each arm in one list; the penalties of
+    their costs; the variances of the draws; and the doubts.
+
+    The doubts are what is shared of a reward, then of each arm the variance of its expected reward,
+    that of a bill's logarithm, and the probability that a call costs anything.
+
+    Args:
+        costs: in dollars.
+        rewards, bills: what the regressions of rewards, and of the models' bills, share.
+    """
+    d: Index = rewards.d
+    K: Index = sample.K
+    means, variances = seen.means, seen.variances
+    if not len(means) == len(variances) == len(costs) == len(regressions) == len(models) == K:
+        raise ValueError(f"an entry for each of {K} arms is wanted")
+    context: Floats = known(x, d)
+    shared: Floats = known(rewards.mean, d)
+    terms: list[float] = []
+    penalties: list[float] = []
+    spreads: list[float] = []
+    unsure: list[float] = [dot(context, 0, shared, 0, d)]
+    arm: Regression
+    model: CostModel
+    space: Floats = room(K)
+    chance.normals(space, 0, K)
+    for k in range(K):
+        arm, model = regressions[k], models[k]
+        own: Regression = model.regression
+        cost: Real = costs[k]
+        variance: Real = variances[k]
+        spread: Real = sample.spread(k, variance, rewards.noise, arm.decay)
+        level: Real = own.values[own.at - 1] / own.decay
+        terms.append(means[k])
+        terms.append(sqrt(spread) * space[k])
+        terms.append(cost)
+        penalties.append(per_dollar * cost)
+        spreads.append(spread)
+        unsure.append(rewards.noise * variance / arm.decay)
+        unsure.append(bills.noise * (1.0 + level))
+        unsure.append(model.paid)
+    return terms, penalties, spreads, unsure
 
 
 def choose(
@@ -65,7 +127,7 @@ def choose(
     that choice over posterior samples; −1 and 0 where costs are equal as well.
 
     Args:
-        terms, penalties, spreads: see `PosteriorSample.score`.
+        terms, penalties, spreads: see `draw`.
 
     Raises:
         NonFiniteInput: a score is not finite.
@@ -92,7 +154,7 @@ def chance_of(
     """Return the probability that the k-th arm has the best score, over posterior samples.
 
     Args:
-        terms, penalties, spreads: see `PosteriorSample.score`.
+        terms, penalties, spreads: see `draw`.
     """
     K: Index = len(penalties)
     if not (len(terms) == 3 * K and len(spreads) == len(excluded) == K and 0 <= k < K):
@@ -109,33 +171,3 @@ def chance_of(
             scores[2 * count + 1] = spreads[j]
             count += 1
     return largest(own, scores, count)
-
-
-def doubts(
-    x: Vector,
-    rewards: SharedPrior,
-    noise_of_bills: Real,
-    variances: Sequence[float],
-    models: Sequence[CostModel],
-    regressions: Sequence[Regression],
-) -> list[float]:
-    """Return what is shared of a reward, then of each arm the variance of its expected reward, that
-    of a bill's logarithm, and the probability that a call costs anything."""
-    d: Index = rewards.d
-    space: Floats = taken(x, d)
-    mean: Floats = known(rewards.mean, d)
-    found: list[float] = [dot(space, 0, mean, 0, d)]
-    arm: Regression
-    model: CostModel
-    bills: Regression
-    if len(regressions) != len(models):
-        raise ValueError(f"{len(regressions)} regressions are not of {len(models)} models")
-    for k in range(require_each(models, variances)):
-        arm, model = regressions[k], models[k]
-        bills = model.regression
-        spread: Real = variances[k]
-        level: Real = bills.values[bills.at - 1] / bills.decay
-        found.append(rewards.noise * spread / arm.decay)
-        found.append(noise_of_bills * (1.0 + level))
-        found.append(model.paid)
-    return found

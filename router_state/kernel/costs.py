@@ -22,6 +22,16 @@ def require_each(models: Sequence[CostModel], numbers: Sequence[float]) -> Index
     return len(models)
 
 
+def mean_costs(models: Sequence[CostModel]) -> list[float]:
+    """Return the dollars that a call of each model costs on average."""
+    one: CostModel
+    found: list[float] = []
+    for k in range(len(models)):
+        one = models[k]
+        found.append(one.ratio * one.list_price)
+    return found
+
+
 def expected_costs(
     models: Sequence[CostModel], exponents: Sequence[float], tokens: Real
 ) -> list[float]:

@@ -89,12 +89,16 @@ def check(x: Vector, d: int) -> None:
 @cfunc
 def checked(x: Vector, d: Index) -> Floats:
     """Copy a context into the kernel's room, see `check`."""
-    if x.shape != (d,):
+    context: Floats
+    try:
+        context = known(x, d)
+    except ValueError:
+        if x.shape == (d,):
+            raise
         raise WrongContext(
             f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has "
             f"{d} dimensions"
-        )
-    context: Floats = known(x, d)
+        ) from None
     if context[d - 1] != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
     space: Floats = room_of_products(d)

@@ -70,7 +70,7 @@ def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
         other: Real = CELLS / (2.0 * WIDEST) / max(sqrt(rivals[2 * j + 1]), deviation * EPSILON)
         rivals[2 * j] = (rivals[2 * j] - deviation * WIDEST) * other + CELLS / 2
         rivals[2 * j + 1] = deviation * (2.0 * WIDEST / CELLS) * other
-    for point in range(CELLS + 1):
+    for point in range(first_chance(rivals, n), CELLS + 1):
         product: Real = 1.0
         for j in range(n):
             place: Real = rivals[2 * j] + point * rivals[2 * j + 1]
@@ -81,6 +81,17 @@ def all_apart(deviation: Real, rivals: Floats, n: Index) -> Real:
             total += 0.5 * mass * (product + before)
         before = product
     return total
+
+
+@pure
+def first_chance(rivals: Floats, n: Index) -> Index:
+    """Return a point of the grid before which the product of the rivals' parts is 0."""
+    first: Real = 1.0
+    for j in range(n):
+        step: Real = rivals[2 * j + 1]
+        zero: Real = -rivals[2 * j] / step if step > 0.0 else 0.0
+        first = zero if zero > first else first
+    return whole(min(first, CELLS)) - 1
 
 
 @pure

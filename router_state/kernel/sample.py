@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from router_state.errors import CorruptSnapshot
-from router_state.kernel.linear import room
-from router_state.kernel.randomness import Chance
 from router_state.kernel.regression import Regression, multiply, room_of_products, spread_at
-from router_state.kernel.words import Array, Floats, Index, Real, cclass, known, view
+from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc, known, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,46 +114,14 @@ class PosteriorSample:
             values[k] = (share * share - FEATURES * FEATURES) * abs(variance)
         self.journal.jumped = True
 
-    def score(
-        self,
-        means: Sequence[float],
-        variances: Sequence[float],
-        costs: Sequence[float],
-        per_dollar: Real,
-        regressions: Sequence[Regression],
-        noise: Real,
-        chance: Chance,
-    ) -> tuple[list[float], list[float], list[float]]:
-        """Draw for a decision. Return mean, draw and cost of each arm in one list; the penalties of
-        their costs; and the variances of the draws.
-
-        Args:
-            means, variances: θᵀx and xᵀVx of the request at each arm, not decayed.
-            costs: in dollars.
-        """
-        K, values = self.K, self.values
-        if not len(means) == len(variances) == len(costs) == len(regressions) == K:
-            raise ValueError(f"an entry for each of {K} arms is wanted")
-        terms: list[float] = []
-        penalties: list[float] = []
-        spreads: list[float] = []
-        one: Regression
-        space: Floats = room(K)
-        chance.normals(space, 0, K)
-        for k in range(K):
-            one = regressions[k]
-            cost: Real = costs[k]
-            spread: Real = variances[k]
-            spread = FEATURES * FEATURES * noise * abs(spread) / one.decay
-            usual: Real = values[K + k]
-            values[K + k] = usual + (spread - usual) / LATELY if usual > 0.0 else spread
-            spread += values[k]
-            terms.append(means[k])
-            terms.append(sqrt(spread) * space[k])
-            terms.append(cost)
-            penalties.append(per_dollar * cost)
-            spreads.append(spread)
-        return terms, penalties, spreads
+    @cfunc
+    def spread(self, k: Index, variance: Real, noise: Real, decay: Real) -> Real:
+        """Return the variance of the k-th arm's draw for a request of xᵀVx = `variance`, and follow
+        what is usual."""
+        found: Real = FEATURES * FEATURES * noise * abs(variance) / decay
+        usual: Real = self.values[self.K + k]
+        self.values[self.K + k] = usual + (found - usual) / LATELY if usual > 0.0 else found
+        return found + self.values[k]
 
     def deviations(self) -> list[float]:
         """Return the usual deviation of each arm's draw, over the last decisions."""

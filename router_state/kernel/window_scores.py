@@ -89,6 +89,16 @@ def options(
     return found
 
 
+def keep(contexts: Array, slot: Index, x: Vector, d: Index) -> None:
+    """Write a context of d dimensions into its row, in single precision."""
+    if slot < 0:
+        raise ValueError(f"there is no row {slot}")
+    held: Singles = singles(contexts, (slot + 1) * d)
+    context: Floats = known(x, d)
+    for i in range(d):
+        held[slot * d + i] = context[i]
+
+
 @pure
 @vectored
 def score_rows(

@@ -12,7 +12,7 @@ from router_state.kernel import EVERY
 from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import CLOSE_ENOUGH, CLOSED, PRICES, Window
+from router_state.pacing.window import CLOSE_ENOUGH, CLOSED, PRICE_OF, Window
 
 UNREACHABLE = CLOSED
 """λ_t where no price of a dollar meets the budget."""
@@ -84,7 +84,7 @@ class DollarDual:
                 )
             self._solve(arms, now=now)
             self._journal.jumped = False
-        return self.lambda_t, 0.0, self.per_dollar(PRICES.item(slot))
+        return self.lambda_t, 0.0, self.per_dollar(PRICE_OF[slot])
 
     def per_dollar(self, multiple: float = 1.0) -> float:
         """Return the price of a dollar in reward, for a request's own multiple of λ_t or for 1."""

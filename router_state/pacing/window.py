@@ -13,15 +13,15 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import WINDOW, Matrix, Vector
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import EVERY, Chance, Options, options
+from router_state.kernel import EVERY, Chance, Options, keep, options
 
 CLOSE_ENOUGH = 0.005
 """Share of the target that a solution may leave: far less than what one draw moves."""
 BLOCK = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 CLOSED = 1e6
-"""Dollars, and rewards below none, of an arm that can't be chosen: no reward is worth it, no price
-makes it cheap."""
+"""Cost in dollars of an arm that can't be chosen, and its score below zero: no reward is worth it,
+and no price makes it cheap."""
 PRICE_SPREAD = 0.1
 """Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
 winners of two prices then mix in the share that meets the budget; otherwise one would be called
@@ -38,8 +38,11 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = _spread(GOLDEN)
 """Price of a dollar of each slot's request, as a multiple of λ_t."""
+PRICE_OF: tuple[float, ...] = tuple(PRICES.tolist())
+"""The same numbers, for one decision at a time."""
 SILVER = math.sqrt(2.0) - 1.0
-"""The same of another sequence: where all prompts are alike, two prices mix three models."""
+"""Step of a second such sequence: with two prices of their own, requests that are all alike mix
+three models."""
 WAIT_PRICES = _spread(SILVER)
 """Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
 NO_TOKENS = np.zeros(WINDOW)
@@ -50,10 +53,11 @@ PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
 
 @cache
 def lots(K: int) -> Vector:
-    """Return a standard normal number for each slot and arm, (WINDOW·K,): what draws would be, each
-    with its opposite.
+    """Return a standard normal number for each slot and arm, shape (WINDOW·K,); the second half are
+    the opposites of the first.
 
-    The dual sees choices as chance makes them, but no draw that is made: so λ_t stands before it.
+    They stand for the draws of choices, and none of them is a choice's own draw: so λ_t stands
+    before a choice is drawn.
     """
     half = np.array(Chance().standard_normal(WINDOW // 2 * K))
     return np.concatenate([half, -half])
@@ -75,16 +79,17 @@ class Window:
     anew whenever they are needed.
 
     Attributes:
+        d: dimensions.
         contexts: shape (n, d); n doubles with the slots in use, up to 128: most of 10,000 routers
             have few.
         limited: by slot, the models that a request was limited to, if it was.
         size: slots in use; next: the slot that is written next.
     """
 
-    __slots__ = ("_journal", "contexts", "limited", "next", "size")
+    __slots__ = ("_journal", "contexts", "d", "limited", "next", "size")
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self._journal = journal
+        self._journal, self.d = journal, d
         self.contexts: npt.NDArray[np.float32] = np.zeros((BLOCK, d), dtype=np.float32)
         self.limited: dict[int, frozenset[str]] = {}
         self.size = 0
@@ -100,7 +105,7 @@ class Window:
         slot = self.next
         if slot >= len(self.contexts):
             self.reserve(slot + 1)
-        self.contexts[slot] = x
+        keep(self.contexts, slot, x, self.d)
         if limited_to is not None:
             self.limited[slot] = limited_to
         elif self.limited:

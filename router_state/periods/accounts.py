@@ -12,7 +12,7 @@ from router_state.periods.declared import PeriodBudget
 KEPT = 4
 """Most periods kept: bills of earlier ones still come, and a clock may step back."""
 MOST_EMPTY = 1000
-"""Periods without a request whose money is carried, at most."""
+"""Most periods without a request whose money is carried over."""
 
 
 @dataclass(slots=True)

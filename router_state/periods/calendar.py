@@ -34,7 +34,7 @@ def zone_of(name: str) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    # Of a name that is no file's, or a folder's, or no path.
+    # There is no such file, it is a folder, or the name is not a path.
     except (KeyError, ValueError, OSError):
         raise InvalidConfig(
             f"time zone {name!r} is not known here: an IANA name, for example Europe/Berlin"
@@ -111,6 +111,6 @@ def _days(first: datetime) -> int:
 def _epoch(wall: datetime, zone: str) -> float:
     """Return a wall clock's time in seconds since the epoch.
 
-    Of a time that comes twice the first; one that is skipped is the moment of the skip or after.
+    A time that comes twice is the first of both; a skipped one is the moment of the skip, or after.
     """
     return wall.replace(tzinfo=zone_of(zone)).timestamp()

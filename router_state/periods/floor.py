@@ -47,8 +47,9 @@ class Met(NamedTuple):
 
 
 def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
-    """Return expected rewards, shape (size, K), without what the posterior sample adds; of arms
-    that are closed what their `scores` say."""
+    """Return expected rewards, shape (size, K), without the posterior sample. A closed arm has what
+    its `scores` say.
+    """
     means, _ = window.options(arms, drawn=False).arrays()
     return np.where(scores > -0.5 * CLOSED, means, scores)
 

@@ -23,12 +23,12 @@ RESERVED = 1.28
 MEMORY = 1000.0
 """Effective number of settlements, and of decisions, behind their means."""
 MOST_OFF = 20.0
-"""Mean costs of a request by which a settlement counts as off at most: one bill is no matter of
-chance then."""
+"""Most that one settlement counts as off, in mean costs of a request: a single bill does not set
+the scatter."""
 LEAST_USD = 1e-12
-"""Least dollars per request that are paced, where nothing is left: not 0, by which λ_t divides."""
+"""Least budget of a request in dollars, where nothing is left: not 0, as λ_t is divided by it."""
 MOST_USD = 1000.0
-"""Most dollars per request that are paced, what one bill may be (the wire contract)."""
+"""Largest budget of a request in dollars: that of the largest bill (the wire contract)."""
 
 
 class Standing(NamedTuple):

@@ -25,7 +25,7 @@ MOVED = 0.02
 TOLERATED = 0.005
 """Reward by which a floor may be missed without an alert: what one posterior sample moves."""
 PATIENCE = 25
-"""Solutions in a row that must miss it, 200 decisions."""
+"""Solutions in a row that must miss the floor before the alert: 200 decisions."""
 
 
 class PeriodDebt(Debt):

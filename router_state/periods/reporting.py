@@ -20,8 +20,8 @@ from router_state.periods.traffic import FIRST
 from router_state.state.router import RouterState
 
 NOTHING, EVERYTHING = 0.003, 10.0
-"""Rewards that the mean dearest call must earn at the lowest price of a report, where costs hardly
-count, and the mean cheapest one at the highest, where nothing else does."""
+"""Ends of a report's prices, in rewards: what the mean dearest call must earn at the lowest price,
+where costs hardly count, and the mean cheapest one at the highest, where only costs count."""
 WIDE = 12
 """Prices of a report between these two, at equal ratios."""
 NEAR = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)

@@ -34,8 +34,8 @@ says nothing of the level."""
 KEPT = 0.75
 """Share of an hour of the week that a week leaves of the ones before: four weeks count."""
 SHRUNK = 0.5
-"""Weeks that the shape of a usual day counts for in every hour of the week, and that a flat one
-counts for in that."""
+"""Weeks that the shape of a usual day counts for in that of the week, and that a flat day counts
+for in that of a usual day."""
 WEEK_KEPT = exp_of(-1.0 / HOURS)
 """Share of the mean count of an hour that one hour leaves."""
 FIRST_DRIFT = 0.01
@@ -43,12 +43,12 @@ FIRST_DRIFT = 0.01
 DAYS_KEPT = 0.9
 """Share of that variance that a day leaves."""
 MOST_DRIFT = 4.0
-"""Largest square of one day's step: a launch is no measure of what days are like."""
+"""Largest square of one day's step: a launch says nothing of ordinary days."""
 WALK = 72.0 * HOUR
 """Seconds over which the level wanders as far as a day's step; the interval then holds nine of ten
 counts of drawn months (tests/unit/test_period_forecast.py)."""
 Z90 = 1.645
-"""Deviations of a normal distribution that nine of ten cases are within, on either side."""
+"""Standard normal deviations, on either side, within which nine of ten cases are."""
 
 
 class Shape:
@@ -184,7 +184,7 @@ class Traffic:
             first: seconds that the traffic counts as having been watched before the first request.
         """
         here = self._place(at)
-        # The wall clock may change until then: by the present one it is an hour off at most.
+        # The wall clock may change until then; the present offset is an hour off at most.
         ahead = max(until - at, 0.0) / HOUR
         begin, end = self._shape.until(here), self._shape.until(here + ahead)
         middle = end if ahead <= NEAR else self._shape.until(here + NEAR)

@@ -17,7 +17,7 @@ from router_state.kernel import (
     Projection,
     choose,
     conclude_shifted,
-    doubts,
+    draw,
     estimate,
     expected_costs,
     learn_reward,
@@ -169,17 +169,17 @@ class Live:
         """
         arms, epsilon = state.arms, state.config.knobs.epsilon
         chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-        terms, penalties, spreads = arms.sample.score(
-            seen.means,
-            seen.variances,
+        terms, penalties, spreads, unsure = draw(
+            arms.sample,
+            x,
+            seen,
             costs,
-            weights[2],
-            arms.regressions,
-            arms.rewards.noise,
-            chance,
-        )
-        unsure = doubts(
-            x, arms.rewards, arms.bills.noise, seen.variances, arms.costs, arms.regressions
+            per_dollar=weights[2],
+            regressions=arms.regressions,
+            rewards=arms.rewards,
+            models=arms.costs,
+            bills=arms.bills,
+            chance=chance,
         )
         if arms.timing is not None:
             penalties = arms.timing.penalties(penalties)

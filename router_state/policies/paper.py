@@ -10,7 +10,7 @@ import numpy as np
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Projection, best, optimistic
+from router_state.kernel import Projection, best, mean_costs, optimistic
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.policies import eligibility, priors
@@ -65,7 +65,7 @@ class Paper:
 
     def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
         """See Policy."""
-        return [costs.mean_usd for costs in state.arms.costs]
+        return mean_costs(state.arms.costs)
 
     def admit(
         self, state: RouterState, excluded: Excluded, costs: list[float]
@@ -93,18 +93,16 @@ class Paper:
         awaits its rewards is not stale. Ties are broken at random.
         """
         arms, knobs, chance = state.arms, state.config.knobs, state.chance
-        terms = optimistic(
-            seen.means,
-            seen.variances,
+        terms, penalties = optimistic(
+            arms.all,
+            seen,
             costs,
-            rewards=arms.regressions,
-            played=[arm.last_played for arm in arms],
+            per_log_price=weights[1],
             t=state.t,
             alpha=knobs.alpha,
             gamma=knobs.gamma,
             least=1.0 / knobs.v_max,
         )
-        penalties = [weights[1] * arm.log_price for arm in arms]
         candidates = Candidates(arms.names, terms, penalties, excluded)
         if arms.onboarding:
             for k, arm in enumerate(arms):

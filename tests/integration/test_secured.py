@@ -300,7 +300,7 @@ def test_asking_why_kafka_cannot_be_reached_leaves_no_connection_open(
     # A loop of its own each time, as a command has; what it leaves open warns as it is collected.
     for _ in range(10):
         assert (asyncio.run(refusal(settings)) is None) is (password != "wrong")
-        gc.collect()
+    gc.collect()
 
 
 async def test_commands_work_with_an_operators_rights_and_name_the_one_that_is_missing(

@@ -96,6 +96,12 @@ def test_input_tokens_beyond_a_window_rule_out_without_any_need() -> None:
         (Needs(vision=True, tools=True), None, "all of tools, vision together"),
         (None, 9000, "a context window of 9,000 tokens"),
         (
+            Needs(vision=True, tools=True, json_output=True),
+            None,
+            "json_output nor all of tools, vision together",
+        ),
+        (Needs(json_output=True, region="mars"), None, "json_output nor region mars"),
+        (
             Needs(output_tokens=600, tools=True),
             10,
             "all of tools, an answer of 600 tokens together",

@@ -250,6 +250,7 @@ DERIVED = {
     Ledger: {"accounts"},
     RouterState: {"newcomers"},
     Arm: {"per_1k", "log_price"},
+    Window: {"d"},
     Regression: {"d", "at", "seen", "mean_seen", "shared"},
     CostModel: {"list_price", "free", "input_usd"},
     InputTokens: {"in_use", "latest"},

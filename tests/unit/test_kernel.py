@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import router_state.kernel
+from router_state.arm import Arm
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import (
@@ -84,6 +85,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
         arm.know_only(prior.ridge, prior.bias_ridge, prior.mean)
         cost.begin()
     draw, chance, seen = kernel.PosteriorSample(d, journal), kernel.Chance(7), []
+    doubts: list[float] = []
     draw.resize(K)
     billed = [cost.regression for cost in costs]
     window, lots = np.zeros((16, d), np.float32), rng.normal(size=16 * K)
@@ -113,15 +115,19 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             prices=np.linspace(0.9, 1.1, 16),
         )
         price = options.price(target=0.7 * options.cheapest() + 1e-3, start=1.0, within=0.005)
-        terms, penalties, spreads = draw.score(
-            found.means,
-            found.variances,
+        terms, penalties, spreads, unsure = kernel.draw(
+            draw,
+            x,
+            found,
             expected,
             per_dollar=price or 0.0,
             regressions=arms,
-            noise=prior.noise,
+            rewards=prior,
+            models=costs,
+            bills=bills,
             chance=chance,
         )
+        doubts += unsure
         k, chosen = kernel.choose(terms, penalties, spreads, [None] * K)
         assert k == kernel.best(terms, penalties, [None] * K)[0]
         residual, variance = arms[k].observe(x, float(rng.random()))
@@ -132,6 +138,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
     numbers = [[c.ratio, c.calibration, c.input_share, c.detector.sigma] for c in costs]
     return [
         digest(seen),
+        digest(doubts),
         digest(*held),
         digest(prior.mean, prior.center, bills.mean, [prior.noise, prior.ridge, bills.bias_ridge]),
         digest(draw.array, [chance.state % 2**32]),
@@ -161,6 +168,7 @@ def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) ->
 def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
     assert played(compiled, d=26, K=3, n=60) == [
         "3c2bcad7d362661b",
+        "fa507cb257bc71ca",
         "edcbf343a13b9a24",
         "04af4ec2a2103a79",
         "62b4815522fb8165",
@@ -330,6 +338,54 @@ def solved(n: int = 2, **other: Any) -> Any:
     return compiled.options(given.pop("contexts"), n, 3, **given)
 
 
+def drawn(**given: Any) -> Any:
+    """Draw for one arm, but for what is given."""
+    args: dict[str, Any] = {
+        "sample": one_sample(),
+        "x": X,
+        "seen": compiled.Projection([0.5], [0.1], [0.0]),
+        "costs": [1.0],
+        "per_dollar": 1.0,
+        "regressions": [regression_of(3)],
+        "rewards": shared(),
+        "models": [model()],
+        "bills": shared(),
+        "chance": compiled.Chance(1),
+    } | given
+    return compiled.draw(*[args.pop(name) for name in ("sample", "x", "seen", "costs")], **args)
+
+
+def kept(**given: Any) -> Any:
+    """Keep a context in a window of two, but for what is given."""
+    args = {"contexts": np.zeros((2, 3), np.float32), "slot": 1, "x": X, "d": 3} | given
+    compiled.keep(*args.values())
+    return args["contexts"]
+
+
+def tried(**given: Any) -> Any:
+    """Score one arm as the paper does, but for what is given."""
+    arm = Arm("m", shared(), Price(1.0, 2.0), Journal())
+    seen = compiled.Projection([0.5], [0.1], [0.0])
+    args: dict[str, Any] = {"arms": [arm], "seen": seen, "costs": [1.0]} | given
+    knobs = {"per_log_price": 0.3, "t": 5, "alpha": 0.1, "gamma": 0.99, "least": 0.01}
+    return compiled.optimistic(args["arms"], args["seen"], args["costs"], **knobs)
+
+
+def test_a_draw_of_one_arm() -> None:
+    terms, penalties, spreads, unsure = drawn()
+    assert [len(one) for one in (terms, penalties, spreads, unsure)] == [3, 1, 1, 4]
+    assert terms[0] == 0.5 and penalties == [1.0] and spreads[0] > 0.0
+
+
+def test_a_kept_context_is_in_its_row_alone() -> None:
+    np.testing.assert_array_equal(kept(), np.array([np.zeros(3), X], np.float32))
+
+
+def test_the_papers_score_of_one_arm() -> None:
+    terms, penalties = tried()
+    assert terms[0] == 0.5 and terms[1] > 0.0 and penalties[0] >= 0.0
+
+
 def test_options_of_one_model() -> None:
     assert 0.0 < solved().cheapest() < 1.0
 
@@ -362,17 +418,39 @@ def test_options_of_one_model() -> None:
         lambda: compiled.PosteriorSample(3, Journal()).measure(
             [compiled.Regression("m", 3, Journal())], noise=1.0, free=False
         ),
-        lambda: compiled.PosteriorSample(3, Journal()).score(
-            [1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)
-        ),
+        lambda: drawn(sample=compiled.PosteriorSample(3, Journal())),
         lambda: one_sample().measure(
             [compiled.Regression("m", 4, Journal())], noise=1.0, free=True
         ),
         lambda: one_sample().measure([None], noise=1.0, free=True),
-        lambda: one_sample().score([1.0], [1.0], [1.0], 1.0, [None], 1.0, compiled.Chance(1)),
-        lambda: one_sample().score(
-            [1.0], [1.0], [1.0], 1.0, [compiled.Regression("m", 3, Journal())], 1.0, None
-        ),
+        lambda: drawn(sample=None),
+        lambda: drawn(chance=None),
+        lambda: drawn(seen=None),
+        lambda: drawn(seen=compiled.Projection([1.0], [], [1.0])),
+        lambda: drawn(costs=[]),
+        lambda: drawn(costs=["x"]),
+        lambda: drawn(x=X[:2]),
+        lambda: drawn(x=X.astype(np.float32)),
+        lambda: drawn(models=[]),
+        lambda: drawn(models=[None]),
+        lambda: drawn(regressions=[]),
+        lambda: drawn(regressions=[None]),
+        lambda: drawn(rewards=None),
+        lambda: drawn(bills=None),
+        lambda: kept(contexts=np.zeros((2, 3))),
+        lambda: kept(contexts=np.zeros((2, 6), np.float32)[:, ::2]),
+        lambda: kept(contexts=None),
+        lambda: kept(slot=2),
+        lambda: kept(slot=-1),
+        lambda: kept(x=X[:2]),
+        lambda: kept(d=4),
+        lambda: compiled.mean_costs([None]),
+        lambda: compiled.mean_costs(None),
+        lambda: tried(arms=[None]),
+        lambda: tried(arms=[]),
+        lambda: tried(costs=[]),
+        lambda: tried(seen=compiled.Projection([1.0], [], [1.0])),
+        lambda: tried(seen=None),
         lambda: compiled.choose([1.0], [1.0], [1.0], [None]),
         lambda: compiled.choose([1.0, 0.0, 0.0], [1.0], [1.0], ["retired"]),
         lambda: compiled.choose([1.0, math.nan, 0.0], [1.0], [1.0], [None]),
@@ -384,10 +462,6 @@ def test_options_of_one_model() -> None:
         lambda: compiled.within_risk([None], [None], [1.0], 1.0, 1.0, 1.0),
         lambda: compiled.within_risk([model()], [None], [], 1.0, 1.0, 1.0),
         lambda: compiled.within_risk([model()], [], [1.0], 1.0, 1.0, 1.0),
-        lambda: compiled.doubts(X, shared(), 1.0, [], [model()], [regression_of(3)]),
-        lambda: compiled.doubts(X, shared(), 1.0, [1.0], [model()], []),
-        lambda: compiled.doubts(X, shared(), 1.0, [1.0], [None], [regression_of(3)]),
-        lambda: compiled.doubts(X[:2], shared(), 1.0, [1.0], [model()], [regression_of(3)]),
         lambda: compiled.estimate(shared(), [regression_of(3)], left=[]),
         lambda: compiled.conclude_shifted(shared(), [regression_of(3)], []),
         lambda: compiled.conclude_shifted(shared(), [None], [1.0]),
