@@ -75,26 +75,23 @@ def draw(
     chance: Chance,
 ) -> tuple[list[float], list[float], list[float], list[float]]:
     """Draw for a decision. Return mean, draw and cost of each arm in one list; the penalties of
-    their costs; the variances of the draws; and the doubts.
+    their costs; the variances of the draws; and doubts.
 
-    The doubts are what is shared of a reward, then of each arm the variance of its expected reward,
+    These are what is shared of a reward, then of each arm the variance of its expected reward,
     that of a bill's logarithm, and the probability that a call costs anything.
 
     Args:
         costs: in dollars.
         rewards, bills: what the regressions of rewards, and of the models' bills, share.
     """
-    d: Index = rewards.d
-    K: Index = sample.K
+    d, K = rewards.d, sample.K
     means, variances = seen.means, seen.variances
     if not len(means) == len(variances) == len(costs) == len(regressions) == len(models) == K:
         raise ValueError(f"an entry for each of {K} arms is wanted")
-    context: Floats = known(x, d)
-    shared: Floats = known(rewards.mean, d)
     terms: list[float] = []
     penalties: list[float] = []
     spreads: list[float] = []
-    unsure: list[float] = [dot(context, 0, shared, 0, d)]
+    unsure: list[float] = [dot(known(x, d), 0, known(rewards.mean, d), 0, d)]
     arm: Regression
     model: CostModel
     space: Floats = room(K)
@@ -105,14 +102,13 @@ def draw(
         cost: Real = costs[k]
         variance: Real = variances[k]
         spread: Real = sample.spread(k, variance, rewards.noise, arm.decay)
-        level: Real = own.values[own.at - 1] / own.decay
         terms.append(means[k])
         terms.append(sqrt(spread) * space[k])
         terms.append(cost)
         penalties.append(per_dollar * cost)
         spreads.append(spread)
         unsure.append(rewards.noise * variance / arm.decay)
-        unsure.append(bills.noise * (1.0 + level))
+        unsure.append(bills.noise * (1.0 + own.values[own.at - 1] / own.decay))
         unsure.append(model.paid)
     return terms, penalties, spreads, unsure
 

@@ -53,6 +53,22 @@ def expected_costs(
     return found
 
 
+@cfunc
+def in_flight(models: Sequence[CostModel], costs: Sequence[float], beyond: Floats) -> Real:
+    """Write what a call of each model may cost beyond its expectation, then how many are in flight;
+    return the square of what these may cost beyond theirs."""
+    one: CostModel
+    calls: Index = 0
+    total: Real = 0.0
+    for k in range(len(models)):
+        one = models[k]
+        beyond[k] = one.more(costs[k])
+        calls += one.awaited
+        total += (one.awaited * beyond[k]) * (one.awaited * beyond[k])
+    beyond[len(models)] = calls
+    return total
+
+
 def within_risk(
     models: Sequence[CostModel],
     excluded: list[str | None],
@@ -76,15 +92,9 @@ def within_risk(
     if len(excluded) != K:
         raise ValueError(f"{len(excluded)} reasons are not of {K} models")
     one: CostModel
-    beyond: Floats = room(K)
-    in_flight: Index = 0
-    total: Real = 0.0
-    for k in range(K):
-        one = models[k]
-        beyond[k] = one.more(costs[k])
-        in_flight += one.awaited
-        total += (one.awaited * beyond[k]) * (one.awaited * beyond[k])
-    limit: Real = max(most, each * in_flight)
+    beyond: Floats = room(K + 1)
+    total: Real = in_flight(models, costs, beyond)
+    limit: Real = max(most, each * beyond[K])
     found: list[str | None] = excluded
     surely: Real = float("inf")
     likely: Real = surely

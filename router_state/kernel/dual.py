@@ -120,9 +120,7 @@ class Options:
 
         It is where Σ max(scores − λ·costs) + λ·n·target, convex and piecewise linear, has its
         minimum. Two tangents, one on either side, meet closer to it than where they touch (Kelley
-        1960), and at it once no piece is left between them: exact, O(nK) each.
-
-        A tangent that comes again is one of the two, up to rounding: then no piece is left either.
+        1960), and at it once no piece is left between them or one comes again: exact, O(nK) each.
 
         Args:
             target: mean cost per context.
@@ -148,12 +146,9 @@ class Options:
             if enough < 0.0 and enough <= over <= slack:
                 break
             if both:
-                bound: Real = low_total - price * low_over
-                scale: Real = max(abs(low_total), abs(price * low_over))
-                again = (total == low_total and over == low_over) or (
-                    total == high_total and over == high_over
-                )
-                if again or total - price * over <= bound + EPSILON * scale:
+                again = total == low_total and over == low_over
+                again = again or (total == high_total and over == high_over)
+                if again or is_lowest(total - price * over, low_total, price * low_over):
                     break
             if over > slack:
                 # Even the cheapest are too dear together: no price of a dollar helps.
@@ -169,6 +164,12 @@ class Options:
                 price = price / step if price * FAR > 1.0 else 0.0
             step = min(step * step * step * step, FAR)
         return max(0.0, price)
+
+
+@pure
+def is_lowest(value: Real, total: Real, share: Real) -> bool:
+    """Tell whether a value is, up to rounding, on the tangent `total` − `share`."""
+    return value <= total - share + EPSILON * max(abs(total), abs(share))
 
 
 @pure

@@ -71,20 +71,17 @@ def options(
     if not len(models) == len(deviations) == K or (shifts is not None and len(shifts) != K):
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
-    scores: Floats = found.values
-    # Of each arm the coefficients of scores and of costs, then five numbers; behind them a
-    # context.
+    # Of each arm the coefficients of scores and of costs, then five numbers; then a context.
     size: Index = (d + LANES - 1) // LANES * LANES
     width: Index = 2 * size + 5
     space: Floats = room(K * width + size)
     for k in range(K):
         arm: Floats = behind(space, k * width)
-        copy_theta(rewards[k], d, arm, size)
-        lay_out(models[k], d, arm, size)
+        lay_out(rewards[k], models[k], d, arm, size)
         arm[2 * size] = 0.0 if shifts is None else shifts[k]
         arm[2 * size + 4] = deviations[k]
-    score_rows(held, n, d, space, K, lot, own, said, scores)
-    if not finite(scores, 0, 2 * n * K):
+    score_rows(held, n, d, space, K, lot, own, said, found.values)
+    if not finite(found.values, 0, 2 * n * K):
         raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
     return found
 
@@ -148,8 +145,10 @@ def score_rows(
 
 
 @cfunc
-def lay_out(model: CostModel, d: Index, arm: Floats, size: Index) -> None:
-    """Write the terms of the expected cost behind the coefficients of the arm's rewards."""
+def lay_out(rewards: Regression, model: CostModel, d: Index, arm: Floats, size: Index) -> None:
+    """Write the coefficients of an arm's rewards, and behind them the terms of its expected
+    cost."""
+    copy_theta(rewards, d, arm, size)
     copy_theta(model.regression, d, behind(arm, size), size)
     paid: Real = 1.0 if model.free else model.paid
     arm[2 * size + 1] = 0.5 * model.variance()
