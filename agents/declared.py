@@ -15,7 +15,6 @@ from agents.spending import budgets_document, spending_of
 from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
 from router_state.config import (
-    PROFILES,
     Cap,
     CostPrior,
     Knobs,
@@ -24,9 +23,9 @@ from router_state.config import (
     Prior,
     ProjectionRef,
     RouterConfig,
-    knobs_for,
 )
 from router_state.errors import CorruptSnapshot
+from router_state.profiles import PROFILES, knobs_for
 from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
 from schemas.routers import ModelDeclared, RouterDeclared
 

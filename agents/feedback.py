@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from agents.context_store import Ref
+from agents.core_events import core_event
 from agents.group import Answers, Batch
 from agents.intake import Intake, Taken, take_in
 from agents.parked import Parked
@@ -18,7 +19,7 @@ from agents.wire import utc
 from ground.messages import Message, Record
 from router_state.changes import Outcome
 from router_state.config import Vector
-from router_state.events import Charged, Event, Judged, Orphaned
+from router_state.events import Orphaned
 from schemas.quick import Bill, Reward, read
 from schemas.rewards import MAX_AHEAD
 
@@ -182,7 +183,7 @@ def _apply(
 ) -> None:
     """Apply one event of a request that is decided; `source` is its message, or the event as it
     waited."""
-    moved = _moved(event, service, contexts, source)
+    moved = core_event(event, source, contexts, service)
     changes = shard.apply(event.router_id, moved, now=service.ports.clock())
     if changes.refusal is not None:
         parked = source if isinstance(source, Parked) else parked_from(source, event, service)
@@ -193,52 +194,6 @@ def _apply(
     )
     if changes.outcome is Outcome.DUPLICATE:
         service.note_unbooked(source, event.router_id, "duplicate")
-
-
-def _moved(
-    event: Bill | Reward, service: Service, contexts: Mapping[Ref, Vector | None], source: Message
-) -> Event:
-    """Return a bill or a reward as an event of the core."""
-    x = contexts.get((event.router_id, event.request_id))
-    if isinstance(event, Reward):
-        rank = service.ports.rank_of(event.source)
-        of_session = {} if event.request_id else _of_router(contexts, event.router_id)
-        return Judged(
-            event.subject,
-            event.reward,
-            event.source,
-            rank,
-            model=event.model,
-            revision=event.revision,
-            x=x,
-            offset=source.offset,
-            waited=isinstance(source, Parked),
-            contexts=of_session or None,
-        )
-    return Charged(
-        event.request_id,
-        event.cost_usd,
-        event.tokens,
-        model=event.model,
-        revision=event.revision,
-        x=x,
-        offset=source.offset,
-        waited=isinstance(source, Parked),
-        status=event.status,
-        retry_after=event.retry_after_seconds,
-        cached=event.cached_input_tokens,
-        latency=seconds(event.latency_ms),
-        first_token=seconds(event.first_token_ms),
-    )
-
-
-def _of_router(contexts: Mapping[Ref, Vector | None], router_id: str) -> dict[str, Vector]:
-    return {ref[1]: x for ref, x in contexts.items() if ref[0] == router_id and x is not None}
-
-
-def seconds(milliseconds: float | None) -> float | None:
-    """Convert a bill's milliseconds to seconds."""
-    return None if milliseconds is None else milliseconds / 1e3
 
 
 def _wait(

@@ -13,6 +13,7 @@ from agents.portions import portions
 from agents.service import Service
 from agents.shard import Shard
 from agents.waiting_requests import route_waiting
+from agents.warming import warm
 from agents.wire import alert_raised, lambda_value, utc
 from router_state.changes import Alert
 from schemas.event import encode
@@ -116,7 +117,7 @@ async def publish(service: Service) -> None:
 async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     for number, router_id in routers:
         if (shard := service.shards.get(number)) is not None:
-            await shard.warm(router_id)
+            await warm(shard, router_id)
     now, outbox = utc(service.ports.clock()), service.ports.outbox()
     updates = [update for at in routers for update in _update(*at, service, now=now)]
     alerts = service.bulletin.take_alerts()

@@ -16,6 +16,7 @@ from agents.poison import blamed
 from agents.ports import Ports
 from agents.refusals import InternalError
 from agents.shard import Shard
+from agents.validating import validate
 from ground.boundary import BoundaryError
 from ground.messages import Record
 
@@ -188,7 +189,7 @@ class Lane:
             if changes.alerts:
                 self._bulletin.changed((self.shard.number, router_id), changes.alerts)
         if self.ports.limits.validate_state:
-            self.shard.validate(changed)
+            validate(self.shard, changed)
         group.contexts = self.shard.take_contexts()
         group.changes = self.shard.table.take()
 

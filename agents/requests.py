@@ -98,22 +98,22 @@ class Requests(MutableMapping[str, RequestRecord]):
         kind = PIECES.get(piece)
         return keys.ARM + self._name + piece.encode() if kind is None else kind + self._name
 
-    def write(self, records: Mapping[str, RequestRecord | None]) -> list[tuple[Ref, Vector]]:
-        """Put records into the table, or delete them; a context is written once, with its decision,
-        and returned."""
-        contexts: list[tuple[Ref, Vector]] = []
-        table, router_id = self._table, self._router_id
+    def pack(
+        self, records: Mapping[str, RequestRecord | None], contexts: list[tuple[Ref, Vector]]
+    ) -> dict[bytes, bytes | None]:
+        """Return records as the table keeps them, None where one is forgotten. A context is written
+        once, with its decision, and added to `contexts`."""
+        values: dict[bytes, bytes | None] = {}
+        known, router_id = self._table.records, self._router_id
         for request_id, record in records.items():
             name = self._name + request_id.encode()
             at, context_at = keys.REQUEST + name, keys.CONTEXT + name
             if record is None:
-                table.delete(at)
-                table.delete(context_at)
+                values[at] = values[context_at] = None
                 continue
-            if record.x is not None and table.get(at) is None:
-                context = record.x.astype("<f8", copy=False).tobytes()
-                table.put(context_at, context)
+            if record.x is not None and at not in known:
+                values[context_at] = record.x.astype("<f8", copy=False).tobytes()
                 contexts.append(((router_id, request_id), record.x))
-            table.put(at, record_bytes.pack_record(record))
+            values[at] = record_bytes.pack_record(record)
         self._unpacked.clear()
-        return contexts
+        return values

@@ -15,6 +15,7 @@ from agents.parked import Parked
 from agents.refusals import Refusal, TooManyInFlight, UnknownRouter
 from agents.request_contexts import Prepared, context_of, needs_encoding, prepare
 from agents.service import Service
+from agents.shard import Shard
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
@@ -26,11 +27,12 @@ from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
 from schemas.event import MalformedEvent, decode_keyed
-from schemas.prompt_length import input_tokens
 from schemas.quick import Request
 from schemas.requests import RequestNamed
 from schemas.rewards import subject_of
 
+UNDECLARED = "no router of this id was declared"
+"""Text of the refusal of a request whose router nobody declares in time."""
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two looks at whether declarations are in force, and the number of looks: after
 five seconds a request waits as for an undeclared router."""
@@ -143,20 +145,22 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         service.refuse_later(_parked(request, service, request.x), request.x, answers)
         return
     if engine is None and event.router_id not in shard.unreadable:
-        _wait_for_router(request, service, answers)
+        _wait_for_router(request, shard, service, answers)
+        return
+    if request.parked is None and _stands_behind(event, shard, service):
+        shard.park(_parked(request, service, UnknownRouter(UNDECLARED)))
         return
     try:
-        shard.require_readable(event.router_id)
-        assert engine is not None
+        if engine is None:
+            shard.require_readable(event.router_id)
+            raise UnknownRouter(UNDECLARED)
         asked = events.Asked(
             event.request_id,
             _context(request, engine, service),
             offset=message.offset,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
-            input_tokens=event.input_tokens
-            if event.prompt is None
-            else input_tokens(event.input_tokens, event.prompt),
+            input_tokens=event.tokens_before,
             contained=shard.watermarks.both(*service.feedback_topics),
             needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
             session_id=event.session_id,
@@ -192,6 +196,7 @@ def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
 
 
 def _trace(request: Prepared) -> Headers:
+    # Most requests belong to no trace.
     if request.parked is None and not getattr(request.message, "headers", None):
         return ()
     return trace_of_message(request.message)
@@ -211,13 +216,23 @@ def _answered(request: Prepared, service: Service, answers: Answers) -> None:
         answers.answered_later.append(request.parked)
 
 
-def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> None:
-    error = UnknownRouter("no router of this id was declared")
+def _wait_for_router(request: Prepared, shard: Shard, service: Service, answers: Answers) -> None:
+    error = UnknownRouter(UNDECLARED)
     parked = _parked(request, service, error)
-    if len(service.shard(parked.partition).parking) < service.ports.limits.parked_events:
-        service.shard(parked.partition).park(parked)
+    if len(shard.parking) < service.ports.limits.parked_events:
+        shard.park(parked)
     else:
         service.refuse_later(parked, error, answers)
+
+
+def _stands_behind(event: Request, shard: Shard, service: Service) -> bool:
+    """Tell whether earlier requests of this router still wait for their answer, its declaration
+    being in force: `route_waiting` is about to answer them, and then this one."""
+    return (
+        (event.router_id, None) in shard.parking.waiting
+        and event.router_id in shard
+        and len(shard.parking) < service.ports.limits.parked_events
+    )
 
 
 def _parked(request: Prepared, service: Service, error: Exception) -> Parked:

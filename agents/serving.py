@@ -155,7 +155,13 @@ class Serving:
         queue = self._inbox.queues[name]
         found: list[Record] = []
         while queue and len(found) < most and left > 0:
-            weight = self._shard.weight(queue[0])
+            head = queue[0]
+            router_id = (head.key or b"").decode(errors="replace")
+            # What comes first does not wait until it is unpacked: after a start a group unpacks
+            # one router.
+            if found and self._shard.is_packed(router_id):
+                break
+            weight = len(head.value or b"") + self._shard.weight(router_id)
             if weight > left and found:
                 break
             left -= weight

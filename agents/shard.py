@@ -3,7 +3,6 @@ back once a batch."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -14,24 +13,16 @@ from agents.leftovers import Leftovers
 from agents.lending import Lending
 from agents.parked import Parked
 from agents.parking import Parking
-from agents.poison import on_behalf_of
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
-from ground.messages import Message
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
-from router_state.conversing import requests_of
+from router_state.conversing import CREDITED, requests_of
 from router_state.engine import Engine
 from router_state.events import Event
 from router_state.sessions import WHOLE
-from router_state.state import invariants, record_bytes, snapshot
-
-VALIDATED = 200
-"""Most requests of a router whose invariants are checked after each batch: some milliseconds."""
-WARM_AT_ONCE = 500
-"""Requests of a router that are unpacked before others of the event loop have their turn: some
-milliseconds."""
+from router_state.state import record_bytes, snapshot
 
 
 class Shard:
@@ -61,7 +52,6 @@ class Shard:
         # is unpacked, the oldest decision comes first.
         self._request_ids: dict[str, dict[str, None]] = {}
         self._changes: dict[str, Changes] = {}
-        self._outlines: dict[str, list[record_bytes.Outline]] = {}
         self._new_contexts: list[tuple[Ref, Vector]] = []
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
@@ -111,29 +101,33 @@ class Shard:
     def knows(self, router_id: str, subject: str) -> bool:
         """Tell whether a request has its decision, or any request of a session."""
         if subject.startswith(WHOLE):
-            return bool(self.requests_of(router_id, subject))
+            return bool(self.requests_of(router_id, subject, most=1))
         return subject in self._request_ids.get(router_id, ())
 
-    def requests_of(self, router_id: str, subject: str) -> list[str]:
-        """Return the requests of a session that are remembered."""
+    def requests_of(self, router_id: str, subject: str, *, most: int = CREDITED) -> list[str]:
+        """Return the last requests of a session that are remembered, at most so many."""
         engine = self.engine(router_id)
         name = subject.removeprefix(WHOLE)
-        return [] if engine is None else requests_of(engine.state, engine.records, name)
+        return [] if engine is None else requests_of(engine.state, engine.records, name, most=most)
+
+    def remembered(self, router_id: str) -> list[str]:
+        """Return the requests of a router that are remembered."""
+        return list(self._request_ids.get(router_id, ()))
 
     def remembers(self, router_id: str) -> int:
         """Return how many requests of a router are remembered."""
         return len(self._request_ids.get(router_id, ()))
 
-    def engine(self, router_id: str) -> Engine | None:
-        """Return a declared router's engine, unpacked on first use."""
+    def engine(
+        self, router_id: str, outlines: Iterable[record_bytes.Outline] | None = None
+    ) -> Engine | None:
+        """Return a declared router's engine, unpacked on first use; `outlines` of its requests need
+        not be read then."""
         engine = self._engines.get(router_id)
         if engine is None and router_id in self._request_ids:
             try:
                 engine = self._engines[router_id] = stored.engine(
-                    self.table,
-                    router_id,
-                    self._request_ids[router_id],
-                    self._outlines.get(router_id),
+                    self.table, router_id, self._request_ids[router_id], outlines
                 )
             except DAMAGE as error:
                 # A damaged router is set aside and not retried; its records stay, and the others go
@@ -233,13 +227,11 @@ class Shard:
         taken, self._new_contexts = self._new_contexts, []
         return taken
 
-    def weight(self, message: Message) -> int:
-        """Bound the bytes that an event may add to a record batch: itself, if it has to wait, and
-        the arm that it moves."""
-        engine = self.engine((message.key or b"").decode(errors="replace"))
-        return len(message.value or b"") + (
-            0 if engine is None else stored.arm_bytes(engine.state.arms.d)
-        )
+    def weight(self, router_id: str) -> int:
+        """Bound the bytes that an event of a router may add to a record batch, itself apart: the
+        arm that it moves."""
+        engine = self.engine(router_id)
+        return 0 if engine is None else stored.arm_bytes(engine.state.arms.d)
 
     def write(self) -> dict[str, Changes]:
         """Put everything that changed into the table; return the changes by router."""
@@ -258,23 +250,11 @@ class Shard:
         assert isinstance(records, Requests)
         names = sorted(changes.pieces)
         packed = [snapshot.pack_piece(engine.state, name) for name in names]
-        self.table.set_all(dict(zip(map(records.key_of, names), packed, strict=True)))
-        self._new_contexts += records.write(changes.records)
-
-    def validate(self, router_ids: Iterable[str]) -> None:
-        """Check the invariants of routers; those of requests only where few are remembered.
-
-        Raises:
-            InternalError: one does not hold; the log names it.
-        """
-        for router_id in router_ids:
-            engine = self._engines[router_id]
-            with on_behalf_of(f"the state of router {router_id}"):
-                if len(engine.records) <= VALIDATED:
-                    invariants.check(engine.state, engine.records)
-                else:
-                    for fault in invariants.faults(engine.state):
-                        raise AssertionError(fault)
+        values: dict[bytes, bytes | None] = dict(
+            zip(map(records.key_of, names), packed, strict=True)
+        )
+        values |= records.pack(changes.records, self._new_contexts)
+        self.table.set_all(values)
 
     def _requests_of(self, router_id: str) -> list[str]:
         start = keys.key(keys.REQUEST, router_id)
@@ -284,32 +264,6 @@ class Shard:
         """Tell whether a router is unpacked."""
         return router_id in self._engines
 
-    def is_warm(self, router_id: str) -> bool:
-        """Tell whether a router is unpacked, or soon would be."""
-        return (
-            router_id in self._engines or len(self._request_ids.get(router_id, ())) < WARM_AT_ONCE
-        )
-
-    async def warm(self, router_id: str) -> None:
-        """Unpack a router without holding the event loop for long: one that remembers 100,000
-        requests takes a second."""
-        if self.is_warm(router_id):
-            if router_id not in self._engines:
-                self.engine(router_id)
-                await asyncio.sleep(0)  # after a start many are unpacked in a row
-            return
-        found: list[record_bytes.Outline] = []
-        try:
-            for number, request_id in enumerate(list(self._request_ids[router_id])):
-                found.append(stored.outline(self.table, router_id, request_id))
-                if number % WARM_AT_ONCE == WARM_AT_ONCE - 1:
-                    await asyncio.sleep(0)
-                    if router_id in self._engines or router_id not in self._request_ids:
-                        return  # it was unpacked or removed meanwhile
-        except DAMAGE:
-            return  # `engine` says so
-        self._outlines[router_id] = found
-        try:
-            self.engine(router_id)
-        finally:
-            self._outlines.pop(router_id, None)
+    def is_packed(self, router_id: str) -> bool:
+        """Tell whether a router is declared, and not unpacked yet."""
+        return router_id not in self._engines and router_id in self._request_ids

@@ -6,7 +6,8 @@ import math
 from datetime import UTC, datetime
 
 from router_state.periods.leases import LeasedAccounts
-from router_state.periods.ledger import Ledger, Standing
+from router_state.periods.ledger import Ledger
+from router_state.periods.standing import Standing
 from router_state.state.router import RouterState
 
 

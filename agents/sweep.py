@@ -14,6 +14,7 @@ from agents.poison import on_behalf_of
 from agents.refusals import InternalError
 from agents.service import Service
 from agents.shard import Shard
+from agents.warming import is_warm, warm
 from router_state.changes import Alert
 from router_state.events import Aged, Crowded, Event, Waited
 
@@ -61,7 +62,7 @@ class Sweep:
         while turns:
             shard = self._service.shards.get(turns[0].number)
             if shard is not None:
-                await shard.warm(turns[0].router_id)
+                await warm(shard, turns[0].router_id)
             try:
                 if (lane := self._service.lanes.get(turns[0].number)) is None:
                     turns.popleft()
@@ -94,7 +95,7 @@ class Sweep:
                 return
             shard = self._service.shards.get(turn.number)
             # To be unpacked by `warm` before the next portion, not under the lock.
-            if shard is not None and not first and not shard.is_warm(turn.router_id):
+            if shard is not None and not first and not is_warm(shard, turn.router_id):
                 return
             limit = min(turn.left, REQUESTS_AT_ONCE)
             moved, size = (0, 0) if shard is None else self._step(shard, turn, limit=limit)

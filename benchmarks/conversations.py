@@ -24,8 +24,9 @@ import numpy as np
 from benchmarks import conversation_oracle
 from benchmarks.conversation_worlds import D, Providers, Turn, World
 from router_state.cache_price import CachePrice
-from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import knobs_for
 
 BUDGETS = 5
 """Budgets, in equal steps of their logarithm."""

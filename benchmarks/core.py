@@ -17,8 +17,9 @@ import numpy as np
 
 from benchmarks.report import command, print_figures, print_table, require_compiled
 from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed, prices
-from router_state.config import ModelConfig, RouterConfig, knobs_for
+from router_state.config import ModelConfig, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import knobs_for
 
 SHORT = 16
 """Requests of a round: it is over before a busy machine interrupts it."""

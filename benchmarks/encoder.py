@@ -20,8 +20,9 @@ from benchmarks.data import Benchmark, load_rows
 from benchmarks.report import bootstrap, command, print_figures, print_table
 from benchmarks.yardsticks import hindsight
 from ground.files.array_folder import Array
-from router_state.config import ModelConfig, Prior, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Prior, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import knobs_for
 from streams.encoder import general as general_projections
 from streams.encoder.distill import COMPONENTS
 from streams.encoder.load import load_encoder, load_sentences

@@ -13,8 +13,9 @@ import numpy as np
 from benchmarks.arena import Array, Policy
 from benchmarks.rivals import Apart
 from router_state.changes import Alert
-from router_state.config import Knobs, RouterConfig, knobs_for
+from router_state.config import Knobs, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import knobs_for
 from router_state.state import restoring, snapshot
 
 EXPIRE_EVERY = 64

@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks.arena import Array, Rows
 from benchmarks.protocol import declaration, prompts
 from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
-from router_state.config import knobs_for
 from router_state.engine import Engine
 from router_state.periods.declared import PeriodBudget, Spending
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import reported
 from router_state.pools.declared import PoolConfig
 from router_state.pools.pool import Pool
+from router_state.profiles import knobs_for
 from studies.warm_start.lines import held_out, within_budget
 
 ROUTERS, WORKERS = 8, 3

@@ -12,8 +12,9 @@ import numpy as np
 
 from paper.data import Data
 from paper.outcome import Sheet
-from router_state.config import PROFILES, ModelConfig, Price, RouterConfig
+from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import PROFILES
 from studies.simulate.policies import Finished
 
 MEASURED, SKIPPED, PROMPTS = 4500, 500, 200

@@ -21,7 +21,7 @@ from paper.frontier import area, frontier, knee, knees
 from paper.lockstep import Lockstep, Setting
 from paper.outcome import Sheet
 from paper.stationary import MODELS
-from router_state.config import n_eff_of
+from router_state.profiles import n_eff_of
 
 ALPHAS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 GAMMAS = (0.994, 0.995, 0.996, 0.997, 0.998, 0.999, 1.0)

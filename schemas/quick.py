@@ -24,6 +24,7 @@ from schemas.costs import (
 )
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.fields import LARGEST_INT, MAX_METADATA_BYTES, MAX_TOKENS, utc_of
+from schemas.prompt_length import input_tokens
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, MAX_PROMPT_BYTES, RequestSubmitted
 from schemas.rewards import RewardObserved, subject_of
@@ -103,6 +104,13 @@ class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=
     metadata: dict[str, Plain] | None = None
     session_id: Label | None = None
     needs: Needs | None = None
+
+    @property
+    def tokens_before(self) -> int | None:
+        """Return the input tokens as far as they are known before the call: as said, else by the
+        prompt's length."""
+        prompt = self.prompt
+        return self.input_tokens if prompt is None else input_tokens(self.input_tokens, prompt)
 
     def check(self, raw: bytes) -> None:
         """Raise ValueError for what the types alone don't say."""

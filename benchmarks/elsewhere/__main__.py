@@ -100,6 +100,13 @@ def jobs_of(
     "--worlds", type=click.IntRange(1), help="How many are drawn; default: 300, quick 20."
 )
 @click.option("--first", type=click.IntRange(0), default=0, help="The first seed and drawn world.")
+@click.option(
+    "--seed",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Of drawn worlds: another one draws other prompts, noise and delays for the same models.",
+)
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option(
     "--keep",
@@ -124,6 +131,7 @@ def main(
     seeds: int | None,
     worlds: int | None,
     first: int,
+    seed: int,
     workers: int,
     keep: Path | None,
     plotted: bool | None,
@@ -148,7 +156,9 @@ def main(
         first=first,
     )
     jobs = [
-        replace(job, encoder=encoder, revealed=tuple(reveal) if job.where == "drawn" else ())
+        replace(job, revealed=tuple(reveal), again=seed)
+        if job.where == "drawn"
+        else replace(job, encoder=encoder)
         for job in jobs
         if _wanted(job, where, order, budget)
     ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from benchmarks.arena import Array, Rows
 from router_state.config import Price
 
+T = TypeVar("T")
 CONTEXTS = ("gaussian", "clusters", "unit norm", "heavy tails")
 BILLS = ("lognormal", "bimodal", "by task", "with zeros")
 LEAST, MOST = 0.02, 0.98
@@ -18,20 +21,42 @@ Without it the tails multiply to answers of a billion tokens, and one of them co
 gives to half a million requests."""
 
 
-def contexts(n: int, d: int, kind: str, rng: np.random.Generator) -> tuple[Array, Rows]:
+def anew(
+    draw: Callable[[np.random.Generator], T],
+    rng: np.random.Generator,
+    noise: np.random.Generator | None,
+) -> T:
+    """Return what is drawn for each request: by `rng`, or by `noise` where a world is drawn again.
+
+    `rng` draws it either way, so that what it draws next, of the models, stays.
+    """
+    drawn = draw(rng)
+    return drawn if noise is None else draw(noise)
+
+
+def contexts(
+    n: int,
+    d: int,
+    kind: str,
+    rng: np.random.Generator,
+    noise: np.random.Generator | None = None,
+) -> tuple[Array, Rows]:
     """Return contexts, shape (n, d), last entry 1.0, and the task of each, shape (n,).
 
     gaussian: whitened features; clusters: tasks apart from each other; unit norm: as raw
     embeddings; heavy tails: Student's t, 4.
     """
-    tasks = rng.integers(rng.integers(2, 6), size=n)
+    there = rng.integers(2, 6)
+    tasks = anew(lambda any_of: any_of.integers(there, size=n), rng, noise)
+    shape = (n, d - 1)
     if kind == "clusters":
-        features = 1.5 * rng.normal(size=(6, d - 1))[tasks] + rng.normal(size=(n, d - 1))
+        middles = 1.5 * rng.normal(size=(6, d - 1))
+        features = middles[tasks] + anew(lambda any_of: any_of.normal(size=shape), rng, noise)
         features /= features.std(0)
     elif kind == "heavy tails":
-        features = rng.standard_t(4, size=(n, d - 1)) / np.sqrt(2.0)
+        features = anew(lambda any_of: any_of.standard_t(4, size=shape), rng, noise) / np.sqrt(2.0)
     else:
-        features = rng.normal(size=(n, d - 1))
+        features = anew(lambda any_of: any_of.normal(size=shape), rng, noise)
     if kind == "unit norm":
         features += rng.normal(size=d - 1)
         features /= np.linalg.norm(features, axis=1, keepdims=True)
@@ -87,6 +112,7 @@ def bills(
     tasks: Rows,
     kind: str,
     rng: np.random.Generator,
+    noise: np.random.Generator | None = None,
     *,
     by_prompt: float,
 ) -> Bills:
@@ -105,16 +131,20 @@ def bills(
     spread = 0.05 if kind == "by task" else rng.uniform(0.2, 0.9)
     if kind == "by task":
         length = length + rng.normal(0.0, 0.8, 6)[tasks][:, None]
-    output = 200.0 * np.exp(length + spread * rng.normal(size=(n, K)))
+    by_answer = anew(lambda any_of: any_of.normal(size=(n, K)), rng, noise)
+    output = 200.0 * np.exp(length + spread * by_answer)
     if kind == "bimodal":
-        output *= np.where(rng.random((n, K)) < rng.uniform(0.05, 0.3), rng.uniform(5.0, 20.0), 1.0)
+        chance = anew(lambda any_of: any_of.random((n, K)), rng, noise)
+        output *= np.where(chance < rng.uniform(0.05, 0.3), rng.uniform(5.0, 20.0), 1.0)
     output = np.minimum(output, LONGEST)
-    input_tokens = np.ceil(300.0 * np.exp(rng.normal(0.0, 0.7, n)))
+    read = anew(lambda any_of: any_of.normal(0.0, 0.7, n), rng, noise)
+    input_tokens = np.ceil(300.0 * np.exp(read))
     per_input, per_output = (
         np.array([getattr(p, f"{side}_price_per_m") for p in listed]) / 1e6
         for side in ("input", "output")
     )
     costs = input_tokens[:, None] * per_input + output * per_output
     if kind == "with zeros":
-        costs *= rng.random((n, K)) >= rng.uniform(0.05, 0.4)
+        billed = anew(lambda any_of: any_of.random((n, K)), rng, noise)
+        costs *= billed >= rng.uniform(0.05, 0.4)
     return Bills(listed, costs, input_tokens)

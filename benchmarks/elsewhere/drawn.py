@@ -95,23 +95,27 @@ def recipe(number: int, *, seconds: float) -> Recipe:
     return replace(found, K=2, d=2, judged=1.0)
 
 
-def drawn(number: int, *, seconds: float = 6.0, revealed: Collection[str] = ()) -> World:
+def drawn(
+    number: int, *, seconds: float = 6.0, revealed: Collection[str] = (), seed: int = 1
+) -> World:
     """Draw a world by its number.
 
     Args:
+        seed: another one draws other prompts, other noise of rewards and bills, and other delays;
+            the models, and what is good at what, stay. The budget is set by what models cost then.
         revealed: of what one answer says all: `rewards` have no noise, `costs` of a model are the
             same for every prompt. What is easier then tells what the doubt of it costs.
     """
     r = recipe(number, seconds=seconds)
     rng = np.random.default_rng([16, number])
-    X, tasks, moved = _contexts(r, rng)
+    noise = None if seed == 1 else np.random.default_rng([16, number, seed])
+    X, tasks, moved = _contexts(r, rng, noise)
     expected = _expected(r, X, moved, rng)
-    bills = _bills(r, X, tasks, moved, rng, same="costs" in revealed)
-    judged = rng.random(r.n) < r.judged
-    bill_delay = delays(r.n, r.in_flight, r.delay, rng)
-    reward_delay = np.where(
-        judged, delays(r.n, r.in_flight * rng.uniform(1.0, 3.0), r.delay, rng), NEVER
-    )
+    bills = _bills(r, X, tasks, moved, rng, noise, same="costs" in revealed)
+    judged = drawing.anew(lambda any_of: any_of.random(r.n) < r.judged, rng, noise)
+    bill_delay = drawing.anew(lambda any_of: delays(r.n, r.in_flight, r.delay, any_of), rng, noise)
+    later = r.in_flight * rng.uniform(1.0, 3.0)
+    reward_delay = drawing.anew(lambda any_of: delays(r.n, later, r.delay, any_of), rng, noise)
     known = slice(r.n - MEASURED, r.n)
     return World(
         kind="drawn",
@@ -119,11 +123,13 @@ def drawn(number: int, *, seconds: float = 6.0, revealed: Collection[str] = ()) 
         models=tuple(f"m{k:02d}" for k in range(r.K)),
         prices=bills.prices,
         contexts=X,
-        rewards=expected if "rewards" in revealed else drawing.rewards(expected, r.sigma, rng),
+        rewards=expected
+        if "rewards" in revealed
+        else drawing.rewards(expected, r.sigma, noise or rng),
         costs=bills.costs,
         budget=_budget(expected[known], bills.costs[known], r.level),
         bill_delay=bill_delay,
-        reward_delay=reward_delay,
+        reward_delay=np.where(judged, reward_delay, NEVER),
         phases={"whole": slice(0, r.n), "learned": known},
         expected=expected,
         input_tokens=bills.input_tokens,
@@ -132,7 +138,9 @@ def drawn(number: int, *, seconds: float = 6.0, revealed: Collection[str] = ()) 
     )
 
 
-def _contexts(r: Recipe, rng: np.random.Generator) -> tuple[Array, Rows, Array]:
+def _contexts(
+    r: Recipe, rng: np.random.Generator, noise: np.random.Generator | None
+) -> tuple[Array, Rows, Array]:
     """Return contexts (n, d), tasks (n,), and how far the shift has come at each request, in [0,
     1].
     """
@@ -141,9 +149,9 @@ def _contexts(r: Recipe, rng: np.random.Generator) -> tuple[Array, Rows, Array]:
         moved[r.learning :] = 1.0
     elif r.shifts == "slow":
         moved = np.linspace(0.0, 1.0, r.n)
-    X, tasks = drawing.contexts(r.n, r.d, r.contexts, rng)
+    X, tasks = drawing.contexts(r.n, r.d, r.contexts, rng, noise)
     if r.what == "mix" and r.shifts != "none":
-        other = rng.random(r.n) < moved
+        other = drawing.anew(lambda any_of: any_of.random(r.n), rng, noise) < moved
         X[other, :-1] += X[:, :-1].std(0) * rng.normal(size=r.d - 1)
         tasks = np.where(other, (tasks + 1) % 6, tasks)
     return X, tasks, moved
@@ -164,10 +172,17 @@ def _expected(r: Recipe, X: Array, moved: Array, rng: np.random.Generator) -> Ar
 
 
 def _bills(
-    r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Generator, *, same: bool
+    r: Recipe,
+    X: Array,
+    tasks: Rows,
+    moved: Array,
+    rng: np.random.Generator,
+    noise: np.random.Generator | None,
+    *,
+    same: bool,
 ) -> drawing.Bills:
     listed = drawing.prices(r.K, r.decades, min(r.free, r.K - 1), rng)
-    bills = drawing.bills(listed, X, tasks, r.bills, rng, by_prompt=r.by_prompt)
+    bills = drawing.bills(listed, X, tasks, r.bills, rng, noise, by_prompt=r.by_prompt)
     if same:
         bills.costs[:] = bills.costs.mean(0)
     if r.what == "cost":

@@ -31,6 +31,7 @@ from benchmarks.elsewhere.world import World
 from streams.encoder.sentences import Backend
 
 YARDSTICKS = ("best fixed mix", "hindsight")
+APART = 1_000_000  # from a policy's seed to its next one in the same world
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Job:
     its order.
 
     `encoder` makes the contexts of real prompts (None: see `real.cold_prompts`); `references`:
-    whether the yardsticks are computed as well; `revealed`: see `drawn`.
+    whether the yardsticks are computed as well; `revealed` and `again`, the seed of a drawn world:
+    see `drawn`.
     """
 
     where: str
@@ -52,18 +54,20 @@ class Job:
     encoder: Backend | None = None
     references: bool = True
     revealed: tuple[str, ...] = ()
+    again: int = 1
 
     @property
     def world(self) -> str:
         """Return what names the world in a file of results."""
         named = f"{self.where} {self.seed} {self.budget:g} {self.order} {self.seconds:g}"
-        return " ".join([named, *([self.encoder] if self.encoder else []), *self.revealed])
+        seed = [f"seed {self.again}"] if self.again != 1 else []
+        return " ".join([named, *([self.encoder] if self.encoder else []), *self.revealed, *seed])
 
 
 def build(job: Job) -> World:
     """Make a job's world."""
     if job.where == "drawn":
-        return drawn(job.seed, seconds=job.seconds, revealed=job.revealed)
+        return drawn(job.seed, seconds=job.seconds, revealed=job.revealed, seed=job.again)
     if job.where == "winner":
         return made.winner(job.seed)
     if job.where == "tasks":
@@ -96,7 +100,8 @@ def run_job(job: Job) -> list[dict[str, Any]]:
     )
     for name in job.policies:
         started = time.process_time()
-        trace = play(CONTENDERS[name](job.seed), world.episode())
+        policy = CONTENDERS[name](job.seed + APART * (job.again - 1))
+        trace = play(policy, world.episode())
         found.append(
             {
                 **common,

@@ -9,9 +9,10 @@ import numpy as np
 
 from benchmarks.arena import Array
 from benchmarks.periods.histories import History
-from router_state.config import RouterConfig, knobs_for
+from router_state.config import RouterConfig
 from router_state.engine import Engine
 from router_state.periods.declared import PeriodBudget, Spending
+from router_state.profiles import knobs_for
 from studies.warm_start.lines import held_out, within_budget
 
 Side = Literal["month", "mean traffic", "known traffic", "even days"]

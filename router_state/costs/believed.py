@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.config import BELIEVED, CostPrior, Matrix, Price, Vector
-from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, bounded, list_price_of
+from router_state.costs.ratio import MOST_EXPONENT, bounded, list_price_of
 from router_state.errors import UnusablePrior
 from router_state.kernel import (
     LEAST_PART,
@@ -102,7 +102,7 @@ def start(
         believe(model, A, b, mean_usd=prior.mean_usd, bills=bills_of(prior), tokens=tokens)
     elif mean_usd is not None:
         at = model.prior.center
-        level = log_of(max(mean_usd / model.list_price, LEAST_RATIO))
+        level = bounded(log_of(mean_usd / model.list_price))
         A, b = BELIEVED * np.outer(at, at), BELIEVED * level * at
         believe(model, A, b, mean_usd=mean_usd, bills=BELIEVED, tokens=tokens)
 

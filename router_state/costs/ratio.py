@@ -6,8 +6,6 @@ from router_state.config import Price
 
 MIN_PRICE_PER_1K = 1e-9
 """Dollars per 1k tokens that stand for the list price of a free model."""
-LEAST_RATIO = 1e-6
-"""Least ratio of a declared mean cost to the list price: a cost of 0 has no logarithm."""
 MOST_EXPONENT = 20.0
 """Largest logarithm of an expected ratio: no call costs five hundred million times its list
 price."""

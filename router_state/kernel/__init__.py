@@ -51,7 +51,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.cost_model import MOST_TAUGHT, CostModel
     from router_state.kernel.costs import expected_costs, mean_costs, within_risk
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
-    from router_state.kernel.dual import Options
+    from router_state.kernel.dual import FAR, Options
     from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
@@ -74,6 +74,7 @@ __all__ = [
     "CUT_AT",
     "EPSILON",
     "EVERY",
+    "FAR",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",

@@ -16,7 +16,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from router_state.config import BELIEVED
-from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, list_price_of
+from router_state.costs.ratio import MOST_EXPONENT, list_price_of
 from router_state.kernel.detector import Detector
 from router_state.kernel.elementary import exp, log
 from router_state.kernel.linear import dot
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 BILLS_BELIEVED: Real = BELIEVED
 LARGEST_EXPONENT: Real = MOST_EXPONENT
-SMALLEST_RATIO: Real = LEAST_RATIO
 LEAST_PART = 0.02
 """Least share of a bill that is its input, or that is not: each needs a logarithm."""
 
@@ -181,7 +180,8 @@ class CostMeans:
         """Return the logarithm of the share of a mean bill that is left without so many input
         tokens."""
         known: Real = tokens * self.input_share * self.input_usd / self.list_price
-        return log(max(1.0 - known / max(self.ratio, SMALLEST_RATIO), LEAST_PART))
+        share: Real = known / self.ratio if known < self.ratio else 1.0
+        return log(max(1.0 - share, LEAST_PART))
 
 
 @pure

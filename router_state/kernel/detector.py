@@ -15,12 +15,13 @@ from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
 DETECTOR_HELD: Real = GUESSED
 DETECTOR_MEMORY: Real = MEMORY
 DETECTOR_LATELY: Real = BELIEVED
-LIMIT = 16.0
-"""Log-likelihood ratio of an alarm (benchmarks.drift and drawn worlds count false ones)."""
 CUT_AT = 4.0
 """Deviations at which a residual is cut: no single one may raise an alarm. A run of prompts whose
 mean leverage is as many deviations of a mean above the usual one is of a new kind. Evidence above
 it is more than one residual can bring: so a run is hardly by chance."""
+LIMIT: Real = CUT_AT * CUT_AT
+"""Log-likelihood ratio of an alarm: that of two residuals at the cut, each of which brings half of
+its square (benchmarks.drift and drawn worlds count false alarms)."""
 
 
 class Shift(NamedTuple):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 FIRST_STEP = 1.1
 """First factor by which the price is moved in search of one on the other side; each is the fourth
 power of the one before."""
-NEAR, FAR = 1e-9, 1e12
-"""Prices, in reward per dollar, below which 0 and above which infinity is tried."""
+FAR = 1e12
+"""Price, in reward per dollar, above which infinity is tried; 0 is below its inverse."""
 MOST_TANGENTS = 100
 """Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was
 18."""
@@ -160,13 +160,13 @@ class Options:
                 if not both and price >= FAR:
                     return None
                 low_total, low_over, has_low = total, over, True
-                price = price * step if price > NEAR else FAR
+                price = price * step if price * FAR > 1.0 else FAR
             else:
                 # Whoever chooses freely stays within the budget: a dollar is worth nothing.
                 if not both and price <= 0.0:
                     return 0.0
                 high_total, high_over, has_high = total, over, True
-                price = price / step if price > NEAR else 0.0
+                price = price / step if price * FAR > 1.0 else 0.0
             step = min(step * step * step * step, FAR)
         return max(0.0, price)
 

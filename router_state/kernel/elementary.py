@@ -25,7 +25,6 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """ln 2 in two parts; products of the first with a small whole number are exact."""
 LEAST, MOST = -745.2, 709.79
 """Bounds of exp: below the first it is 0, above the second infinite."""
-SQRT_HALF = 0.7071067811865476
 ROOT_TAU = 2.5066282746310002
 """√(2π)."""
 INFINITE: Real = float("inf")
@@ -69,7 +68,7 @@ def log(x: Real) -> Real:
     if not 0.0 < x < INFINITE:
         return -INFINITE if x == 0.0 else x if x > 0.0 else INFINITE - INFINITE
     m, e = frexp(x)
-    if m < SQRT_HALF:
+    if m * m < 0.5:
         m *= 2.0
         e -= 1
     s = (m - 1.0) / (m + 1.0)

@@ -39,10 +39,6 @@ TAILS = 16
 decision reads the pending ones."""
 
 
-ALIKE = 256
-"""Most shared arrays kept: 3 kB each with 26 dimensions."""
-
-
 @cclass
 class Gaussian:
     """The numbers of one regression.
@@ -213,7 +209,7 @@ class Gaussian:
         self.share()
 
 
-@lru_cache(maxsize=ALIKE)
+@lru_cache
 def alike(kept: bytes, size: int) -> Array:
     """Return an array that begins with these numbers: the same one for the same numbers."""
     found = np.zeros(size)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from router_state.config import BELIEVED, GUESSED, MEMORY
+from router_state.kernel.gaussian import WIDE
 from router_state.kernel.linear import dot
 from router_state.kernel.words import Array, Floats, Index, Real, ccall, cclass, cfunc
 
@@ -27,13 +28,11 @@ PRIOR_BELIEVED: Real = BELIEVED
 GROWTH = 0.16
 """Share by which the evidence grows between two estimates (0.08 is no better: eleven models and the
 paper's benchmark without priors, benchmarks.elsewhere); their cost thus falls as 1/n."""
-WIDE_FROM = 32
-"""Dimensions from which on they are rarer, as each costs O(K·d³)."""
 LEAST_NOISE = 1e-6
 """Least variance σ²: where every observation is predicted exactly, scores must stay finite."""
-LEAST_RIDGE, MOST_RIDGE = 1e-2, 1e5
-"""Bounds of the ridges, in observations; those of features per (d − 1) mean squares of a
-feature."""
+MOST_RIDGE = 1e5
+"""Largest ridge, in observations, and inverse of the least; those of features per (d − 1) mean
+squares of a feature. No data of a memory's length tell more."""
 
 
 @cclass
@@ -73,7 +72,7 @@ class SharedPrior:
         self.bias_ridge = guess.bias
         self.noise, self.noise_count = guess.noise, PRIOR_HELD
         self.fourth = 3.0 * self.noise * self.noise
-        self.seen, self.due_at = 0, max(1, d // WIDE_FROM)
+        self.seen, self.due_at = 0, max(1, d // WIDE)
 
     @property
     def ridges(self) -> Vector:
@@ -124,10 +123,10 @@ class SharedPrior:
 
     def concluded(self) -> None:
         """Schedule the next estimate, by the number of observations."""
-        wide: Real = self.d / WIDE_FROM
+        wide: Real = self.d / WIDE
         growth: Real = GROWTH * max(1.0, wide)
         more: Index = int(growth * min(self.seen, PRIOR_MEMORY))
-        self.due_at = self.seen + max(self.d // WIDE_FROM, more, 1)
+        self.due_at = self.seen + max(self.d // WIDE, more, 1)
         self.pieces.add(self.name)
 
 
@@ -161,7 +160,7 @@ def rescale(
         squares[d - 1] / noise + PRIOR_HELD / (first_bias * measured)
     )
     common: Real = (shared + PRIOR_HELD) / (dot(center, 0, center, 0, d - 1) / noise + first)
-    low, high = LEAST_RIDGE * unit, MOST_RIDGE * unit
+    low, high = unit / MOST_RIDGE, MOST_RIDGE * unit
     prior.ridge = min(max(own, low), high)
-    prior.bias_ridge = min(max(bias, LEAST_RIDGE), MOST_RIDGE)
+    prior.bias_ridge = min(max(bias, 1.0 / MOST_RIDGE), MOST_RIDGE)
     prior.shared_ridge = min(max(common, low), high)

@@ -9,11 +9,10 @@ follows the other every eight decisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from router_state.changes import Alert, Journal
 from router_state.config import BELIEVED, Matrix, Vector
@@ -265,46 +264,3 @@ class Timing:
                 evidence={"of": self.goal.of, "answers": self.unheard, "known": int(self.count)},
             )
         )
-
-    def pack(self, piece: str) -> bytes | None:
-        """Return target and debt, or one model's times, by the name of their piece; None: there is
-        no such model."""
-        if piece == PIECE:
-            debt = self.debt
-            numbers = {name: getattr(self, name) for name in NUMBERS}
-            return orjson.dumps({"debt": [debt.usd, debt.scatter, debt.settled], **numbers})
-        speed = self.speeds.get(piece.removeprefix(SPEED))
-        return None if speed is None else speed.pack()
-
-    def restore(self, piece: Callable[[str], bytes]) -> None:
-        """Take over what `pack` returned. Raises CorruptSnapshot, LookupError, TypeError."""
-        values = orjson.loads(piece(PIECE))
-        self.debt = Debt(*values["debt"])
-        for name in NUMBERS:
-            setattr(self, name, values[name])
-        for name, speed in self.speeds.items():
-            speed.restore(piece(f"{SPEED}{name}"))
-
-    def faults(self) -> Iterable[str]:
-        """Yield the faults of a state that can't be true."""
-        numbers = [self.debt.usd, *(float(getattr(self, name)) for name in NUMBERS)]
-        if not np.isfinite(numbers).all() or min(self.per_unit, self.count, self.mean_seconds) < 0:
-            yield "target of latency"
-        for name, speed in self.speeds.items():
-            if not np.isfinite(speed.costs.regression.kept).all() or not speed.variance > 0.0:
-                yield f"times of {name}"
-
-
-NUMBERS = (
-    "per_unit",
-    "target",
-    "expected",
-    "tried",
-    "count",
-    "mean_seconds",
-    "over",
-    "unheard",
-    "short",
-    "told",
-)
-"""Numbers of a target, in the piece that holds it."""

@@ -8,7 +8,7 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.changes import Alert, Journal
 from router_state.config import WINDOW, Matrix, Vector
-from router_state.kernel import EVERY
+from router_state.kernel import EVERY, FAR
 from router_state.latency import pricing
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
@@ -16,9 +16,6 @@ from router_state.pacing.window import CLOSE_ENOUGH, CLOSED, PRICE_OF, Window
 
 UNREACHABLE = CLOSED
 """λ_t where no price of a dollar meets the budget."""
-MOST_PER_DOLLAR = 1e60
-"""Largest reward per dollar, so that squares of the dearest call's penalty are finite under any
-budget."""
 SURE = 0.01
 """Probability that any model costs less than the budget, below which the budget is unreachable."""
 
@@ -88,7 +85,7 @@ class DollarDual:
 
     def per_dollar(self, multiple: float = 1.0) -> float:
         """Return the price of a dollar in reward, for a request's own multiple of λ_t or for 1."""
-        return min(self.lambda_t * multiple / self.budget_usd, MOST_PER_DOLLAR)
+        return min(self.lambda_t * multiple / self.budget_usd, FAR)
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """Solve for λ_t: the smallest at which the mean cost of the window's winners is within the

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from router_state.changes import Alert
 from router_state.errors import BudgetSpent, NoAffordableModel
-from router_state.periods.ledger import PIECE, Ledger, Standing
+from router_state.periods.ledger import PIECE, Ledger
+from router_state.periods.standing import Standing
 from router_state.policies.eligibility import Excluded
 from router_state.state.router import RouterState
 

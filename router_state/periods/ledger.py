@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 from ground.json_values import Document
 from router_state.changes import Journal
@@ -13,6 +12,7 @@ from router_state.periods.accounts import Account, Accounts
 from router_state.periods.declared import Spending
 from router_state.periods.floor import MEMORY as LATELY
 from router_state.periods.leases import Granted, Leases
+from router_state.periods.standing import Standing
 from router_state.periods.traffic import FIRST, Traffic
 from router_state.record import RequestRecord
 
@@ -29,31 +29,6 @@ LEAST_USD = 1e-12
 """Least budget of a request in dollars, where nothing is left: not 0, as λ_t is divided by it."""
 MOST_USD = 1000.0
 """Largest budget of a request in dollars: that of the largest bill (the wire contract)."""
-
-
-class Standing(NamedTuple):
-    """The standing of one budget before a request.
-
-    Attributes:
-        usd: dollars of the period.
-        left_usd: dollars that are left; below 0: so many too many were charged.
-        reserved_usd: of these, what bills in flight may take beyond their expectations.
-        requests: how many are still to come in the period, this one included.
-        per_request_usd: what each of them may cost.
-    """
-
-    accounts: Accounts
-    account: Account
-    usd: float
-    left_usd: float
-    reserved_usd: float
-    requests: float
-    per_request_usd: float
-
-    @property
-    def free_usd(self) -> float:
-        """Dollars that this request may take."""
-        return self.left_usd - self.reserved_usd
 
 
 class Ledger:

@@ -1,8 +1,9 @@
 """Explore beyond the posterior sample: onboarding pulls, probes of suspects and, if no price of a
 dollar meets the budget, of models that may have become cheaper unseen.
 
-All follow inverse-gap weighting (Abe and Long 1999): an arm is drawn with probability loss ÷ gap,
-so what trying costs per request is bounded, and dear arms are drawn as rarely as that asks.
+All follow inverse-gap weighting (Abe and Long 1999): beside the best, an arm is drawn with
+probability 1/(2 + gap ÷ loss), so what trying costs per request is bounded, and dear arms are drawn
+as rarely as that asks.
 """
 
 from __future__ import annotations
@@ -14,18 +15,14 @@ from typing import NamedTuple
 
 from router_state.arms import Arms
 from router_state.kernel import LEVEL, Chance, best, chance_of, log_of, wins
+from router_state.policies.newcomers import LOSS
 from router_state.record import Candidates, Choice
 from router_state.state.router import RouterState
 
-LOSS = 0.02
-"""Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
-where there is no such price."""
 RETURNING = 10.0
 """Factor by which a suspect that seems to have recovered is probed more often. Without it a
 recovery costs 0.005 to 0.01 of reward (benchmarks.drift).
 """
-AT_MOST = 0.5
-"""Largest probability of trying one arm."""
 
 
 class Option(NamedTuple):
@@ -46,12 +43,12 @@ class Tried(NamedTuple):
 
 
 def draw(options: Sequence[Option], chance: Chance) -> Tried:
-    """Draw one of the options, each with probability loss ÷ gap, or none."""
+    """Draw one of the options, each with probability 1/(2 + gap ÷ loss), or none."""
     drawn, why, passed = -1, "ucb", 1.0
     chances: dict[int, float] = {}
     loss = LOSS / max(len(options), 1)
     for k, gap, reason in options:
-        share = AT_MOST if gap * AT_MOST <= loss else loss / gap
+        share = loss / (2.0 * loss + max(gap, 0.0))
         chances[k] = passed * share
         passed *= 1.0 - share
         if drawn < 0 and chance.random() < share:

@@ -24,7 +24,7 @@ from router_state.kernel import (
     within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
-from router_state.pacing.debt import HORIZON
+from router_state.pacing.debt import HORIZON, SAVED
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
@@ -35,10 +35,11 @@ from router_state.state.router import Chances, RouterState
 
 CREDIT = HORIZON / 2.0
 """Budgets that one call may be expected to cost where another may cost less: half of what a horizon
-pays back (drawn worlds: with 100 most overspend more, by a hundredth of a budget)."""
-TOLERATED = 0.25
-"""Budgets for each call in flight that the bills may be beyond their expectations: the debt
-corrects that. In a burst thousands of calls of known models await their bills."""
+pays back. In drawn worlds with 100 most overspend more, by a hundredth of a budget. With 25 some
+models are out of reach that the budget would pay for now and then."""
+TOLERATED = SAVED / HORIZON
+"""Budgets for each call in flight that the bills may be beyond their expectations: what may be
+saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
 
 
 class Live:

@@ -12,11 +12,15 @@ from router_state.config import BELIEVED, WINDOW
 from router_state.kernel import EVERY
 from router_state.record import Candidates
 
-PATIENCE = 2 * WINDOW // EVERY
-"""Solutions of λ_t in a row that must agree, two windows': it is high for a while after every
-debt."""
-TRIAL = 0.02
-"""Share of requests that would go to a newcomer with the budget that it needs, all else as now."""
+PATIENCE = WINDOW // EVERY
+"""Solutions of λ_t in a row that must agree: those in which the whole window is renewed. It is high
+for a while after every debt, but a debt is paid back sooner (`HORIZON`)."""
+LOSS = 0.02
+"""Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
+where there is no such price."""
+TRIAL = LOSS
+"""Share of requests that would go to a newcomer with the budget that it needs, all else as now:
+what trying gets where the gap is 1, the largest reward."""
 
 
 @dataclass(frozen=True, slots=True)

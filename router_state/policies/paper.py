@@ -18,10 +18,6 @@ from router_state.policies.eligibility import Excluded
 from router_state.record import Candidates, Choice, RequestRecord
 from router_state.state.router import Chances, RouterState
 
-MEAN_GUESS = 3.0
-"""Thousands of tokens per request that are assumed before the first bill: rather too many than too
-few."""
-
 
 class Paper:
     """See the module, and `Policy`; the clock counts decisions."""
@@ -53,11 +49,7 @@ class Paper:
         return priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=knobs.ridge)
 
     def joined(self, state: RouterState, names: list[str]) -> None:
-        """See Policy; something must be expected before the first bill."""
-        for name in names:
-            costs = state.arms[name].costs
-            if not costs.free and costs.bills == 0.0:
-                costs.ratio = MEAN_GUESS
+        """See Policy; nothing is shared."""
 
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
         """See Policy."""

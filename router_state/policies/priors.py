@@ -7,15 +7,13 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.config import Matrix, Prior, Vector
 from router_state.errors import InvalidConfig, UnusablePrior
+from router_state.kernel import EPSILON
+from router_state.learning.guess import REWARDS
 from router_state.learning.offline_sums import require_counted, require_observed
 
-DEFAULT_GUESS = 0.5
-"""Mean reward assumed for a model without a prior."""
 MOST_PREDICTED = 10.0
 """Largest root mean square of a prior's predictions on its own contexts. Rewards of 0 to 1 give
 at most 1; what is scaled by hand may be off."""
-LEAST_EIGENVALUE = 1e-14
-"""Share of the largest eigenvalue of A that the smallest must be: below it A⁻¹b is rounding."""
 MOST_COEFFICIENT = 1e6
 """Norm of a prior's coefficients, which is what it predicts at most for a context of norm 1."""
 
@@ -53,7 +51,7 @@ def coefficients_of(what: str, A: Matrix, b: Vector) -> Vector:
     """
     count = float(A[-1, -1])
     values = np.linalg.eigvalsh(A / count)
-    if not values[0] > LEAST_EIGENVALUE * values[-1]:
+    if not values[0] > EPSILON * values[-1]:
         raise UnusablePrior(f"{what} must have a positive definite A, by more than rounding")
     with np.errstate(all="ignore"):
         theta: Vector = np.asarray(np.linalg.solve(A, b), np.float64)
@@ -104,5 +102,5 @@ def statistics(
     if prior.A is not None and prior.b is not None:
         require_observed(what, prior.A, prior.b, d=d)
         return from_offline(what, prior.A, prior.b, n_eff=n_eff, ridge=ridge)
-    guess = DEFAULT_GUESS if prior.expected_reward is None else prior.expected_reward
+    guess = REWARDS.mean if prior.expected_reward is None else prior.expected_reward
     return from_guess(d, guess, n_eff=n_eff, ridge=ridge)

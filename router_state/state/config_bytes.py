@@ -10,19 +10,11 @@ from msgspec import to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
-from router_state.config import (
-    UNUSED,
-    Cap,
-    Knobs,
-    ModelConfig,
-    Price,
-    ProjectionRef,
-    RouterConfig,
-    knobs_for,
-)
+from router_state.config import Cap, Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.latency.goal import LatencyGoal
 from router_state.periods.declared import Spending
+from router_state.profiles import UNUSED, knobs_for
 from router_state.state.framing import Json, frame, loads, reading
 
 MAX_DIMENSIONS = 4096

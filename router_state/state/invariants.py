@@ -13,6 +13,7 @@ from router_state.arm import Arm
 from router_state.config import BELIEVED, WINDOW, Matrix
 from router_state.costs.ratio import list_price_of
 from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior
+from router_state.latency import kept
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema import LAMBDA_MAX, EmaPacer
 from router_state.periods.period_dual import PeriodDual
@@ -53,7 +54,7 @@ def faults(state: RouterState) -> Iterator[str]:
     yield from state.availability.faults()
     yield from state.sessions.faults()
     if arms.timing is not None:
-        yield from arms.timing.faults()
+        yield from kept.faults(arms.timing)
     if state.ledger is not None and not state.ledger.is_sound():
         yield "budgets of a period"
 

@@ -16,6 +16,7 @@ from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior
+from router_state.latency import kept
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.periods.declared import HOURS
@@ -104,7 +105,7 @@ def _restore_timing(state: RouterState, piece: Pieces) -> None:
     state.arms.declare_latency(state.config.latency)
     timing = state.arms.timing
     if timing is not None:
-        timing.restore(lambda name: body_of(piece(name)))
+        kept.restore(timing, lambda name: body_of(piece(name)))
         _restore_prior(timing.prior, body_of(piece(timing.prior.name)))
 
 

@@ -22,6 +22,7 @@ from router_state.changes import HEAD as HEAD_PIECE
 from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.kernel import SAMPLE_PIECE, Chance, SharedPrior, cost_piece
+from router_state.latency import kept
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.latency.timing import Timing
 from router_state.pacing.dollar_dual import DollarDual
@@ -115,7 +116,7 @@ def _timing(timing: Timing | None, name: str) -> bytes | None:
         return None
     if name == timing.prior.name:
         return _prior(timing.prior)
-    return timing.pack(name)
+    return kept.pack(timing, name)
 
 
 def pack_pieces(state: RouterState) -> dict[str, bytes]:

@@ -25,10 +25,13 @@ Piece = Callable[[str], bytes]
 
 OLDER = (4, 6)
 """The formats that are read beside the present one."""
-STALE = 5
-"""Place of the decisions since a solution among the numbers of a dual of format 6."""
-_WATCH, _SCALES = 10, 8
-"""Numbers of a detector and of a shared prior's scales, as they were."""
+_DUAL = ("lambda_t", "debt_usd", "scatter", "settled", "target_usd", "stale")
+"""The first numbers of a dual of format 6; `stale` are the decisions since a solution."""
+_WATCH = (
+    *("sigma", "mean", "up.evidence", "up.count", "up.total", "up.since"),
+    *("down.evidence", "down.count", "down.total", "down.since"),
+)
+"""Numbers of a detector of format 4."""
 _NEW = [0.0] * (len(layout.WATCHED) + len(layout.SIDES))
 """A detector that has seen nothing."""
 
@@ -48,7 +51,7 @@ def upgraded(piece: Piece) -> Piece:
 
 def _from_6(piece: Piece, head: dict[str, Json], d: int) -> dict[str, bytes]:
     if head["dual"] is not None:
-        head["jumped"] |= head["dual"].pop(STALE) >= EVERY
+        head["jumped"] |= head["dual"].pop(_DUAL.index("stale")) >= EVERY
     sample = _sample(body_of(piece(SAMPLE_PIECE)), len(head["names"]), d)
     return {HEAD: frame(orjson.dumps(head)), SAMPLE_PIECE: frame(sample)}
 
@@ -86,7 +89,8 @@ def _from_4(piece: Piece, head: dict[str, Json], d: int) -> dict[str, bytes]:
         )
     tokens = loads(piece(TOKENS)) if piece(TOKENS) else None
     # Where a program that does not know of tokens has decided since, costs are of whole bills.
-    if tokens is not None and tokens["seq"] != head["counters"][SEQ]:
+    _, seq, *_ = head["counters"]
+    if tokens is not None and tokens["seq"] != seq:
         tokens = None
     prices = zip(head["names"], head["prices"], strict=True)
     free = frozenset(name for name, price in prices if not any(price))
@@ -106,7 +110,8 @@ def _from_4(piece: Piece, head: dict[str, Json], d: int) -> dict[str, bytes]:
         found[cost_piece(name)] = frame(_costs(costs, _means(*means, free=name in free), d))
     for prior in ("\x1frewards", "\x1fbills"):
         values = np.frombuffer(body_of(piece(prior)), "<f8")
-        found[prior] = frame(packed(values[-_SCALES:], values[:-_SCALES]))
+        scales = len(layout.SHARED)
+        found[prior] = frame(packed(values[-scales:], values[:-scales]))
     return found
 
 
@@ -122,12 +127,11 @@ _ARM = (
     "retired_at",
 )
 """Order of the scalars of an arm in a head of format 4."""
-SEQ = 1
-"""Place of `seq` among the counters of a head of format 4."""
 
 
 def _head(head: Mapping[str, Json]) -> dict[str, Json]:
     *counters, unreachable = head["counters"]
+    _, seq, *_ = counters
     pacer = head["pacer"] or {}
     dual = None
     if "dual" in pacer:
@@ -141,7 +145,7 @@ def _head(head: Mapping[str, Json]) -> dict[str, Json]:
         "dual": dual,
         "jumped": True,
         # Nobody knows in which order an older program has applied what it kept no steps of.
-        "since": head.get("since") or Since.unknown(seq=counters[SEQ]).pack(),
+        "since": head.get("since") or Since.unknown(seq=seq).pack(),
         **{name: head[name] for name in ("buckets", "rng", "names", "prices")},
         "arms": [
             [arm["pulls_left"], arm["last_played"], costs[2], arm["retired_at"]]
@@ -152,12 +156,12 @@ def _head(head: Mapping[str, Json]) -> dict[str, Json]:
 
 def _rewards(values: Vector, numbers: Mapping[str, Json], d: int) -> bytes:
     arrays = d * (d + 3) // 2 + numbers["pending"] * d
-    regression, _, suspicion = np.split(values, (arrays, arrays + _WATCH))
+    regression, _, suspicion = np.split(values, (arrays, arrays + len(_WATCH)))
     own = [numbers["decay"], numbers["forgotten"], numbers["last_update"]]
     return packed(own, _NEW, [float(len(suspicion))], suspicion, regression)
 
 
 def _costs(values: Vector, means: list[float], d: int) -> bytes:
     arrays = d * (d + 3) // 2
-    regression, decay, _, tails = np.split(values, (arrays, arrays + 1, arrays + 1 + _WATCH))
+    regression, decay, _, tails = np.split(values, (arrays, arrays + 1, arrays + 1 + len(_WATCH)))
     return packed(decay, means, _NEW, regression, tails)

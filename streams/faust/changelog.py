@@ -126,17 +126,20 @@ class RecordBatches:
         batch = BatchBuilder(self._limit, 0)
         headers = [(EPOCH, b"%d" % epoch)]
         for key, value in changes.items():
-            added = batch.append(timestamp=None, key=key, value=value, headers=headers)
-            # The size too: aiokafka takes the first record of a batch, however large it is.
-            if added is None or batch.size() > self._limit:
-                total = sum(len(key) + len(value or b"") for key, value in changes.items())
-                raise BatchTooLarge(
-                    f"{len(changes)} changes of partition {partition} have {total} bytes, "
-                    f"{self._limit} fit: lower "
-                    "PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of "
-                    f"{self._changelog}"
-                )
+            if batch.append(timestamp=None, key=key, value=value, headers=headers) is None:
+                raise self._too_large(partition, changes)
+        # aiokafka takes the first record of a batch, however large it is.
+        if batch.size() > self._limit:
+            raise self._too_large(partition, changes)
         return int((await self._send(batch, self._changelog, partition)).offset)
+
+    def _too_large(self, partition: int, changes: Changes) -> BatchTooLarge:
+        total = sum(len(key) + len(value or b"") for key, value in changes.items())
+        return BatchTooLarge(
+            f"{len(changes)} changes of partition {partition} have {total} bytes, {self._limit} "
+            "fit: lower PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of "
+            f"{self._changelog}"
+        )
 
     async def send_large(
         self,

@@ -19,12 +19,12 @@ from faust.types.fixups import FixupT
 from agents import keys
 from agents.dead_letters import DeadLetters
 from agents.group import Group
-from ground.boundary import Outbox, Produce, exit_at_once, fatal
+from ground.boundary import Outbox, Produce, exit_at_once
 from router_state.kernel import COMPILED
 from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
-from streams.faust.membership import InstanceIdTaken, membership_error
+from streams.faust.membership import InstanceIdTaken
 from streams.faust.outgoing import Outgoing
 from streams.faust.sources import Inbox, Sources
 from streams.faust.transport import Transport
@@ -32,8 +32,8 @@ from streams.faust.versions import require_known_versions
 from streams.log.partitioner import partition_of
 from streams.log.probe import LogProbe
 from streams.log.reach import Reach
-from streams.service.chatter import Chatter
 from streams.service.cloud_events import as_cloud_events
+from streams.service.condition import Condition
 from streams.service.faust_options import faust_options
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
@@ -51,13 +51,6 @@ log = logging.getLogger(__name__)
 
 Task = Callable[[], Awaitable[None]]
 
-WATCH_EVERY = 1.0
-"""Seconds between two looks at whether the worker makes progress."""
-SILENT_AFTER = 3.0
-"""Seconds without an answer after which a broker is away; heartbeats and fetches are answered
-several times a second."""
-CALM = 1.5
-"""Seconds of answers, and without a complaint of the client, after which it is back."""
 HAND_OVER_WITHIN = 5.0
 """Longest time that a stop waits for its timers and for the group, seconds; after it the session's
 end hands over."""
@@ -88,7 +81,7 @@ class App(faust.App):  # type: ignore[misc]
         if not COMPILED:
             log.warning("the kernel is not compiled: decisions take hundreds of times longer")
         self.announce = lambda address: log.info("%s says when this worker is ready", address)
-        self._chatter = Chatter(lambda: self.kafka)
+        self._condition = Condition(self)
         self.spans: Spans | None = None
         self._duties = 0
         self._idle = asyncio.Event()
@@ -97,7 +90,6 @@ class App(faust.App):  # type: ignore[misc]
         self.lease = Lease(settings.session_timeout)
         self.redis: Reach | None = None
         self.encoder: PromptEncoder | None = None
-        self.kafka = Reach(f"Kafka at {settings.bootstrap} (PB_BOOTSTRAP)", fault="is in trouble")
         self._batches = RecordBatches(
             self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held
         )
@@ -122,7 +114,7 @@ class App(faust.App):  # type: ignore[misc]
         self.probe = LogProbe(settings)
         self.guard = GapGuard(
             generation=lambda: self.consumer_generation_id,
-            start_at=self._start_at,
+            start_at=self.start_at,
             holds_records=self.probe.holds_records,
         )
         topics = {name: settings.topic(name) for name in SOURCES}
@@ -132,16 +124,16 @@ class App(faust.App):  # type: ignore[misc]
                 number,
                 topics,
                 max_bytes=settings.source_buffer_bytes,
-                full=self._full,
-                drained=self._drained,
+                full=lambda tp: self.consumer.on_buffer_full(tp),  # noqa: PLW0108  made later
+                drained=lambda tp: self.consumer.on_buffer_drop(tp),  # noqa: PLW0108
             ),
         )
         self._web = Web(
             bind=settings.web_bind,
             port=settings.web_port,
             registry=self.metrics.registry,
-            not_ready=self.not_ready,
-            before_scrape=self._measure,
+            not_ready=self._condition.not_ready,
+            before_scrape=self._condition.measure,
         )
 
     # What agents use
@@ -177,30 +169,6 @@ class App(faust.App):  # type: ignore[misc]
         self.states.on_lost(routers.lost)
         self.metrics.registry.register(routers)
 
-    def not_ready(self) -> str | None:
-        """Return why the worker is not ready, or None."""
-        if self.should_stop:
-            return "stopping"
-        if self.rebalancing or not self.tables.actives_ready:
-            return "recovering"
-        if not self.states.owned:
-            return "no partitions assigned"
-        # Its partitions are taken away only after this: what it read meanwhile it could not write.
-        if not self.lease.is_member:
-            return "the group has gone on without this worker: joining it again"
-        if (age := self.consumer.stalled_for) > self.settings.stall_after:
-            return f"no progress for {age:.0f} s"
-        return self._trouble()
-
-    def _trouble(self) -> str | None:
-        if (silence := self._kafka_silence()) > SILENT_AFTER:
-            return f"Kafka at {self.settings.bootstrap} has not answered for {silence:.0f} s"
-        if self.redis is not None and (trouble := self.redis.trouble):
-            return trouble
-        if self.encoder is not None and self.encoder.trouble:
-            return self.encoder.trouble
-        return "; ".join(map(str, self.consumer.unreadable)) or None
-
     # What Faust calls
 
     def task(self, fun: Task, **options: bool) -> Task:
@@ -213,13 +181,13 @@ class App(faust.App):  # type: ignore[misc]
 
     async def on_start(self) -> None:
         """Start the web server and the watch, both of which must not wait for the recovery."""
-        self._chatter.listen()
+        self._condition.listen()
         for topic in self.sources:
             self.topics.add(self.topic(topic))
         await super().on_start()
         await self._web.start()
         self.announce(f"http://{self._web.address}/readyz")
-        self.add_future(self._watch())
+        self.add_future(self._condition.watch())
         self.add_future(watch_loop(self.metrics.stalls.observe))
         if self.encoder is not None:
             self.add_future(self.encoder.start())
@@ -299,57 +267,11 @@ class App(faust.App):  # type: ignore[misc]
     def _create_directories(self) -> None:
         """Create no directories: this worker keeps nothing on disk."""
 
-    async def _watch(self) -> None:
-        """End the process on an error that aiokafka only stores."""
-        with fatal():
-            while not self.should_stop:
-                if (error := membership_error(self)) is not None:
-                    self._crash(error)
-                self._watch_kafka()
-                self.metrics.ready.set(self.not_ready() is None)
-                await self.sleep(WATCH_EVERY)
-
-    def _kafka_silence(self) -> float:
-        """Return for how many seconds a broker that this worker needs has not answered: the
-        group's, or a partition's.
-        """
-        return max(self.lease.silence, float(self.consumer.silence))
-
-    def _watch_kafka(self) -> None:
-        silence = self._kafka_silence() if self.states.owned and not self.rebalancing else 0.0
-        if silence > SILENT_AFTER:
-            self.kafka.failed(f"no answer for {silence:.0f} s")
-        elif silence < CALM and not self._chatter.heard_within(CALM):
-            self.kafka.answered()
-
-    def _full(self, tp: TP) -> None:
-        self.consumer.on_buffer_full(tp)
-
-    def _drained(self, tp: TP) -> None:
-        self.consumer.on_buffer_drop(tp)
-
-    def _start_at(self, tp: TP) -> int | None:
+    def start_at(self, tp: TP) -> int | None:
+        """Return where a source partition of the current assignment starts, None while that is
+        not known."""
         found = self.consumer._thread.start_at.get(tp)
         return None if found is None else int(found)
-
-    def _measure(self) -> None:
-        self.metrics.ready.set(self.not_ready() is None)
-        self.metrics.partitions.set(len(self.states.owned))
-        self.metrics.unacked.set(self.sources.unfinished)
-        committed, ends = self.monitor.tp_committed_offsets, self.monitor.tp_end_offsets
-        for gauge in (self.metrics.committed, self.metrics.end):
-            gauge.clear()
-        for tp in self.consumer.assignment() if self._consumer is not None else ():
-            if tp.topic != self.settings.changelog:
-                at = {
-                    "topic": tp.topic.removeprefix(self.settings.prefix),
-                    "partition": tp.partition,
-                }
-                # Before the first commit of an assignment it is where that assignment began.
-                self.metrics.committed.labels(**at).set(
-                    committed.get(tp) or self._start_at(tp) or 0
-                )
-                self.metrics.end.labels(**at).set(ends.get(tp) or self._start_at(tp) or 0)
 
 
 def build_app(settings: Settings) -> App:

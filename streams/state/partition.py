@@ -201,9 +201,10 @@ class Partition:
             self._keep(key, value)
 
     def _keep(self, key: bytes, value: bytes) -> None:
-        if EQUAL_FROM <= len(value) <= EQUAL_TO:
-            value = _kept_once(value)
         before = self.records.get(key)
+        # A record that replaces another one has learned something: it is like no other.
+        if before is None and EQUAL_FROM <= len(value) <= EQUAL_TO:
+            value = _kept_once(value)
         self.size += len(value) + (len(key) + RECORD_BYTES if before is None else -len(before))
         self.records[key] = value
 

@@ -6,8 +6,8 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
+from agents.core_events import seconds
 from agents.declared import config_of
-from agents.feedback import seconds
 from router_state import feedback
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine

@@ -8,8 +8,8 @@ from typing import Any, final
 
 from msgspec import Struct
 
+from agents.core_events import seconds
 from agents.declared import cache_of, projection_ref
-from agents.feedback import seconds
 from ground.json_values import Json
 from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice

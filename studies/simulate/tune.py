@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from router_state.config import n_eff_of
+from router_state.profiles import n_eff_of
 from studies.history.happened import Declared
 from studies.history.rerun import ReadPrior
 from studies.simulate.answer import doubt

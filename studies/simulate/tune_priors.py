@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from router_state.config import n_eff_of
+from router_state.profiles import n_eff_of
 from schemas.priors import InlinePrior, ReferencedPrior
 from schemas.routers import RouterDeclared
 from studies.history.happened import Declared

@@ -3,14 +3,18 @@
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
 
 from agents import declare_routers
+from agents.waiting_requests import route_waiting
 from streams.state.partition import EPOCH
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
 from tests.chaos.recompute import Recomputation, differences
 from tests.memory_worker import MemoryWorker
+
+ROUTES = SETTINGS.topic("routes")
 
 
 async def recomputed(worker: MemoryWorker, sources: dict[str, list[Any]]) -> dict[bytes, bytes]:
@@ -25,7 +29,7 @@ async def recomputed(worker: MemoryWorker, sources: dict[str, list[Any]]) -> dic
     return await Recomputation(SETTINGS, 0, by_offset).run(changelog)
 
 
-async def test_the_event_that_was_decided_is_recomputed_though_an_earlier_one_of_its_id_was_waiting(
+async def test_a_request_behind_one_that_still_waits_is_decided_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def later(*_: Any) -> None:
@@ -33,18 +37,31 @@ async def test_the_event_that_was_decided_is_recomputed_though_an_earlier_one_of
 
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
-    waiting = log.event("requests", {"request_id": "r", "context": CONTEXT})
-    overtaking = log.event("requests", {"request_id": "r", "context": [0.9, *CONTEXT[1:]]})
+    requests = [
+        log.event("requests", {"request_id": name, "context": CONTEXT})
+        for name in ("first", "behind", "last")
+    ]
     declared = log.event("routers", router(HOME))
-    rewards = [log.event("rewards", {"request_id": "r", "reward": 1, "source": "judge"})]
-    await worker.take("requests", [waiting])
-    monkeypatch.setattr(declare_routers, "route_waiting", later)
-    await worker.take("routers", [declared])
-    await worker.take("requests", [overtaking])
+    rewards = [log.event("rewards", {"request_id": "behind", "reward": 1, "source": "judge"})]
+    await worker.take("requests", requests[:1])
+    with monkeypatch.context() as patched:
+        patched.setattr(declare_routers, "route_waiting", later)
+        await worker.take("routers", [declared])
+    await worker.take("requests", requests[1:2])
+    assert decided(worker) == []
+    await route_waiting([(0, HOME)], worker.service)
+    await worker.take("requests", requests[2:])
+    assert decided(worker) == [("first", 1), ("behind", 2), ("last", 3)]
     await worker.take("rewards", rewards)
     expected = await recomputed(
-        worker, {"requests": [waiting, overtaking], "routers": [declared], "rewards": rewards}
+        worker, {"requests": requests, "routers": [declared], "rewards": rewards}
     )
     assert not differences(worker.table(0), expected)
     worker.states.partition(0).records.popitem()
     assert differences(worker.table(0), expected)
+
+
+def decided(worker: MemoryWorker) -> list[tuple[str, int]]:
+    """Return the decisions that a worker has published: ids and places, in order."""
+    said = [orjson.loads(value or b"") for topic, _, value, _ in worker.said if topic == ROUTES]
+    return [(one["request_id"], one["seq"]) for one in said]

@@ -11,6 +11,7 @@ import pytest
 
 from agents import keys
 from agents.sweep import REQUESTS_AT_ONCE, Sweep
+from agents.warming import warm
 from router_state.state import record_bytes
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Dying, Log
@@ -88,7 +89,7 @@ async def test_others_have_their_turn_while_a_sweep_goes_on() -> None:
 async def test_a_router_that_remembers_much_is_unpacked_in_turns(interferes: bool) -> None:
     worker = await crowded(MANY)
     shard = worker.service.shards[0]
-    warming = asyncio.create_task(shard.warm(HOME))
+    warming = asyncio.create_task(warm(shard, HOME))
     await asyncio.sleep(0)
     assert HOME not in shard._engines and not warming.done()
     if interferes:

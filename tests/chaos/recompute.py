@@ -137,7 +137,7 @@ class Recomputation:
         commit.
         """
         parking = self.service.shards[self._number].parking
-        hidden = [parked for parked in parking if hide(parked)]
+        hidden = [parked for parked in parking if hide(parked) and parking.is_waiting(parked)]
         for parked in hidden:
             parking.discard(parked)
         yield

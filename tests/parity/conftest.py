@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from benchmarks.data import load_benchmark, wheel_priors
-from router_state.config import ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import knobs_for
 from router_state.state import invariants
 
 TOLERANCE = 1e-9

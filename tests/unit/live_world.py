@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from router_state.changes import Alert
-from router_state.config import ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import knobs_for
 
 Array = npt.NDArray[np.float64]
 D = 5

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.changes import Outcome
-from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.events import Orphaned
 from router_state.learning.guess import COSTS
+from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
 

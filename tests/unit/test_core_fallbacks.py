@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from router_state.changes import HEAD, Outcome
-from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import UnpricedModel
+from router_state.profiles import knobs_for
 from router_state.state import invariants, record_bytes, snapshot
 from tests.unit.core_reference import observed
 

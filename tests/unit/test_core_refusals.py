@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import errors
-from router_state.config import ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.config import ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
+from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.core_reference import CHEAP, MIDDLE, context, declaration, freeze
 

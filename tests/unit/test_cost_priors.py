@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from router_state.config import CostPrior, Knobs, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import CostPrior, Knobs, ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import InvalidConfig
+from router_state.profiles import knobs_for
 
 D = 4
 PRICE = Price(1.0, 3.0)

@@ -16,18 +16,11 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from router_state.changes import Outcome
-from router_state.config import (
-    UNUSED,
-    CostPrior,
-    ModelConfig,
-    Price,
-    Prior,
-    RouterConfig,
-    knobs_for,
-)
+from router_state.config import CostPrior, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import InvalidConfig, UnusablePrior
 from router_state.events import Asked, Charged, Judged, Redeclared
+from router_state.profiles import UNUSED, knobs_for
 from router_state.state import invariants, portable
 
 Array = npt.NDArray[np.float64]
@@ -263,7 +256,7 @@ def genuine(d: int) -> tuple[Array, Array]:
         (np.eye(4), np.zeros(4), None, "the router has 3 dimensions"),
         (np.eye(1), np.zeros(1), None, "the router has 3 dimensions"),
         (np.eye(3), np.zeros(3), 1e-300, "counts for 1e-300"),
-        (np.diag([1e7, 1e-6, 1.0]), np.zeros(3), 1e9, "lower n_eff"),
+        (np.diag([1e7, 1e-6, 1.0]), np.zeros(3), 1e9, "positive definite"),
     ],
 )
 def test_a_prior_that_no_rewards_can_have_made_is_refused(

@@ -66,6 +66,20 @@ def test_what_is_revealed_of_a_drawn_world_has_no_chance_left_and_the_rest_is_as
         assert factors.max() <= 3.0 + 1e-9
 
 
+@pytest.mark.parametrize("number", range(12))
+def test_another_seed_draws_other_requests_for_the_same_models(number: int) -> None:
+    world, other, again = (drawn(number, seconds=SHORT, seed=seed) for seed in (1, 2, 2))
+    assert (world.prices, world.facts, len(world)) == (other.prices, other.facts, len(other))
+    assert not np.array_equal(world.contexts, other.contexts)
+    assert not np.array_equal(world.rewards, other.rewards)
+    for name in ("contexts", "rewards", "costs", "bill_delay", "reward_delay", "input_tokens"):
+        assert np.array_equal(getattr(other, name), getattr(again, name))
+    assert world.expected is not None
+    assert other.expected is not None
+    # What a model earns on average is no matter of chance, but for what the prompts are.
+    assert np.abs(world.expected.mean(0) - other.expected.mean(0)).max() < 0.1
+
+
 def test_drawn_worlds_differ_in_everything() -> None:
     recipes = [recipe(number, seconds=6.0) for number in range(300)]
     assert {r.K for r in recipes} >= {2, 3, 8, 32} and max(r.K for r in recipes) >= 60

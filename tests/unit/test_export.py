@@ -220,7 +220,7 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
     assert other.state.arms["dear"].suspicion == replace(suspicion, after=0)
 
 
-REPORTS = {"_journal", "journal", "values"}  # whom an object reports to, where it works
+REPORTS = {"_journal", "journal", "pieces", "values"}  # whom an object reports to, where it works
 KEPT_APART = {
     RouterState: {
         "config",

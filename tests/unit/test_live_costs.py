@@ -11,16 +11,7 @@ import pytest
 
 from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.config import (
-    BELIEVED,
-    MEMORY,
-    Cap,
-    ModelConfig,
-    Price,
-    RouterConfig,
-    Vector,
-    knobs_for,
-)
+from router_state.config import BELIEVED, MEMORY, Cap, ModelConfig, Price, RouterConfig, Vector
 from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
@@ -28,6 +19,7 @@ from router_state.kernel import LIMIT, TAILS, WIDE, CostModel, estimate
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.window import PRICES
 from router_state.policies.policy import POLICIES
+from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router_state.config import ModelConfig, Price, RouterConfig, Vector, knobs_for
+from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.engine import Engine
 from router_state.kernel import LEAST_PROPENSITY, Chance, chance_of, wins
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.pacing.pacer import Weights
 from router_state.policies.policy import POLICIES
+from router_state.profiles import knobs_for
 from router_state.state import restoring, snapshot
 from tests.unit.live_world import PRICES, World, declaration
 

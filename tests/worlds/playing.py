@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from router_state.changes import Changes, Outcome
-from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import Cap, ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.events import Aged, Asked, Charged, Crowded, Event, Judged, Redeclared, Waited
+from router_state.profiles import knobs_for
 from router_state.state import invariants, portable, record_bytes, snapshot
 from tests.unit.core_reference import freeze, named, thaw
 from tests.worlds.drawing import World
