@@ -18,7 +18,7 @@ from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
-from router_state.conversing import requests_of
+from router_state.conversing import CREDITED, requests_of
 from router_state.engine import Engine
 from router_state.events import Event
 from router_state.sessions import WHOLE
@@ -101,14 +101,14 @@ class Shard:
     def knows(self, router_id: str, subject: str) -> bool:
         """Tell whether a request has its decision, or any request of a session."""
         if subject.startswith(WHOLE):
-            return bool(self.requests_of(router_id, subject))
+            return bool(self.requests_of(router_id, subject, most=1))
         return subject in self._request_ids.get(router_id, ())
 
-    def requests_of(self, router_id: str, subject: str) -> list[str]:
-        """Return the requests of a session that are remembered."""
+    def requests_of(self, router_id: str, subject: str, *, most: int = CREDITED) -> list[str]:
+        """Return the last requests of a session that are remembered, at most so many."""
         engine = self.engine(router_id)
         name = subject.removeprefix(WHOLE)
-        return [] if engine is None else requests_of(engine.state, engine.records, name)
+        return [] if engine is None else requests_of(engine.state, engine.records, name, most=most)
 
     def remembered(self, router_id: str) -> list[str]:
         """Return the requests of a router that are remembered."""

@@ -66,6 +66,10 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
+APPLIED, REVISED, DUPLICATE = Outcome.APPLIED, Outcome.REVISED, Outcome.DUPLICATE
+"""Outcomes of bills and rewards; an enum looks its members up more slowly than a module."""
+
+
 @dataclass(slots=True)
 class Changes:
     """The effect of an event, or of several in a row.

@@ -88,12 +88,14 @@ def note(
         record.call = structs.replace(record.call, before=before)
 
 
-def requests_of(state: RouterState, records: Records, name: str) -> list[str]:
-    """Return a session's remembered requests, the oldest first: those of the last `CREDITED` after
-    any forgotten one."""
+def requests_of(
+    state: RouterState, records: Records, name: str, *, most: int = CREDITED
+) -> list[str]:
+    """Return the last remembered requests of a session, the oldest first, at most so many: those
+    after any forgotten one."""
     session, found = state.sessions.find(name), list[str]()
     request_id = None if session is None else session.last
-    while request_id is not None and len(found) < CREDITED:
+    while request_id is not None and len(found) < most:
         record = records.get(request_id)
         # A request that was asked again after it was forgotten may be of another session.
         if record is None or record.call is None or record.call.session_id != name:

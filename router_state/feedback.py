@@ -7,7 +7,7 @@ import math
 from router_state import attempts, conversing
 from router_state.availability import UNANSWERED
 from router_state.change.rewards import NOT_LEARNED
-from router_state.changes import Outcome
+from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.costs.ratio import list_price_of
 from router_state.errors import (
@@ -83,11 +83,13 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     record = records.get(event.request_id)
     if record is None:
         raise UnknownRequest(f"no decision for request {event.request_id!r}")
-    cost_usd, before = checked_cost(_billed_usd(state, record, event)), record.bill
+    cost_usd, before = event.cost_usd, record.bill
+    cost_usd = checked_cost(_priced(state, record, event) if cost_usd is None else cost_usd)
     if before is not None and event.revision <= before.revision:
-        return Outcome.DUPLICATE
+        return DUPLICATE
     x = _context(state, record, event.x)
-    called, answered = event.model or record.called, before is not None and record.is_answered
+    called = event.model or record.answered_by or record.model
+    answered = before is not None and record.is_answered
     _book(state, event.request_id, record, cost_usd)
     observed = (
         record.call is not None
@@ -108,13 +110,11 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.unsure = record.waits = None
     records[event.request_id] = record
-    return Outcome.APPLIED if before is None else Outcome.REVISED
+    return APPLIED if before is None else REVISED
 
 
-def _billed_usd(state: RouterState, record: RequestRecord, event: Charged) -> float:
-    """Return a request's bill in dollars. Raises CostOutOfRange, UnpricedModel."""
-    if event.cost_usd is not None:
-        return event.cost_usd
+def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
+    """Return the dollars of a bill in tokens. Raises CostOutOfRange, UnpricedModel."""
     if event.tokens is None:
         raise CostOutOfRange("a bill needs cost_usd or token counts")
     called = event.model or record.called
@@ -244,8 +244,8 @@ def learn_session(
             outcomes[request_id] = learn(state, policy, records, one)
     if not outcomes:
         raise ContextLost(f"the contexts of session {name!r} are in no store")
-    changed = [name for name, outcome in outcomes.items() if outcome is not Outcome.DUPLICATE]
-    ordered = (Outcome.APPLIED, Outcome.REVISED, Outcome.DUPLICATE)
+    changed = [name for name, outcome in outcomes.items() if outcome is not DUPLICATE]
+    ordered = (APPLIED, REVISED, DUPLICATE)
     return min(outcomes.values(), key=ordered.index), changed
 
 
@@ -257,7 +257,7 @@ def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -
     reward = _checked(event.reward)
     label, forgotten = record.label, NOT_LEARNED
     if label is not None and not _is_news(label, event):
-        return Outcome.DUPLICATE
+        return DUPLICATE
     x = _context(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
@@ -275,4 +275,4 @@ def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -
         forgotten = label.forgotten
     record.label = Label(reward, event.source, event.rank, event.revision, forgotten)
     records[event.request_id] = record
-    return Outcome.APPLIED if label is None else Outcome.REVISED
+    return APPLIED if label is None else REVISED
