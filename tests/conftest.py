@@ -47,7 +47,7 @@ LONGEST = [
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
 waited for alone."""
 SHARED = pytest.StashKey[Path]()
-STARTING = 120.0
+STARTING = 240.0
 """Seconds until the broker that all processes share has to answer."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -16,6 +16,7 @@ from router_state.state import record_bytes
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Dying, Log
 from tests.audit_world import router
+from tests.memory_worker import MemoryWorker
 
 SETTINGS = Settings(prefix="pb.", app_id="sweep", partitions=1, changelog_batch_bytes=2**20)
 MANY = 3_000
@@ -102,3 +103,25 @@ async def test_a_router_that_remembers_much_is_unpacked_in_turns(interferes: boo
         "r",
         MANY,
     )
+
+
+async def test_after_a_start_a_group_unpacks_one_router() -> None:
+    first, log = MemoryWorker(SETTINGS, [0]), Log()
+    await first.start()
+    names = ["one", "two", "three"]
+    declared = [log.event("routers", router(name), key=name.encode()) for name in names]
+    await first.take("routers", declared)
+    worker = MemoryWorker(SETTINGS, [0])
+    await worker.start(first)
+    asked = [
+        log.event(
+            "requests",
+            {"router_id": name, "request_id": f"{name}{number}", "context": CONTEXT},
+            key=name.encode(),
+        )
+        for name in names
+        for number in (1, 2)
+    ]
+    await worker.take("requests", asked)
+    groups = [[m.key.decode() for m in group.batches[0].messages] for group in worker.finished]
+    assert groups == [["one"] * 2, ["two"] * 2, ["three"] * 2]
