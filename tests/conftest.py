@@ -78,6 +78,9 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     """Set aside what was imported and collected, so that no collection looks at it again."""
+    # Its import looks for references, of which it finds none among what is set aside.
+    import hypothesis  # noqa: F401
+
     gc.freeze()
     gc.enable()
 

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from router_state.config import Matrix
 
 FIRST_STEP = 1.1
-"""First factor by which the price is moved in search of one on the other side; each is the fourth
-power of the one before."""
+"""First factor by which the search moves the price until the budget lies between two prices; each
+further factor is the fourth power of the one before."""
 FAR = 1e12
-"""Price, in reward per dollar, above which infinity is tried; 0 is below its inverse."""
+"""Price, in reward per dollar, above which the search tries infinity; below the inverse it tries
+0."""
 MOST_TANGENTS = 100
-"""Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was
+"""Most tangents of one solution. In 40,000 drawn windows of up to 64 arms none needed more than
 18."""
 
 

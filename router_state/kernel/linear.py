@@ -1,7 +1,8 @@
-"""Vectors, and symmetric matrices as the rows of their lower triangle, one behind the other.
+"""Arithmetic of vectors and of symmetric matrices.
 
-Every sum has a fixed order, four at a time, so that a processor may compute them side by side: the
-same digits on every machine. A matrix begins at `at`, and so does a vector.
+A matrix is kept as its lower triangle, row after row. Sums are taken in a fixed order, four or
+eight side by side, so a processor can compute them together and every machine gets the same digits.
+An argument `at`, `i` or `j` is the position where a matrix or a vector begins.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import numpy as np
 from router_state.kernel.words import Array, Floats, Index, Real, cfunc, pure, vectored, view
 
 EPSILON = 1e-12
-"""Share, or difference of rewards, that is rounding: some thousand units of the last of 64 bits.
-Scores that differ by less are equal, and a pivot or a variance is at least so much."""
+"""Largest share, or difference of rewards, that counts as rounding: some thousand units of the last
+place of a 64-bit float. Scores that differ by less are equal; a pivot or a variance is at least
+this."""
 
 
 SIZE: Index = 4096
 ROOM: Array = np.empty(SIZE)
-"""Numbers that one call of the kernel works with; nothing in them outlasts it."""
+"""Scratch space of one call of the kernel; the next call overwrites it."""
 SPACE: Floats = view(ROOM)
 
 
@@ -96,8 +98,10 @@ def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
 @pure
 @vectored
 def products(x: Floats, d: Index) -> None:
-    """Write the products of a vector's entries behind it, in the places of a triangle whose entries
-    off the diagonal count twice: xᵀVx is its product with V."""
+    """Write the triangle of xxᵀ behind x, entries off the diagonal twice as large.
+
+    Its dot product with the triangle of V is then xᵀVx.
+    """
     place: Index = d
     for row in range(d):
         double: Real = 2.0 * x[row]
@@ -155,7 +159,7 @@ def invert(V: Floats, at: Index, d: Index, column: Floats) -> None:
 def factor(V: Floats, at: Index, d: Index) -> None:
     """Put L with LLᵀ = V in the place of V (Cholesky).
 
-    Where rounding has left less than `EPSILON` of a pivot, that stands in its place.
+    A pivot of which rounding has left less than the share `EPSILON` is set to that share.
     """
     row = at
     for i in range(d):
@@ -205,6 +209,6 @@ def finite(a: Floats, i: Index, n: Index) -> bool:
     """Tell whether n entries of a from i on are all finite."""
     total = 0.0
     for k in range(n):
-        # Of what is finite this is 0, else NaN.
+        # The difference is 0 for a finite number, and NaN for all others.
         total += a[i + k] - a[i + k]
     return total == 0.0
