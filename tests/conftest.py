@@ -1,5 +1,6 @@
 """The real parts which tests share: one Kafka and one Redis for the whole run. Missing parts fail,
-they never skip.
+they never skip. And the settings of Hypothesis: `ci`, the same few examples every time;
+`--hypothesis-profile=long` for a night (pytest tests/unit).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import engine
 
 from commands.broker.child import spawn
 from commands.broker.choose import NAMES, KafkaUnavailable, choose_broker
@@ -46,9 +49,23 @@ LONGEST = [
 ]
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
 waited for alone."""
+SHRINKING = 30
+"""Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
+are those of a test: pytest's limit would end the test before the error is said."""
 SHARED = pytest.StashKey[Path]()
 STARTING = 240.0
 """Seconds until the broker that all processes share has to answer."""
+
+settings.register_profile(
+    "ci", derandomize=True, max_examples=40, stateful_step_count=40, deadline=None, database=None
+)
+settings.register_profile(
+    "long",
+    max_examples=10_000,
+    stateful_step_count=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So a shell starts what it puts into the background, and what the tests start would inherit it:
@@ -71,6 +88,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place[item.path])
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the settings of Hypothesis before any test is imported: a property keeps those that
+    there are then.
+    """
+    if config.getoption("--hypothesis-profile", default=None) is None:
+        settings.load_profile("ci")
+        engine.MAX_SHRINKING_SECONDS = SHRINKING
+
+
 def pytest_collection() -> None:
     """Collect no garbage while tests are collected: what they import and are stays."""
     gc.disable()
@@ -78,9 +104,6 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     """Set aside what was imported and collected, so that no collection looks at it again."""
-    # Its import looks for references, of which it finds none among what is set aside.
-    import hypothesis  # noqa: F401
-
     gc.freeze()
     gc.enable()
 

@@ -123,5 +123,5 @@ async def test_after_a_start_a_group_unpacks_one_router() -> None:
         for number in (1, 2)
     ]
     await worker.take("requests", asked)
-    groups = [[m.key.decode() for m in group.batches[0].messages] for group in worker.finished]
-    assert groups == [["one"] * 2, ["two"] * 2, ["three"] * 2]
+    groups = [[m.key for m in group.batches[0].messages] for group in worker.finished]
+    assert groups == [[b"one"] * 2, [b"two"] * 2, [b"three"] * 2]
