@@ -8,11 +8,13 @@ import numpy as np
 
 from router_state.config import MAX_NORM, Matrix, Vector
 from router_state.errors import UnusablePrior
-from router_state.kernel import EPSILON
 
 OBSERVED = 1e-9, 1e15
 """Least and most observations that a prior may be of, and may count for: forgetting leaves parts of
 one, and beyond 1e15 one more is lost in rounding."""
+MOST_CONDITION = 1e10
+"""Largest ratio of two eigenvalues of A with the ridge in it: its inverse, inverted again, is still
+right in the smallest."""
 
 
 def require_observed(what: str, A: Matrix, b: Vector, *, d: int) -> None:
@@ -63,8 +65,7 @@ def require_invertible(what: str, A: Matrix) -> None:
         UnusablePrior: it is not.
     """
     values = np.linalg.eigvalsh(A)
-    # An inverse, inverted again, is still right in the smallest.
-    if not values[0] > EPSILON * values[-1]:
+    if not 0.0 < values[-1] <= MOST_CONDITION * values[0]:
         raise UnusablePrior(
             f"{what} knows some features too well beside others: the eigenvalues of A with the "
             f"ridge go from {values[0]:.3g} to {values[-1]:.3g}; declare a lower n_eff"
