@@ -187,6 +187,13 @@ def test_elementary_functions_are_within_two_units_of_the_last_digit() -> None:
     assert np.abs(of(compiled, "below", values) - wanted).max() < 1e-7
 
 
+@pytest.mark.parametrize("kernel", [compiled, TEXT], ids=["compiled", "text"])
+def test_exp_fades_out_into_numbers_below_the_normal_ones(kernel: Any) -> None:
+    values = np.linspace(-745.1, -708.0, 372)
+    found = of(kernel, "exp", values)
+    assert (np.abs(found - np.exp(values)) <= np.maximum(5e-16 * np.exp(values), 5e-324)).all()
+
+
 def test_normal_draws_are_normal() -> None:
     drawn = np.array(compiled.Chance(3).standard_normal(200_001))
     assert abs(drawn.mean()) < 0.01 and abs(drawn.std() - 1.0) < 0.01
