@@ -325,7 +325,7 @@ def learned(reward: float, **other: Any) -> Any:
     arm = compiled.Regression("m", 3, Journal())
     arm.know_only(1.0, 1.0, np.zeros(3))
     prior = compiled.SharedPrior("p", 3, REWARDS, Journal())
-    return compiled.learn_reward(arm, prior, given["detector"], X, reward, 0.0)
+    return compiled.learn_reward(arm, prior, given["detector"], X, reward, 0, 0.997, 0.0)
 
 
 def solved(n: int = 2, **other: Any) -> Any:
@@ -472,7 +472,10 @@ def test_options_of_one_model() -> None:
         lambda: compiled.estimate(shared(), [regression_of(3)], left=[]),
         lambda: compiled.conclude_shifted(shared(), [regression_of(3)], []),
         lambda: compiled.conclude_shifted(shared(), [None], [1.0]),
-        lambda: compiled.learn_reward(None, None, None, X, 0.5, 0.0),
+        lambda: compiled.learn_reward(None, None, None, X, 0.5, 0, 0.997, 0.0),
+        lambda: compiled.learn_bill(None, [], 1.0, X, 0.0, 0.0),
+        lambda: compiled.learn_bill(model(), [], 1.0, X[:2], 0.0, 0.0),
+        lambda: compiled.learn_bill(model(), [], 1.0, X.astype(np.float32), 0.0, 0.0),
         lambda: learned(math.nan),
         lambda: learned(0.5, detector=None),
         lambda: solved(contexts=np.ones((2, 3))),
