@@ -43,6 +43,9 @@ PARTS = (
     "waiting",
     "choosing",
     "learning",
+    "record",
+    "books",
+    "settling",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
@@ -61,6 +64,13 @@ FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
     "Word": "unsigned long long",
     "Floats": "double*",
 }
+OWN = (
+    "Books|Detector|Forgotten|Label|Regression|RequestRecord|Settlement|SharedPrior|Side"
+    "|dict|list|set"
+)
+"""Types of fields that C knows beside these; all others are objects."""
+OBJECTS = "Array|Charged|Guess|Journal|Judged|Matrix|ModuleType|Outcome|Price|Records|Vector"
+"""Names of types that C does not know."""
 HEAD = '''\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: infer_types=True, cdivision=False, nonecheck=True
@@ -190,7 +200,8 @@ def _part(text: str) -> str:
     found = found.replace("@pure\n", f"@cython.inline\n{unchecked}")
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
     found = found.replace("@ccall\n", "@cython.ccall\n")
-    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
+    found = found.replace("@uncollected\n", "@cython.no_gc\n")
+    found = re.sub(rf"(: |-> )({OBJECTS})\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 
 
@@ -229,11 +240,11 @@ def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
     kind = ast.unparse(node.annotation).partition("[")[0]
-    own = ("Regression", "SharedPrior", "Detector", "Side", "list", "set")
-    kind = FIELDS.get(kind, kind if kind in own else "object")
+    kind = kind.removesuffix(" | None")
+    kind = FIELDS.get(kind, kind if kind in OWN.split("|") else "object")
     if kind == FIELDS["Floats"]:
         word = "cdef"
-    lines[at] = re.sub(r"\w+: [\w\[\]]+", f"{word} {kind} {name}", lines[at], count=1)
+    lines[at] = re.sub(r"\w+: [\w\[\], |]+", f"{word} {kind} {name} ", lines[at], count=1)
 
 
 def _declare_numbers(lines: list[str], node: ast.Assign) -> None:

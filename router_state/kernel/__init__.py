@@ -41,6 +41,7 @@ _compiled = _load()
 COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
+    from router_state.kernel.books import Books, Forgotten, checked_cost
     from router_state.kernel.choosing import (
         chance_of,
         choose,
@@ -61,8 +62,10 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
+    from router_state.kernel.record import Label, RequestRecord, Settlement
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
+    from router_state.kernel.settling import NOT_LEARNED, checked_reward, learn, settle
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
     from router_state.kernel.window_scores import keep, options
@@ -81,24 +84,32 @@ __all__ = [
     "LIMIT",
     "MAX_DECAY_STEPS",
     "MOST_TAUGHT",
+    "NOT_LEARNED",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "TAILS",
     "WIDE",
+    "Books",
     "Chance",
     "CostModel",
     "Detector",
+    "Forgotten",
+    "Label",
     "Options",
     "PosteriorSample",
     "Predictive",
     "Projection",
     "Regression",
+    "RequestRecord",
+    "Settlement",
     "SharedPrior",
     "Shift",
     "Side",
     "best",
     "chance_of",
     "check",
+    "checked_cost",
+    "checked_reward",
     "choose",
     "conclude_shifted",
     "cost_piece",
@@ -107,6 +118,7 @@ __all__ = [
     "exp_of",
     "expected_costs",
     "keep",
+    "learn",
     "learn_bill",
     "learn_reward",
     "log_of",
@@ -115,6 +127,7 @@ __all__ = [
     "optimistic",
     "options",
     "project",
+    "settle",
     "sources",
     "tabulated",
     "waits",

@@ -30,6 +30,8 @@ RECORD_SCALARS = (
 _SCALARS_OF = attrgetter(*RECORD_SCALARS)
 """Reads all of them in one call: every event writes a record."""
 
+_LABEL_OF = attrgetter("reward", "source", "rank", "revision", "forgotten")
+
 
 def pack_record(record: RequestRecord) -> bytes:
     """Return a request's record without its context, which is kept apart."""
@@ -39,8 +41,8 @@ def pack_record(record: RequestRecord) -> bytes:
                 *_SCALARS_OF(record),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
                 record.candidates,
-                record.bill,
-                record.label,
+                None if (bill := record.bill) is None else (bill.cost_usd, bill.revision),
+                None if record.label is None else _LABEL_OF(record.label),
                 record.expired,
                 record.applied,
                 *_optional(record),

@@ -11,14 +11,13 @@ from router_state.arms import Arms
 from router_state.availability import Availability
 from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.kernel import Chance
+from router_state.kernel import Books, Chance
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
 from router_state.sessions import Sessions
 from router_state.since import Since
-from router_state.state.books import Books
 from router_state.state.caps import Bucket
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ class RouterState(Books):
         arms: what is known of every model.
         chance: draws posterior samples, ties, probes and pulls.
         journal: what has changed since it was last written.
-        t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
-        latest: when something last happened, in seconds since the epoch.
         pacer: spends the budget.
         buckets: what is left of each cap.
         ledger: what is left of periods, where the router has budgets of them.
@@ -53,8 +50,6 @@ class RouterState(Books):
     arms: Arms
     chance: Chances
     journal: Journal
-    t: int = 0
-    latest: float = 0.0
     pacer: Pacer = field(default_factory=Unpaced)
     buckets: list[Bucket] = field(default_factory=list)
     ledger: Ledger | None = None
@@ -64,6 +59,7 @@ class RouterState(Books):
     sessions: Sessions = field(init=False)
 
     def __post_init__(self) -> None:
+        Books.__init__(self)
         self.availability = Availability(self.journal)
         self.sessions = Sessions(self.journal)
 

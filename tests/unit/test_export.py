@@ -22,12 +22,15 @@ from router_state.costs.input_tokens import InputTokens
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.kernel import (
+    Books,
     CostModel,
     Detector,
+    Forgotten,
     PosteriorSample,
     Regression,
     SharedPrior,
     Side,
+    books,
     cost_model,
     detector,
     regression,
@@ -41,7 +44,6 @@ from router_state.pacing.window import Window
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot
-from router_state.state.books import Books, Forgotten
 from router_state.state.caps import Bucket
 from router_state.state.framing import body_of, frame
 from router_state.state.router import RouterState
@@ -234,7 +236,7 @@ KEPT_APART = {
         "availability",
         "sessions",
     },
-    Books: {"open_commitments"},
+    Books: {"open_commitments", "forgotten"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "array", "pending"},
     CostModel: {"prior"},
@@ -260,7 +262,7 @@ DERIVED = {
 
 def fields(kind: type) -> list[str]:
     """Return the names of what objects of a kind hold."""
-    for module in (cost_model, detector, regression, sample, shared_prior):
+    for module in (books, cost_model, detector, regression, sample, shared_prior):
         # The kernel's classes say it where they are Python.
         if kind.__name__ in vars(module):
             kinds = vars(module)[kind.__name__].__mro__
@@ -390,7 +392,7 @@ def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         (HEAD, _counter("t", 0)),
         (HEAD, _counter("seq", 1.5)),
         (HEAD, _counter("spend_usd", None)),
-        (HEAD, _counter("forgotten.bills", True)),
+        (HEAD, _counter("forgotten.bills", -1)),
         (HEAD, _set("dual", to=None)),
         (HEAD, _dual("lambda_t", -1.0)),
         (HEAD, _dual("debt.usd", None)),
