@@ -62,7 +62,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
-    from router_state.kernel.record import Label, RequestRecord, Settlement
+    from router_state.kernel.record import Label, RequestRecord, Settlement, record_of
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.settling import NOT_LEARNED, checked_reward, learn, settle
@@ -127,6 +127,7 @@ __all__ = [
     "optimistic",
     "options",
     "project",
+    "record_of",
     "settle",
     "sources",
     "tabulated",

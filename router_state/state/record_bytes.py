@@ -10,6 +10,7 @@ from msgspec import structs, to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price
+from router_state.kernel import record_of
 from router_state.record import Basis, Call, Candidates, Label, RequestRecord, Settlement
 from router_state.state.framing import Json, frame, loads, reading
 
@@ -96,18 +97,16 @@ def unpack_record(data: bytes) -> RequestRecord:
         fields = loads(data)
         price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
         answered_by, input_tokens, call = [*optional, None, None, None][:3]
-        # By position, in the order of `RequestRecord`: every bill and every reward reads a record.
-        known: list[Json] = [
+        record = record_of(
             *fields[: len(RECORD_SCALARS)],
             Price(*price),
             None,
             None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
-            None if bill is None else Settlement(*bill),
-            None if label is None else Label(*label),
-            expired,
             None if applied is None else Basis(*applied),
-            answered_by,
             input_tokens,
-            None if call is None else _call(call),
-        ]
-        return RequestRecord(*known)
+        )
+        record.bill = None if bill is None else Settlement(*bill)
+        record.label = None if label is None else Label(*label)
+        record.expired, record.answered_by = expired, answered_by
+        record.call = None if call is None else _call(call)
+        return record

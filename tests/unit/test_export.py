@@ -236,7 +236,7 @@ KEPT_APART = {
         "availability",
         "sessions",
     },
-    Books: {"open_commitments", "forgotten"},
+    Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "array", "pending"},
     CostModel: {"prior"},
