@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,9 @@ class Thread(ConsumerThread):
         self._fetches, self.asked = deque(fetches), list[frozenset[TP]]()
         self._rests_until = {}
         self._seeking = self._seeks = self._sent = self._taken = 0
-        self._wanted, self._drained = frozenset(), frozenset({ONE})
+        self._wanted = self._full = frozenset()
+        self._drained = frozenset({ONE})
+        self.consumer = SimpleNamespace(_buffered_partitions=set())
         self._ahead = deque()
         self._rests, self._came = asyncio.Event(), asyncio.Event()
 
