@@ -131,11 +131,11 @@ class DollarDual:
         """See Pacer."""
         self._charge(expected_usd - self.budget_usd)
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
         difference = cost_usd - charged_usd
         if first:
-            self.debt.note(difference, budget_usd=self.budget_usd)
+            self.debt.note(difference, self.budget_usd)
         self._charge(difference)
 
     def _charge(self, usd: float) -> None:

@@ -162,11 +162,11 @@ class PeriodDual(DollarDual):
         if self.declared_usd is not None:
             self._charge(expected_usd - self.declared_usd)
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
         if self.declared_usd is None:
             return
         difference = cost_usd - charged_usd
         if first:
-            self.debt.note(difference, budget_usd=self.declared_usd)
+            self.debt.note(difference, self.declared_usd)
         self._charge(difference)
