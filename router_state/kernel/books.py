@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
 from router_state.kernel.record import RequestRecord
 from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
+
+if TYPE_CHECKING:
+    from router_state.arms import Arms
+    from router_state.availability import Availability
+    from router_state.pacing.pacer import Pacer
+    from router_state.periods.ledger import Ledger
+    from router_state.policies.policy import Policy
+    from router_state.state.caps import Bucket
 
 MOST_USD: Real = MAX_COST_USD
 
@@ -43,9 +52,13 @@ class Forgotten:
 
 @cclass
 class Books:
-    """Counts and sums over a router's requests, and its clocks.
+    """Counts and sums over a router's requests, its clocks, and what bills and rewards move.
 
     Attributes:
+        arms: what is known of every model; policy: the one of the router's profile.
+        pacer: spends the budget; buckets: what is left of each cap.
+        ledger: what is left of periods, where the router has budgets of them.
+        availability: which models answer.
         seq: decisions made; the last one's number.
         settled: decisions whose bill has come; expired: those whose bill did not come in time.
         rewards_applied: decisions that have a reward.
@@ -70,6 +83,12 @@ class Books:
     unmatched_cost_usd: Real
     open_commitments: dict[str, float]
     forgotten: Forgotten
+    arms: Arms
+    policy: Policy
+    pacer: Pacer
+    buckets: list[Bucket]
+    ledger: Ledger | None
+    availability: Availability
 
     def __init__(self) -> None:
         self.t, self.latest, self.open_commitments = 0, 0.0, {}

@@ -65,7 +65,7 @@ def settle(state: Books, records: Records, event: Charged, others: ModuleType) -
         others.hold(state, record, cost_usd - charged_usd)
     state.bill(event.request_id, record, cost_usd)
     observed: Flag = record.call is not None or status is not None
-    observed = observed or state.arms.timing is not None or state.availability.models
+    observed = observed or state.arms.timing is not None or bool(state.availability.models)
     if observed:
         others.observe(state, record, event, called=called, answered=answered, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
@@ -114,7 +114,7 @@ def learn_bill_of(
     if arms.tokens.in_use:
         counted: Real = others.counted(state, record, event, called=called)
         known = counted * price.input_price_per_m / 1e6 / list_price
-    state.policy.bill(state, costs, cost_usd / list_price, known, x)
+    state.policy.bill(state, costs, cost_usd / list_price, known, x)  # type: ignore[arg-type]
 
 
 @ccall
@@ -157,7 +157,7 @@ def learn(state: Books, records: Records, event: Judged) -> Outcome:
     forgotten: Real = NOT_LEARNED
     if label is None:
         if arm is not None:
-            forgotten = state.policy.learn(state, arm, record, x, reward)
+            forgotten = state.policy.learn(state, arm, record, x, reward)  # type: ignore[arg-type]
         state.rewards_applied += 1
     elif arm is not None:
         one: Regression = arm.rewards

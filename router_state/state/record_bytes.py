@@ -97,14 +97,15 @@ def unpack_record(data: bytes) -> RequestRecord:
         fields = loads(data)
         price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
         answered_by, input_tokens, call = [*optional, None, None, None][:3]
-        record = record_of(
+        decided: list[Json] = [
             *fields[: len(RECORD_SCALARS)],
             Price(*price),
             None,
             None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
             None if applied is None else Basis(*applied),
             input_tokens,
-        )
+        ]
+        record = record_of(*decided)
         record.bill = None if bill is None else Settlement(*bill)
         record.label = None if label is None else Label(*label)
         record.expired, record.answered_by = expired, answered_by
