@@ -108,7 +108,7 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
             attempts.note(record, status=event.status, cost_usd=cost_usd)
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
-    record.candidates = record.unsure = record.waits = None
+    record.candidates = record.waits = None
     records[event.request_id] = record
     return APPLIED if before is None else REVISED
 
@@ -152,7 +152,7 @@ def _book(state: RouterState, request_id: str, record: RequestRecord, cost_usd: 
     # Caps were charged the expected cost, so only the difference remains.
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
-    state.pacer.settle(cost_usd, charged_usd=charged_usd, first=before is None)
+    state.pacer.settle(cost_usd, charged_usd, before is None)
     if state.ledger is not None:
         state.ledger.settle(
             cost_usd - charged_usd,

@@ -19,9 +19,9 @@ class Unbudgeted(DollarDual):
     def __init__(self, d: int, journal: Journal) -> None:
         """Start without a history."""
         super().__init__(1.0, d, journal)
-        self.budget_usd = None  # type: ignore[assignment]
+        self.budget_usd = None
 
-    def per_dollar(self, multiple: float = 1.0) -> float:
+    def per_dollar(self, multiple: float) -> float:
         """See DollarDual."""
         return 0.0
 
@@ -31,7 +31,7 @@ class Unbudgeted(DollarDual):
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
 
     def terms(self) -> Terms:

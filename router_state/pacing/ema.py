@@ -34,7 +34,7 @@ class EmaPacer:
         self.lambda_t, self.cost_ema_usd = 0.0, budget_usd
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer."""
         return self.lambda_t, self.per_log_price + self.lambda_t, 0.0
@@ -42,7 +42,7 @@ class EmaPacer:
     def commit(self, expected_usd: float) -> None:
         """See Pacer; the paper charges when the bill comes."""
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer; only the first bill counts."""
         if not first:
             return

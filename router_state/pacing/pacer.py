@@ -49,7 +49,7 @@ class Pacer(Protocol):
     def pieces(self) -> tuple[str, ...]: ...
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """Return the weights of money in the next request's scores.
 
@@ -65,7 +65,7 @@ class Pacer(Protocol):
         """Charge a decision's expected cost."""
         ...
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """Replace a charge by a bill: the expected cost or, if it is not the `first` bill, the
         previous one."""
         ...
@@ -89,7 +89,7 @@ class Unpaced:
         self._per_log_price = per_log_price
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer."""
         return 0.0, self._per_log_price, 0.0
@@ -97,7 +97,7 @@ class Unpaced:
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
 
     def terms(self) -> Terms:

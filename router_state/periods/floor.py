@@ -11,7 +11,7 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import Matrix
-from router_state.pacing.window import CLOSED, Window
+from router_state.kernel import CLOSED, Window
 from router_state.periods.declared import Spending
 
 MEMORY = 128.0

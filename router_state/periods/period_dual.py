@@ -14,7 +14,7 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.changes import Alert, Journal
 from router_state.config import Matrix, Vector
-from router_state.pacing.debt import Debt
+from router_state.kernel import Debt
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.periods.floor import Kept, Met, means_of, meet
@@ -93,11 +93,11 @@ class PeriodDual(DollarDual):
         return found
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer; what a request may cost is what the periods leave it."""
         self.pace(self.ledger.pace(now, seq=seq))
-        return super().weigh(arms, x, limited_to=limited_to, seq=seq, now=now)
+        return super().weigh(arms, x, limited_to, seq, now)
 
     def pace(self, per_request_usd: float) -> None:
         """Set the budget of a request from the periods. The price of a dollar stays until it is
@@ -109,7 +109,7 @@ class PeriodDual(DollarDual):
         self.lambda_t = min(self.lambda_t * (budget / self.budget_usd), UNREACHABLE)
         self.budget_usd = budget
         if abs(budget - self.target_usd) > MOVED * self.target_usd:
-            self._journal.jumped = True
+            self.journal.jumped = True
 
     def _solve(self, arms: Arms, *, now: float) -> None:
         """See DollarDual; the cost of meeting a floor is one more budget."""
@@ -138,7 +138,7 @@ class PeriodDual(DollarDual):
             "budget_usd_per_request": self.budget_usd,
             "needed_budget_usd_per_request": needed,
         } | self._needed(needed, now)
-        self._journal.alerts.append(
+        self.journal.alerts.append(
             Alert(
                 kind="goals_contradict",
                 direction="down",
@@ -167,13 +167,13 @@ class PeriodDual(DollarDual):
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
         if self.declared_usd is not None:
-            self._charge(expected_usd - self.declared_usd)
+            self.charge(expected_usd - self.declared_usd)
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
         if self.declared_usd is None:
             return
         difference = cost_usd - charged_usd
         if first:
-            self.debt.note(difference, budget_usd=self.declared_usd)
-        self._charge(difference)
+            self.debt.note(difference, self.declared_usd)
+        self.charge(difference)

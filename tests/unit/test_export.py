@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Cap, ModelConfig, RouterConfig
@@ -22,22 +21,23 @@ from router_state.costs.input_tokens import InputTokens
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.kernel import (
+    Arm,
     CostModel,
+    Debt,
     Detector,
     PosteriorSample,
     Regression,
     SharedPrior,
     Side,
+    Window,
     cost_model,
     detector,
     regression,
     sample,
     shared_prior,
 )
-from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
-from router_state.pacing.window import Window
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot

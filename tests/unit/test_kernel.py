@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pytest
 
 import router_state.kernel
-from router_state.arm import Arm
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import (
+    Arm,
     choosing,
     cost_model,
     costs,

@@ -12,7 +12,7 @@ import pytest
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Price
-from router_state.pacing.debt import HORIZON
+from router_state.kernel import HORIZON
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import CREDIT, TOLERATED
 from router_state.policies.policy import POLICIES
