@@ -53,7 +53,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
-    from router_state.kernel.learning import learn_reward
+    from router_state.kernel.learning import learn_bill, learn_reward
     from router_state.kernel.linear import EPSILON
     from router_state.kernel.pacer import DualPacer
     from router_state.kernel.portfolio import Portfolio
@@ -123,6 +123,7 @@ __all__ = [
     "estimate",
     "exp_of",
     "keep",
+    "learn_bill",
     "learn_reward",
     "log_of",
     "log_price",

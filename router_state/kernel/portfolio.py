@@ -144,6 +144,7 @@ class Portfolio:
         seen: Candidates = Candidates.__new__(Candidates)
         seen._start(self.names, self.open or [])
         values: Floats = seen._values
+        self._require_all(seen)
         if not len(self.regressions) == len(self.billed) == len(self.costs) == seen.K:
             raise ValueError(f"an entry for each of {seen.K} arms is wanted")
         total: Real = 0.0

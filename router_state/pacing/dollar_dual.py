@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.changes import Alert
 from router_state.config import WINDOW, Matrix
 from router_state.kernel import CLOSE_ENOUGH, CLOSED, HORIZON, DualPacer
 from router_state.latency import pricing
@@ -77,18 +76,10 @@ class DollarDual(DualPacer):
             return
         # The alert names the model that is cheapest most often.
         k = int(np.bincount(costs.argmin(1)).argmax())
-        self.unreachable, cheapest = True, arms[k]
-        self.journal.alerts.append(
-            Alert(
-                kind="budget_unreachable",
-                model=cheapest.name,
-                direction="up",
-                size=cheapest_usd / budget,
-                since=now,
-                observed_at=now,
-                evidence={"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget},
-            )
-        )
+        self.unreachable = True
+        evidence = {"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget}
+        size = cheapest_usd / budget
+        self.journal.tell("budget_unreachable", size, evidence, now=now, model=arms[k].name)
 
     @property
     def allowance_usd(self) -> float:

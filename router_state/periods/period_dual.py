@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.changes import Alert, Journal
+from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.kernel import Debt
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
@@ -138,15 +138,8 @@ class PeriodDual(DollarDual):
             "budget_usd_per_request": self.budget_usd,
             "needed_budget_usd_per_request": needed,
         } | self._needed(needed, now)
-        self.journal.alerts.append(
-            Alert(
-                kind="goals_contradict",
-                direction="down",
-                size=met.floor - reward,
-                since=now,
-                observed_at=now,
-                evidence=evidence,
-            )
+        self.journal.tell(
+            "goals_contradict", met.floor - reward, evidence, now=now, direction="down"
         )
 
     def _needed(self, per_request_usd: float | None, now: float) -> dict[str, object]:

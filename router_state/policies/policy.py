@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates
+from router_state.kernel import Arm, Candidates, CostModel
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
@@ -72,15 +72,9 @@ class Policy(Protocol):
         ...
 
     def bill(
-        self,
-        state: RouterState,
-        arm: Arm,
-        *,
-        ratio: float,
-        known: float,
-        x: Vector | None,
+        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
     ) -> None:
-        """Learn a request's first bill, as ratio to its list price."""
+        """Learn a request's first bill, as ratio to its list price; see `CostModel.observe`."""
         ...
 
 

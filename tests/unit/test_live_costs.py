@@ -114,9 +114,9 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         state, x = w.engine.state, np.array([0.3, -0.2, 0.0, 0.1, 1.0])
         pacer = state.pacer
         assert isinstance(pacer, DollarDual)
-        pacer.window.push(x)
+        pacer.window.push(x, None)
         _, costs = pacer.window.candidates(state.arms).arrays()
-        scored = POLICIES["live"].costs(state, state.arms.look(x), None)
+        scored = POLICIES["live"].look(state, x, None).expected_cost_usd
         last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 
