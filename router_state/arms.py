@@ -17,16 +17,9 @@ from router_state.learning.guess import COSTS, REWARDS
 
 
 class Arms(Portfolio):
-    """K arms of dimension d, in the order in which they joined. Who takes part, at which price, and
-    who is suspected changes here.
+    """See Portfolio. Who takes part, at which price, and who is suspected changes here."""
 
-    Attributes:
-        row: {name: position}, derived.
-        tokens: how long prompts are; caching: what of them models have seen.
-        timing: how long calls take, where that matters.
-    """
-
-    __slots__ = ("_journal", "row")
+    __slots__ = ("_journal",)
 
     def __init__(self, d: int, journal: Journal) -> None:
         self._journal = journal
@@ -125,8 +118,3 @@ class Arms(Portfolio):
         self.sample.resize(len(self.all))
         if self.timing is not None:
             self.timing.keep(self.names)
-
-    def derive(self) -> None:
-        """See Portfolio."""
-        super().derive()
-        self.row = {name: k for k, name in enumerate(self.names)}

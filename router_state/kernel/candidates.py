@@ -1,4 +1,4 @@
-"""What one decision knows of every arm, as one block of numbers, and whose score is the best."""
+"""Candidates of one decision: what is known of every arm, in one block, and whose score is best."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 ROW = 10
 """Numbers of an arm; behind those of all arms is what they share of a reward."""
 MEAN, BONUS, COST, PENALTY, SPREAD = 0, 1, 2, 3, 4
-"""Of an arm's score the expected reward, what exploration adds, the expected dollars and what these
-take off; the variance of its draw."""
+"""The expected reward of an arm, what exploration adds, its expected dollars, and what these take
+off; the variance of its draw."""
 VARIANCE, EXPONENT = 5, 6
 """xᵀVx of its rewards' regression, not decayed; the predicted logarithm of bill ÷ list price."""
 UNSURE = 7
-"""Three doubts: the variance of its expected reward, that of a bill's logarithm, and the
-probability that a call costs anything."""
+"""The first of three doubts: the variance of its expected reward, that of a bill's logarithm, and
+the probability that a call costs anything."""
 
 
 @cclass
@@ -109,7 +109,7 @@ class Candidates:  # noqa: PLW1641  # it changes while a decision is made
 
     @property
     def penalty(self) -> list[float]:
-        """What costs, and waits, take off the scores."""
+        """The part of the scores that costs, and waits, take off."""
         return self.column(PENALTY)
 
     @penalty.setter

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 @cclass
 class DualPacer:
-    """Paces spend by a penalty linear in expected dollars: λ_t·ê/B. Who derives from it solves for
-    λ_t.
+    """Paces spend by a penalty linear in expected dollars: λ_t·ê/B. A subclass solves for λ_t.
 
     Attributes:
         budget_usd: B, the dollars that a request may cost.
@@ -32,7 +31,7 @@ class DualPacer:
     """
 
     journal: Journal
-    budget_usd: float | None
+    budget_usd: float
     lambda_t: Real
     target_usd: Real
     unreachable: Flag

@@ -42,21 +42,22 @@ class Portfolio:
     """K arms of dimension d, in the order in which they joined.
 
     Attributes:
-        all: the arms; names: theirs, by position.
+        all: the arms.
         rewards, bills: the priors that the arms' rewards, and their bills, share.
         sample: the posterior sample that scores use.
         tokens: how long prompts are; caching: what of them models have seen.
         timing: how long calls take, where that matters.
 
-    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position. `priced` are the
-    regressions of bills of arms that are not free. `open` is a None per arm while every arm takes
-    traffic, else None; `highest_per_1k` is of those that do. They say whether any arm is
-    `onboarding` or a `suspect`.
+    Derived: `names` by position, and `row`, the positions by name; `regressions` of rewards,
+    `billed` of bills, and `costs` by position. `priced` are the regressions of bills of arms that
+    are not free. `open` is a None per arm while every arm takes traffic, else None;
+    `highest_per_1k` is of those that do. They say whether any arm is `onboarding` or a `suspect`.
     """
 
     d: Index
     all: list[Arm]
     names: tuple[str, ...]
+    row: dict[str, int]
     rewards: SharedPrior
     bills: SharedPrior
     sample: PosteriorSample
@@ -84,6 +85,7 @@ class Portfolio:
         """Derive the values that the hot path reads."""
         arms = self.all
         self.names = tuple([arm.name for arm in arms])
+        self.row = {name: k for k, name in enumerate(self.names)}
         self.regressions = [arm.rewards for arm in arms]
         self.costs = [arm.costs for arm in arms]
         self.billed = [costs.regression for costs in self.costs]

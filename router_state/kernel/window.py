@@ -172,7 +172,7 @@ class Window:
             rewards=arms.regressions,
             deviations=arms.sample.deviations() if drawn else [0.0] * len(costs),
             lots=lots(len(costs)),
-            shifts=[arm.offset for arm in arms] if arms.suspect else None,
+            shifts=[arm.offset for arm in arms.all] if arms.suspect else None,
             models=costs,
             tokens=arms.tokens.slots,
             prices=PRICES,
@@ -180,12 +180,12 @@ class Window:
 
     def _close(self, arms: Portfolio, scores: Matrix, costs: Matrix) -> None:
         """Let no arm win where it could not be chosen."""
-        closed = [k for k, arm in enumerate(arms) if arm.retired_at is not None]
+        closed = [k for k, arm in enumerate(arms.all) if arm.retired_at is not None]
         if closed:
             scores[:, closed], costs[:, closed] = -CLOSED, CLOSED
         for slot, models in self.limited.items():
             shut = [k for k, name in enumerate(arms.names) if name not in models]
-            if len({*closed, *shut}) < len(arms):
+            if len({*closed, *shut}) < len(arms.all):
                 scores[slot, shut], costs[slot, shut] = -CLOSED, CLOSED
 
     def pack(self, block: int) -> bytes:

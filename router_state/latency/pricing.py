@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arms
 from router_state.config import WINDOW, Matrix
 from router_state.kernel import (
     CLOSE_ENOUGH,
@@ -16,6 +15,7 @@ from router_state.kernel import (
     PRICES,
     WAIT_PRICES,
     Options,
+    Portfolio,
     Window,
 )
 from router_state.latency.goal import TAIL
@@ -34,7 +34,7 @@ STEPS = 40
 
 def weigh(
     timing: Timing,
-    arms: Arms,
+    arms: Portfolio,
     window: Window,
     *,
     per_dollar: float,

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.arms import Arms
 from router_state.config import WINDOW, Matrix
-from router_state.kernel import CLOSE_ENOUGH, CLOSED, HORIZON, DualPacer
+from router_state.kernel import CLOSE_ENOUGH, CLOSED, HORIZON, DualPacer, Portfolio
 from router_state.latency import pricing
 from router_state.pacing.pacer import Terms
 
@@ -27,7 +26,7 @@ class DollarDual(DualPacer):
         if budget_usd != self.budget_usd:
             self.budget_usd, self.journal.jumped = budget_usd, True
 
-    def solve(self, arms: Arms, now: float) -> None:
+    def solve(self, arms: Portfolio, now: float) -> None:
         """See DualPacer; the price of a wait comes first, so that spend follows the budget whatever
         that is."""
         if arms.timing is not None:
@@ -41,7 +40,7 @@ class DollarDual(DualPacer):
             )
         self._solve(arms, now=now)
 
-    def _solve(self, arms: Arms, *, now: float) -> None:
+    def _solve(self, arms: Portfolio, *, now: float) -> None:
         """Solve for λ_t: the smallest at which the mean cost of the window's winners is within the
         target."""
         budget = self.budget_usd
@@ -58,7 +57,7 @@ class DollarDual(DualPacer):
             self._review(arms, candidates.arrays()[1], now=now)
         self.debt.bound(budget)
 
-    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+    def _review(self, arms: Portfolio, costs: Matrix, *, now: float) -> None:
         """Raise an alert where every model surely costs more than the budget on the window's
         prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
         costs, budget = np.delete(costs, list(self.window.limited), axis=0), self.budget_usd
@@ -79,7 +78,7 @@ class DollarDual(DualPacer):
         self.unreachable = True
         evidence = {"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget}
         size = cheapest_usd / budget
-        self.journal.tell("budget_unreachable", size, evidence, now=now, model=arms[k].name)
+        self.journal.tell("budget_unreachable", size, evidence, now=now, model=arms.names[k])
 
     @property
     def allowance_usd(self) -> float:

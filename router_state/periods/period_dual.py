@@ -11,10 +11,9 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Matrix, Vector
-from router_state.kernel import Debt
+from router_state.kernel import Debt, Portfolio
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.periods.floor import Kept, Met, means_of, meet
@@ -93,7 +92,7 @@ class PeriodDual(DollarDual):
         return found
 
     def weigh(
-        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Portfolio, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer; what a request may cost is what the periods leave it."""
         self.pace(self.ledger.pace(now, seq=seq))
@@ -111,7 +110,7 @@ class PeriodDual(DollarDual):
         if abs(budget - self.target_usd) > MOVED * self.target_usd:
             self.journal.jumped = True
 
-    def _solve(self, arms: Arms, *, now: float) -> None:
+    def _solve(self, arms: Portfolio, *, now: float) -> None:
         """See DollarDual; the cost of meeting a floor is one more budget."""
         ledger = self.ledger
         if not ledger.spending.has_floor:
@@ -151,7 +150,7 @@ class PeriodDual(DollarDual):
         usd = tightest.account.charged_usd + per_request_usd * tightest.requests
         return {"period": tightest.accounts.name, "needed_budget_usd": usd}
 
-    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+    def _review(self, arms: Portfolio, costs: Matrix, *, now: float) -> None:
         """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can
         be reached."""
         if LEAST_USD < self.budget_usd < self.ledger.floor_usd:

@@ -54,7 +54,9 @@ def pack_record(record: RequestRecord) -> bytes:
 def _seen(found: Candidates | None) -> list[Json] | None:
     """Return what a record keeps of candidates: not their doubts, as older programs could not read
     them."""
-    return found and [found.models, found.terms, found.penalty, found.excluded]
+    if found is None:
+        return None
+    return [found.models, found.terms, found.penalty, found.excluded]
 
 
 def _optional(record: RequestRecord) -> list[Json]:
