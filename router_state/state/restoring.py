@@ -14,10 +14,17 @@ from router_state.config import Price
 from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression, SharedPrior
+from router_state.kernel import (
+    SAMPLE_PIECE,
+    TAILS,
+    Arm,
+    Chance,
+    DollarDual,
+    EmaPacer,
+    Regression,
+    SharedPrior,
+)
 from router_state.latency import kept
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.ema import EmaPacer
 from router_state.periods.declared import HOURS
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.ledger import Ledger
