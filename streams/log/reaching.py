@@ -6,7 +6,12 @@ import asyncio
 import ssl
 
 from aiokafka.conn import AIOKafkaConnection
-from aiokafka.errors import KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanismError
+from aiokafka.errors import (
+    IllegalSaslStateError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
 
 from streams.settings import Settings
 
@@ -35,6 +40,8 @@ async def refusal(settings: Settings) -> str | None:
         return (
             f"Kafka at {address} does not take {settings.sasl_mechanism}: look at PB_SASL_MECHANISM"
         )
+    except IllegalSaslStateError:
+        return f"Kafka at {address} takes no password there: look at PB_SECURITY_PROTOCOL"
     except ssl.SSLCertVerificationError as error:
         return (
             f"the certificate of Kafka at {address} is not trusted ({error.verify_message}): "
@@ -45,6 +52,10 @@ async def refusal(settings: Settings) -> str | None:
             f"no TLS with Kafka at {address} ({error.reason}): look at PB_SECURITY_PROTOCOL and "
             "PB_SSL_CERTFILE"
         )
+    except ConnectionResetError:
+        if auth.get("ssl_context") is None:
+            return None
+        return f"Kafka at {address} ends the TLS connection: look at PB_SECURITY_PROTOCOL"
     # Nothing answers, or it is no question of who asks: the caller has a sentence for that.
     except (KafkaError, OSError, TimeoutError):
         return None
