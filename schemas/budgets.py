@@ -58,7 +58,7 @@ Carry = Annotated[
     | Annotated[float, Field(ge=0, le=1e9), Tag("usd")],
     Discriminator(_how_carried),
 ]
-"""What the next period gets of what is left."""
+"""Unspent money that the next period gets."""
 
 
 class PeriodBudget(Content):

@@ -1,5 +1,5 @@
-"""The addresses of `pbstream gateway` and `pbstream dashboard`: a free port is told, one in use is an
-error that says what to set.
+"""The addresses of `pbstream gateway` and `pbstream dashboard`: a free port is told, and one in use
+is an error that says what to set.
 """
 
 import socket
