@@ -50,6 +50,7 @@ FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-ma
 TYPES = {
     "Real": "cython.double",
     "Index": "cython.Py_ssize_t",
+    "Whole": "cython.int",
     "Word": "cython.ulonglong",
     "Flag": "cython.bint",
     "Floats": "cython.p_double",
@@ -71,6 +72,14 @@ from libc.math cimport frexp as _frexp
 
 cdef extern from *:
     """
+    #include <stdint.h>
+    #include <string.h>
+    static inline double power_of_two(int k) {
+        uint64_t bits = (uint64_t)((int64_t)k + 1023) << 52;
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
     #if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
     #if __has_attribute(target_clones)
     #define VECTORED __attribute__((target_clones("avx2", "default")))
@@ -80,6 +89,7 @@ cdef extern from *:
     #define VECTORED
     #endif
     """
+    double power_of_two(int k) noexcept
 
 COMPILED = True
 cdef unsigned long long MASK = 0xFFFFFFFFFFFFFFFFULL
@@ -111,8 +121,8 @@ cdef float* singles(object array, Py_ssize_t n) except? NULL:
         raise ValueError(f"no {n} 32-bit floats, one behind the other")
     return numbers
 
-cdef inline Py_ssize_t whole(double value) noexcept:
-    return <Py_ssize_t>value
+cdef inline int whole(double value) noexcept:
+    return <int>value
 
 cdef inline (double, int) frexp(double value) noexcept:
     cdef int exponent = 0
@@ -175,9 +185,11 @@ def _part(text: str) -> str:
         if isinstance(function, ast.FunctionDef) and _is_of_c(function):
             _return_nothing(lines, function)
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
-    found = found.replace("@vectored\n", "").replace("@cfunc\n", "@cython.cfunc\n")
+    unchecked = "@cython.cfunc\n@cython.exceptval(check=False)\n"
+    found = found.replace("@pure\n@vectored\n", unchecked)
+    found = found.replace("@pure\n", f"@cython.inline\n{unchecked}")
+    found = found.replace("@cfunc\n", "@cython.cfunc\n")
     found = found.replace("@ccall\n", "@cython.ccall\n")
-    found = found.replace("@pure\n", "@cython.cfunc\n@cython.exceptval(check=False)\n")
     found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 

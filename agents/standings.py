@@ -21,9 +21,7 @@ def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -
     }
     # Of the last decision.
     per_request_usd = state.pacer.budget_usd
-    standings = [
-        one for one in in_force if one.accounts.is_lent(one.account) or one.account.count
-    ]
+    standings = [one for one in in_force if one.accounts.is_lent(one.account) or one.account.count]
     floor = ledger.floor_usd
     floor_binds = per_request_usd is not None and floor <= per_request_usd
     if standings:

@@ -156,8 +156,7 @@ def _call(
         usd = MODELS[model].cost_usd(input_tokens=600, output_tokens=int(out))
         played.spent += usd
         played.earned.append(reward)
-        bill = {"cost_usd": usd, "model": model, "revision": attempt}
-        due.add(at, partial(engine.settle, request_id, **bill))
+        due.add(at, partial(engine.settle, request_id, usd, model=model, revision=attempt))
         due.add(at + 1.0, partial(engine.learn, request_id, reward=reward, model=model))
         return
     played.unanswered.append(now)

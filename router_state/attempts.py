@@ -7,7 +7,6 @@ from msgspec import structs
 from router_state.availability import FAILED, UNANSWERED
 from router_state.config import Vector
 from router_state.events import Charged
-from router_state.policies.policy import Policy
 from router_state.record import Call, RequestRecord
 from router_state.state.router import RouterState
 
@@ -17,7 +16,6 @@ PLAIN = Call()
 
 def observe(
     state: RouterState,
-    policy: Policy,
     record: RequestRecord,
     event: Charged,
     *,
@@ -47,7 +45,7 @@ def observe(
     arm.costs.awaited = 0
     reward = state.config.error_reward
     if reward is not None and event.status in FAILED and record.bill is None and x is not None:
-        policy.learn(state, arm, record, x, reward)
+        state.policy.learn(state, arm, record, x, reward)
 
 
 def note(record: RequestRecord, *, status: str | None, cost_usd: float) -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 
-from router_state.changes import Alert, Journal
+from router_state.changes import Journal
 from router_state.health import FIRST_WAIT, IN_A_ROW, Health
 from router_state.state.framing import Json
 
@@ -156,16 +156,14 @@ class Availability:
         self, kind: str, model: str | None, size: float, *, since: float, now: float
     ) -> None:
         down = sorted(name for name, one in self.models.items() if one.down_since is not None)
-        self._journal.alerts.append(
-            Alert(
-                kind,
-                "up" if kind == "model_back" else "down",
-                float(size),
-                since=since,
-                observed_at=now,
-                evidence={"down": down},
-                model=model,
-            )
+        self._journal.tell(
+            kind,
+            float(size),
+            {"down": down},
+            now=now,
+            since=since,
+            direction="up" if kind == "model_back" else "down",
+            model=model,
         )
 
     def keep(self, names: Collection[str]) -> None:

@@ -51,6 +51,22 @@ class Journal:
     alerts: list[Alert] = field(default_factory=list)
     jumped: bool = False
 
+    def tell(
+        self,
+        kind: str,
+        size: float,
+        evidence: Mapping[str, object],
+        *,
+        now: float,
+        since: float | None = None,
+        direction: Literal["up", "down"] = "up",
+        model: str | None = None,
+        signal: Literal["reward", "cost", "latency"] | None = None,
+    ) -> None:
+        """Raise an alert; `since` None: it begins now."""
+        since = now if since is None else since
+        self.alerts.append(Alert(kind, direction, size, since, now, evidence, model, signal))
+
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call."""
         taken, self.alerts = self.alerts, []

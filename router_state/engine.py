@@ -24,7 +24,6 @@ from router_state.events import (
     Waited,
 )
 from router_state.periods.leases import Granted
-from router_state.policies.policy import POLICIES, Policy
 from router_state.record import Records, RequestRecord
 from router_state.sessions import WHOLE
 from router_state.state import portable, portfolio, sweeping
@@ -102,11 +101,6 @@ class Engine:
             changes.alerts = journal.take_alerts()
         return changes
 
-    @property
-    def policy(self) -> Policy:
-        """The policy that decides and learns."""
-        return POLICIES[self.state.config.profile]
-
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call, where `apply` is not used."""
         return self.state.journal.take_alerts()
@@ -139,12 +133,12 @@ class Engine:
         return record
 
     def _decide(self, event: Asked, now: float) -> RequestRecord:
-        record = deciding.decide(self.state, self.policy, event, now=now)
+        record = deciding.decide(self.state, self.state.policy, event, now=now)
         self.state.since.decided(record.seq)
         self.records[event.request_id] = record
         return record
 
-    def settle(self, request_id: str, **bill: Any) -> Outcome:
+    def settle(self, request_id: str, cost_usd: float | None = None, **bill: Any) -> Outcome:
         """Book the bill of a request: the first one settles the commitment, a higher revision
         replaces it by the difference.
 
@@ -156,7 +150,7 @@ class Engine:
             NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
             UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
         """
-        return feedback.settle(self.state, self.policy, self.records, Charged(request_id, **bill))
+        return feedback.settle(self.state, self.records, Charged(request_id, cost_usd, **bill))
 
     def learn(self, request_id: str, *, reward: float, **judged: Any) -> Outcome:
         """Learn a reward; one of higher rank, or of higher revision from the same source, revises
@@ -172,8 +166,8 @@ class Engine:
         """
         event = Judged(request_id, reward, **judged)
         if request_id.startswith(WHOLE):
-            return feedback.learn_session(self.state, self.policy, self.records, event)[0]
-        return feedback.learn(self.state, self.policy, self.records, event)
+            return feedback.learn_session(self.state, self.records, event)[0]
+        return feedback.learn(self.state, self.records, event)
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
@@ -212,7 +206,7 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
-    changes.outcome = feedback.settle(engine.state, engine.policy, engine.records, event)
+    changes.outcome = feedback.settle(engine.state, engine.records, event)
     if changes.outcome is not Outcome.DUPLICATE:
         engine.state.since.billed(event.offset, waited=event.waited)
         changes.records[event.request_id] = engine.records[event.request_id]
@@ -222,9 +216,9 @@ def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None
     state, records = engine.state, engine.records
     changed = [event.request_id]
     if event.request_id.startswith(WHOLE):
-        changes.outcome, changed = feedback.learn_session(state, engine.policy, records, event)
+        changes.outcome, changed = feedback.learn_session(state, records, event)
     else:
-        changes.outcome = feedback.learn(state, engine.policy, records, event)
+        changes.outcome = feedback.learn(state, records, event)
     if changes.outcome is not Outcome.DUPLICATE:
         state.since.rewarded(event.offset, waited=event.waited)
         changes.records |= {request_id: records[request_id] for request_id in changed}

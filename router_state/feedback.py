@@ -21,7 +21,6 @@ from router_state.errors import (
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of
 from router_state.latency import observing
-from router_state.policies.policy import Policy
 from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.sessions import WHOLE
@@ -77,7 +76,7 @@ def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price |
     return None if arm is None else arm.price
 
 
-def settle(state: RouterState, policy: Policy, records: Records, event: Charged) -> Outcome:
+def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     """Book a request's bill, or a later revision of it, in place of what was charged so far; see
     `Engine.settle`."""
     record = records.get(event.request_id)
@@ -87,10 +86,14 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
     cost_usd = checked_cost(_priced(state, record, event) if cost_usd is None else cost_usd)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
-    x = _context(state, record, event.x)
+    x = record.x if event.x is None else _context(state, record, event.x)
     called = event.model or record.answered_by or record.model
     answered = before is not None and record.is_answered
-    _book(state, event.request_id, record, cost_usd)
+    charged_usd = record.expected_cost_usd if before is None else before.cost_usd
+    state.pacer.settle(cost_usd, charged_usd, before is None)
+    if state.buckets or state.ledger is not None:
+        _hold(state, record, cost_usd - charged_usd)
+    state.bill(event.request_id, record, cost_usd)
     observed = (
         record.call is not None
         or event.status is not None
@@ -98,12 +101,12 @@ def settle(state: RouterState, policy: Policy, records: Records, event: Charged)
         or state.arms.timing is not None
     )
     if observed:
-        _observe(state, policy, record, event, called=called, answered=answered, x=x)
+        _observe(state, record, event, called=called, answered=answered, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not answered:
         if event.status not in UNANSWERED:
-            _learn_bill(state, policy, record, event, cost_usd, called=called, x=x)
+            _learn_bill(state, record, event, cost_usd, called=called, x=x)
         if observed:
             attempts.note(record, status=event.status, cost_usd=cost_usd)
     record.bill = Settlement(cost_usd, event.revision)
@@ -128,7 +131,6 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
 
 def _observe(
     state: RouterState,
-    policy: Policy,
     record: RequestRecord,
     event: Charged,
     *,
@@ -140,60 +142,53 @@ def _observe(
     if state.arms.timing is not None and not answered:
         observing.billed(state, state.arms.timing, record, event, called=called, x=x)
     if event.status is not None or state.availability.models:
-        attempts.observe(state, policy, record, event, called=called, x=x)
+        attempts.observe(state, record, event, called=called, x=x)
     if record.call is not None and not answered:
         conversing.billed(state, record, event, called=called)
 
 
-def _book(state: RouterState, request_id: str, record: RequestRecord, cost_usd: float) -> None:
-    """Replace the charge of a request by its bill, wherever money is counted."""
-    before = record.bill
-    charged_usd = record.expected_cost_usd if before is None else before.cost_usd
-    # Caps were charged the expected cost, so only the difference remains.
+def _hold(state: RouterState, record: RequestRecord, difference_usd: float) -> None:
+    """Let caps and periods, which were charged what was expected, take the difference of a bill."""
     for bucket in state.buckets:
-        bucket.spend(cost_usd - charged_usd)
-    state.pacer.settle(cost_usd, charged_usd=charged_usd, first=before is None)
+        bucket.spend(difference_usd)
     if state.ledger is not None:
         state.ledger.settle(
-            cost_usd - charged_usd,
+            difference_usd,
             at=record.decided_at,
             seq=record.seq,
-            awaited=before is None and not record.expired,
+            awaited=record.bill is None and not record.expired,
         )
-    state.bill(request_id, record, cost_usd)
 
 
 def _learn_bill(
     state: RouterState,
-    policy: Policy,
     record: RequestRecord,
     event: Charged,
     cost_usd: float,
-    *,
     called: str,
     x: Vector | None,
 ) -> None:
     """Let the billed model learn the bill, and keep the model and its price in the record."""
-    decided, arms = called == record.model, state.arms
-    price = record.price if decided else _price_of(state, record, called)
+    price, arms = record.price, state.arms
     if record.label is None:
-        record.answered_by = None if decided else called
-    if price is None:
-        return
+        record.answered_by = None if called == record.model else called
+    if called != record.model:
+        if (used := _price_of(state, record, called)) is None:
+            return
+        price = record.price = used
     arm = arms.find(called)
     # The model was dropped, or changed between free and priced, so that the ratio has another
     # meaning.
-    if arm is not None and (arm.price is price or (price.per_1k == 0.0) == (arm.per_1k == 0.0)):
-        if record.call is not None:
-            cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
-        known, list_price = 0.0, arm.costs.list_price
-        if arm.price is not price:
-            list_price = list_price_of(price)
-        if arms.tokens.in_use:
-            counted = conversing.counted(state, record, event, called=called)
-            known = counted * price.input_price_per_m / 1e6 / list_price
-        policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
-    record.price = price
+    if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
+        return
+    known, costs = 0.0, arm.costs
+    list_price = costs.list_price if arm.price is price else list_price_of(price)
+    if record.call is not None:
+        cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
+    if arms.tokens.in_use:
+        counted = conversing.counted(state, record, event, called=called)
+        known = counted * price.input_price_per_m / 1e6 / list_price
+    state.policy.bill(state, costs, cost_usd / list_price, known, x)
 
 
 def _checked(reward: float) -> float:
@@ -212,9 +207,7 @@ def _is_news(label: Label, event: Judged) -> bool:
     )
 
 
-def learn_session(
-    state: RouterState, policy: Policy, records: Records, event: Judged
-) -> tuple[Outcome, list[str]]:
+def learn_session(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, list[str]]:
     """Credit the reward of a session to its requests; return the outcome, and the requests that
     changed.
 
@@ -241,7 +234,7 @@ def learn_session(
                 revision=event.revision,
                 x=x,
             )
-            outcomes[request_id] = learn(state, policy, records, one)
+            outcomes[request_id] = learn(state, records, one)
     if not outcomes:
         raise ContextLost(f"the contexts of session {name!r} are in no store")
     changed = [name for name, outcome in outcomes.items() if outcome is not DUPLICATE]
@@ -249,7 +242,7 @@ def learn_session(
     return min(outcomes.values(), key=ordered.index), changed
 
 
-def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -> Outcome:
+def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     """Learn a request's reward, or revise the one that was learned; see `Engine.learn`."""
     record = records.get(event.request_id)
     if record is None:
@@ -258,17 +251,18 @@ def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -
     label, forgotten = record.label, NOT_LEARNED
     if label is not None and not _is_news(label, event):
         return DUPLICATE
-    x = _context(state, record, event.x)
+    x = record.x if event.x is None else _context(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
+    if label is None and event.model is not None:
+        # A caller that did not wait called another model, and the reward is of that one.
+        record.answered_by = None if event.model == record.model else event.model
+    arm = state.arms.find(record.answered_by or record.model)
     if label is None:
-        if event.model is not None:
-            # A caller that did not wait called another model, and the reward is of that one.
-            record.answered_by = None if event.model == record.model else event.model
-        if (arm := state.arms.find(record.called)) is not None:
-            forgotten = policy.learn(state, arm, record, x, reward)
+        if arm is not None:
+            forgotten = state.policy.learn(state, arm, record, x, reward)
         state.rewards_applied += 1
-    elif (arm := state.arms.find(record.called)) is not None:
+    elif arm is not None:
         # Only the remaining weight of the first reward can be revised.
         discount = exp_of(label.forgotten - arm.rewards.forgotten)
         arm.rewards.revise(x, difference=reward - label.reward, discount=discount)

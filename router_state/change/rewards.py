@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
-from router_state.changes import Alert
 from router_state.config import MEMORY, Vector
 from router_state.kernel import LIMIT, RIDGE_FLOOR, Shift
 from router_state.state.router import RouterState
@@ -21,7 +20,7 @@ def found(state: RouterState, arm: Arm, shift: Shift) -> None:
         suspicion = Suspicion(shift.size, shift.residuals, 0.0, shift.since, state.seq)
         state.arms.suspect_of(arm, suspicion)
         evidence = {"cusum": shift.evidence, "limit": LIMIT, "rewards": shift.residuals}
-        _alert(state, arm, "drift", size=shift.size, since=shift.since, evidence=evidence)
+        _tell(state, arm, "drift", shift.size, shift.since, evidence)
 
 
 def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
@@ -44,14 +43,7 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
     if suspicion.over:
         state.arms.suspect_of(arm, None)
         evidence = {"likelihood_ratio": suspicion.evidence, "rewards": suspicion.count}
-        _alert(
-            state,
-            arm,
-            "recovered",
-            size=-suspicion.offset,
-            since=suspicion.since,
-            evidence=evidence,
-        )
+        _tell(state, arm, "recovered", -suspicion.offset, suspicion.since, evidence)
     elif suspicion.accepted:
         state.arms.suspect_of(arm, None)
         # The offset moves into the bias. All else keeps only the weight of a faded prior, so that
@@ -62,24 +54,21 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
     return False
 
 
-def _alert(
+def _tell(
     state: RouterState,
     arm: Arm,
     kind: str,
-    *,
     size: float,
     since: float,
     evidence: Mapping[str, float],
 ) -> None:
-    state.journal.alerts.append(
-        Alert(
-            kind=kind,
-            model=arm.name,
-            signal="reward",
-            direction="up" if size > 0.0 else "down",
-            size=abs(size),
-            since=since,
-            observed_at=state.latest,
-            evidence=evidence,
-        )
+    state.journal.tell(
+        kind,
+        abs(size),
+        evidence,
+        now=state.latest,
+        since=since,
+        direction="up" if size > 0.0 else "down",
+        model=arm.name,
+        signal="reward",
     )

@@ -30,7 +30,7 @@ class InputTokens:
         in_use: whether expected costs count input tokens apart, as enough requests have said
             theirs.
         latest: tokens of the request that is being decided, as used.
-        slots: the same of the window's requests, shape (128,).
+        slots: the same of the window's requests, shape (128,); 0 while they are not in use.
     """
 
     __slots__ = ("_journal", "count", "in_use", "latest", "mean", "slots")
@@ -78,5 +78,6 @@ class InputTokens:
         slots = np.array(values["slots"], dtype=np.float64)
         if slots.shape != (WINDOW,) or not np.isfinite(slots).all():
             raise ValueError(f"tokens of {slots.shape} requests of a window")
-        self.mean, self.count, self.slots = float(values["mean"]), int(values["count"]), slots
+        self.mean, self.count = float(values["mean"]), int(values["count"])
         self.in_use = self.count >= BELIEVED
+        self.slots = slots if self.in_use else NONE

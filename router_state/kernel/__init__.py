@@ -55,7 +55,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.elementary import exp_of, log_of, tabulated
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
-    from router_state.kernel.learning import learn_reward
+    from router_state.kernel.learning import learn_bill, learn_reward
     from router_state.kernel.linear import EPSILON
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import Projection, best, check, project
@@ -107,6 +107,7 @@ __all__ = [
     "exp_of",
     "expected_costs",
     "keep",
+    "learn_bill",
     "learn_reward",
     "log_of",
     "lognormal_mean",

@@ -70,8 +70,9 @@ class CostModel(CostMeans):
         self.awaited = 0
         self.regression.changed()
 
+    @ccall
     def observe(
-        self, ratio: Real, x: Vector | None, *, known: Real, now: Real
+        self, ratio: Real, x: Vector | None, known: Real, now: Real
     ) -> tuple[Shift, float, float] | None:
         """Learn one bill; return the shift that it gives away where it is the model that changed,
         by which factor a call has become dearer, and by how much, in list prices.

@@ -13,9 +13,12 @@ from router_state.kernel.words import (
     Floats,
     Index,
     Real,
+    Whole,
     frexp,
     known,
+    power_of_two,
     pure,
+    vectored,
     view,
     whole,
 )
@@ -30,19 +33,20 @@ ROOT_TAU = 2.5066282746310002
 INFINITE: Real = float("inf")
 
 
-TABLE: Array = np.array([2.0**n for n in range(-1074, 1024)])
-POWERS: Floats = view(TABLE)
-"""2ⁿ for n from −1074 on."""
-
-
 @pure
 def exp(x: Real) -> Real:
-    """Return eˣ, within a unit of the last digit: 2ᵏ times a series in |r| ≤ ½·ln 2."""
+    """Return eˣ, within a unit of the last digit."""
     if not x > LEAST:
         return 0.0 if x <= LEAST else x
     if x > MOST:
         return INFINITE
-    k: Index = whole(x * LOG2_E + (0.5 if x >= 0.0 else -0.5))
+    return bounded_exp(x)
+
+
+@pure
+def bounded_exp(x: Real) -> Real:
+    """Return eˣ for x between `LEAST` and `MOST`: 2ᵏ times a series in |r| ≤ ½·ln 2."""
+    k: Whole = whole(x * LOG2_E + (0.5 if x >= 0.0 else -0.5))
     n: Real = k
     r = (x - n * LN2_HIGH) - n * LN2_LOW
     r2 = r * r
@@ -57,9 +61,17 @@ def exp(x: Real) -> Real:
     )
     top = 2.08767569878681e-09 + r * 1.6059043836821613e-10
     total = low + r4 * (middle + r4 * (high + r4 * top))
-    if k > 1023:
-        return total * 2.0 * POWERS[2097]
-    return total * POWERS[k + 1074]
+    # In two steps, as 2ᵏ itself may be too large, or too small.
+    half: Whole = k >> 1
+    return total * power_of_two(half) * power_of_two(k - half)
+
+
+@pure
+@vectored
+def exps(x: Floats, n: Index) -> None:
+    """Put eˣ in the place of each of n numbers x between `LEAST` and `MOST`."""
+    for i in range(n):
+        x[i] = bounded_exp(x[i])
 
 
 @pure

@@ -33,7 +33,8 @@ RIDGE_FLOOR = 0.1
 class Regression(Gaussian):
     """The regression of one model's rewards, or of the logarithms of its bills, on contexts."""
 
-    def forget(self, *, t: Index, gamma: Real, ridge: float | None = None) -> None:
+    @ccall
+    def forget(self, t: Index, gamma: Real, ridge: float | None = None) -> None:
         """Decay by γ^(t − last_update), the exponent capped at 1,000 steps (ParetoBandit Eq. 7–8).
 
         With a `ridge`, the ridge is restored once less than a tenth of it is left: O(1), and O(d³)

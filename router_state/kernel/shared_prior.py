@@ -107,6 +107,11 @@ class SharedPrior:
         """Tell whether they must be estimated at once, as noise and drift are measured against them
         even without decisions.
         """
+        return self.late()
+
+    @cfunc
+    def late(self) -> bool:
+        """See `overdue`."""
         return self.seen >= self.due_at + max(min(self.due_at, PRIOR_MEMORY), PRIOR_BELIEVED)
 
     @ccall

@@ -8,8 +8,9 @@ from router_state.errors import NonFiniteInput
 from router_state.kernel.cost_means import bounded_exponent
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.dual import Options
-from router_state.kernel.elementary import exp
-from router_state.kernel.linear import finite, room
+from router_state.kernel.elementary import exps
+from router_state.kernel.linear import add, finite, room
+from router_state.kernel.projection import require_dimensions
 from router_state.kernel.regression import Regression
 from router_state.kernel.words import (
     Array,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from router_state.config import Vector
 
 LANES = 4
-"""Entries that a product takes at once: vectors are filled up with zeros."""
+"""Sums that a product takes side by side."""
 
 
 def options(
@@ -71,17 +72,36 @@ def options(
     if not len(models) == len(deviations) == K or (shifts is not None and len(shifts) != K):
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
-    # Of each arm the coefficients of scores and of costs, then five numbers; then a context.
-    size: Index = (d + LANES - 1) // LANES * LANES
-    width: Index = 2 * size + 5
-    space: Floats = room(K * width + size)
+    values: Floats = found.values
+    # The coefficients of each arm's rewards and bills; then room for their products.
+    thetas: Floats = room(2 * K * d + (1 + 2 * LANES * K) * n)
+    sums: Floats = behind(thetas, 2 * K * d)
+    model: CostModel
     for k in range(K):
-        arm: Floats = behind(space, k * width)
-        lay_out(rewards[k], models[k], d, arm, size)
-        arm[2 * size] = 0.0 if shifts is None else shifts[k]
-        arm[2 * size + 4] = deviations[k]
-    score_rows(held, n, d, space, K, lot, own, said, found.values)
-    if not finite(found.values, 0, 2 * n * K):
+        model = models[k]
+        copy_theta(rewards[k], d, behind(thetas, 2 * k * d))
+        copy_theta(model.regression, d, behind(thetas, (2 * k + 1) * d))
+    multiply_all(held, n, d, thetas, 2 * K, sums)
+    for k in range(K):
+        model = models[k]
+        shift: Real = 0.0 if shifts is None else shifts[k]
+        scores: Floats = behind(values, k * n)
+        add_up(behind(sums, 2 * k * LANES * n), n, scores)
+        draw_all(scores, n, shift, deviations[k], behind(lot, k), K)
+        costs: Floats = behind(values, (K + k) * n)
+        add_up(behind(sums, (2 * k + 1) * LANES * n), n, costs)
+        bound_all(costs, n, 0.5 * model.variance())
+    sound = finite(values, 0, 2 * n * K)
+    if sound:
+        exps(behind(values, K * n), K * n)
+        for k in range(K):
+            model = models[k]
+            paid: Real = 1.0 if model.free else model.paid
+            factor: Real = model.multiple() * model.list_price * paid
+            per_token: Real = model.input_share * model.input_usd * paid
+            bill_all(behind(values, (K + k) * n), n, factor, per_token, said, own)
+        sound = finite(values, K * n, K * n)
+    if not sound:
         raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
     return found
 
@@ -96,71 +116,64 @@ def keep(contexts: Array, slot: Index, x: Vector, d: Index) -> None:
         held[slot * d + i] = context[i]
 
 
+@cfunc
+def copy_theta(one: Regression, d: Index, found: Floats) -> None:
+    """Copy the coefficients of a regression. Raises ValueError where it has other dimensions."""
+    require_dimensions(one, d)
+    for i in range(d):
+        found[i] = one.values[one.at + i]
+
+
 @pure
 @vectored
-def score_rows(
-    held: Singles,
-    n: Index,
-    d: Index,
-    space: Floats,
-    K: Index,
-    lot: Floats,
-    own: Floats,
-    said: Floats,
-    scores: Floats,
+def multiply_all(
+    held: Singles, n: Index, d: Index, thetas: Floats, count: Index, sums: Floats
 ) -> None:
-    """Write n scores of each of K arms, then n costs of each; `space` holds the arms as `options`
-    lays them out."""
-    costs: Floats = behind(scores, K * n)
-    size: Index = (d + LANES - 1) // LANES * LANES
-    width: Index = 2 * size + 5
-    x: Floats = behind(space, K * width)
-    for i in range(d, size):
-        x[i] = 0.0
+    """Write θᵀx of n contexts for each of many θ, as four sums; behind these is room for n
+    entries.
+
+    One entry of all contexts is taken after the other, so that a vector has contexts side by
+    side.
+    """
+    entries: Floats = behind(sums, count * LANES * n)
+    for i in range(count * LANES * n):
+        sums[i] = 0.0
+    for i in range(d):
+        for row in range(n):
+            entries[row] = held[row * d + i]
+        for k in range(count):
+            add(thetas[k * d + i], entries, 0, sums, (k * LANES + i % LANES) * n, n)
+
+
+@pure
+@vectored
+def add_up(sums: Floats, n: Index, found: Floats) -> None:
+    """Write the totals of n times four sums."""
     for row in range(n):
-        for i in range(d):
-            x[i] = held[row * d + i]
-        for k in range(K):
-            arm: Floats = behind(space, k * width)
-            # Both products in one pass, four entries at a time.
-            s0 = s1 = s2 = s3 = e0 = e1 = e2 = e3 = 0.0
-            i = 0
-            while i < size:
-                s0 += arm[i] * x[i]
-                s1 += arm[i + 1] * x[i + 1]
-                s2 += arm[i + 2] * x[i + 2]
-                s3 += arm[i + 3] * x[i + 3]
-                e0 += arm[size + i] * x[i]
-                e1 += arm[size + i + 1] * x[i + 1]
-                e2 += arm[size + i + 2] * x[i + 2]
-                e3 += arm[size + i + 3] * x[i + 3]
-                i += LANES
-            score: Real = (s0 + s1) + (s2 + s3) + arm[2 * size]
-            scores[k * n + row] = score + arm[2 * size + 4] * lot[row * K + k]
-            exponent: Real = (e0 + e1) + (e2 + e3) + arm[2 * size + 1]
-            dollars: Real = (
-                exp(bounded_exponent(exponent)) * arm[2 * size + 2] + said[row] * arm[2 * size + 3]
-            )
-            costs[k * n + row] = dollars * own[row]
+        found[row] = (sums[row] + sums[n + row]) + (sums[2 * n + row] + sums[3 * n + row])
 
 
-@cfunc
-def lay_out(rewards: Regression, model: CostModel, d: Index, arm: Floats, size: Index) -> None:
-    """Write the coefficients of an arm's rewards, and behind them the terms of its expected
-    cost."""
-    copy_theta(rewards, d, arm, size)
-    copy_theta(model.regression, d, behind(arm, size), size)
-    paid: Real = 1.0 if model.free else model.paid
-    arm[2 * size + 1] = 0.5 * model.variance()
-    arm[2 * size + 2] = model.multiple() * model.list_price * paid
-    arm[2 * size + 3] = model.input_share * model.input_usd * paid
+@pure
+@vectored
+def draw_all(scores: Floats, n: Index, shift: Real, deviation: Real, lot: Floats, K: Index) -> None:
+    """Add a shift, and what draws add, to n scores."""
+    for row in range(n):
+        scores[row] = scores[row] + shift + deviation * lot[row * K]
 
 
-@cfunc
-def copy_theta(one: Regression, d: Index, place: Floats, size: Index) -> None:
-    """Copy the coefficients of a regression, filled up to `size`. Raises ValueError where it has
-    other dimensions."""
-    if one.d != d:
-        raise ValueError(f"a regression of {one.d} dimensions is not of {d}")
-    for i in range(size):
-        place[i] = one.values[one.at + i] if i < d else 0.0
+@pure
+@vectored
+def bound_all(exponents: Floats, n: Index, more: Real) -> None:
+    """Add to n logarithms of bills, and clip them."""
+    for row in range(n):
+        exponents[row] = bounded_exponent(exponents[row] + more)
+
+
+@pure
+@vectored
+def bill_all(
+    costs: Floats, n: Index, factor: Real, per_token: Real, said: Floats, own: Floats
+) -> None:
+    """Make dollars of n relative costs, by each request's tokens and its own price."""
+    for row in range(n):
+        costs[row] = (costs[row] * factor + said[row] * per_token) * own[row]

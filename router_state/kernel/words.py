@@ -16,6 +16,8 @@ Real: TypeAlias = float
 """A `double`."""
 Index: TypeAlias = int
 """A whole number of 64 bits."""
+Whole: TypeAlias = int
+"""A whole number of 32 bits: processors convert several side by side."""
 Word: TypeAlias = int
 """An unsigned number of 64 bits, computed modulo 2⁶⁴."""
 Flag: TypeAlias = bool
@@ -84,8 +86,13 @@ def behind(numbers: Floats, i: Index) -> Floats:
 
 
 def whole(value: float) -> int:
-    """Truncate a float to a whole number."""
+    """Truncate a float to a whole number of 32 bits."""
     return int(value)
+
+
+def power_of_two(k: int) -> float:
+    """Return 2ᵏ, k from −1022 to 1023."""
+    return math.ldexp(1.0, k)
 
 
 def frexp(value: float) -> tuple[float, int]:

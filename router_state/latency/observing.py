@@ -66,7 +66,7 @@ def _settle(timing: Timing, record: RequestRecord, seconds: float, *, answered: 
     taken = timing.goal.taken(seconds)
     difference = taken - call.wait if answered else max(taken - call.wait, 0.0)
     if answered:
-        timing.debt.note(difference, budget_usd=most)
+        timing.debt.note(difference, most)
     timing.debt.usd += difference
     timing.changed()
     record.call = structs.replace(call, wait=call.wait + difference)

@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.changes import Alert
 from router_state.config import WINDOW, Matrix
 from router_state.kernel import Options
 from router_state.latency.goal import TAIL
@@ -127,22 +126,14 @@ def _review(
         return
     goal = timing.goal
     tail = goal.p95_seconds is not None
-    timing.tell(
-        Alert(
-            kind="latency_unreachable",
-            direction="up",
-            size=timing.expected / most,
-            since=now,
-            observed_at=now,
-            evidence={
-                "of": goal.of,
-                "p95_ms" if tail else "mean_ms": 1e3 * (goal.p95_seconds or most),
-                "expected_share" if tail else "expected_ms": timing.expected * (1 if tail else 1e3),
-                "reachable_ms": 1e3 * _reachable(timing, window, scores, waits),
-                "needed_usd_per_request": _needed(scores, costs, waits, most),
-            },
-        )
-    )
+    evidence = {
+        "of": goal.of,
+        "p95_ms" if tail else "mean_ms": 1e3 * (goal.p95_seconds or most),
+        "expected_share" if tail else "expected_ms": timing.expected * (1 if tail else 1e3),
+        "reachable_ms": 1e3 * _reachable(timing, window, scores, waits),
+        "needed_usd_per_request": _needed(scores, costs, waits, most),
+    }
+    timing.journal.tell("latency_unreachable", timing.expected / most, evidence, now=now)
 
 
 def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from router_state.changes import Alert, Journal
+from router_state.changes import Journal
 from router_state.config import BELIEVED, Matrix, Vector
 from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior, estimate, waits
 from router_state.latency.goal import LatencyGoal
@@ -60,12 +60,12 @@ class Timing:
     """
 
     __slots__ = (
-        "_journal",
         "charged",
         "count",
         "debt",
         "expected",
         "goal",
+        "journal",
         "latest",
         "mean_seconds",
         "multiple",
@@ -82,7 +82,7 @@ class Timing:
     )
 
     def __init__(self, goal: LatencyGoal, d: int, journal: Journal) -> None:
-        self.goal, self._journal = goal, journal
+        self.goal, self.journal = goal, journal
         self.prior = SharedPrior(PRIOR, d, LATENCIES, journal)
         self.speeds: dict[str, Speed] = {}
         self.count, self.mean_seconds, self.over = 0.0, 0.0, 0.0
@@ -99,7 +99,7 @@ class Timing:
         self.told = False
         for speed in self.speeds.values():
             speed.heard = speed.trials = 0
-        self._journal.pieces.update(self.pieces)
+        self.journal.pieces.update(self.pieces)
 
     @property
     def in_use(self) -> bool:
@@ -118,7 +118,7 @@ class Timing:
 
     def changed(self) -> None:
         """Note that target or debt have changed."""
-        self._journal.pieces.add(PIECE)
+        self.journal.pieces.add(PIECE)
 
     def declare(self, goal: LatencyGoal) -> None:
         """Put another target of the same kind of times in force."""
@@ -130,11 +130,11 @@ class Timing:
         """Know these models, and forget all others."""
         for name in [name for name in self.speeds if name not in names]:
             del self.speeds[name]
-            self._journal.pieces.add(f"{SPEED}{name}")
+            self.journal.pieces.add(f"{SPEED}{name}")
         for name in names:
             if name not in self.speeds:
-                self.speeds[name] = Speed(name, self.prior, self._journal)
-                self._journal.pieces.update((PRIOR, PIECE))
+                self.speeds[name] = Speed(name, self.prior, self.journal)
+                self.journal.pieces.update((PRIOR, PIECE))
         # In the arms' order, whichever came first.
         self.speeds = {name: self.speeds[name] for name in names}
 
@@ -173,7 +173,7 @@ class Timing:
             k = max(due, key=due.__getitem__)
             self.tried = seq
             speeds[k].try_at(seq)
-            self._journal.pieces.add(speeds[k].costs.regression.piece)
+            self.journal.pieces.add(speeds[k].costs.regression.piece)
             self.charged[k] = 0.0
 
     @property
@@ -220,8 +220,8 @@ class Timing:
             return
         alert = speed.learn(seconds, x, seq=seq, now=now)
         if alert is not None:
-            self._journal.jumped = True
-            self.tell(alert)
+            self.journal.jumped = True
+            self.journal.alerts.append(alert)
         regression = speed.costs.regression
         if self.prior.overdue or regression.decay < RIDGE_FLOOR:
             self.estimate_again()
@@ -243,10 +243,6 @@ class Timing:
         self.unheard, self.told = 0, False
         self.changed()
 
-    def tell(self, alert: Alert) -> None:
-        """Raise an alert."""
-        self._journal.alerts.append(alert)
-
     def miss(self, *, now: float) -> None:
         """Note an answer without a time; raise an alert when too many come in a row."""
         self.unheard += 1
@@ -254,13 +250,5 @@ class Timing:
         if self.unheard != UNHEARD or self.told:
             return
         self.told = True
-        self.tell(
-            Alert(
-                kind="latency_unknown",
-                direction="up",
-                size=float(self.unheard),
-                since=now,
-                observed_at=now,
-                evidence={"of": self.goal.of, "answers": self.unheard, "known": int(self.count)},
-            )
-        )
+        evidence = {"of": self.goal.of, "answers": self.unheard, "known": int(self.count)}
+        self.journal.tell("latency_unknown", float(self.unheard), evidence, now=now)

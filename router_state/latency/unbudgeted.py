@@ -31,7 +31,7 @@ class Unbudgeted(DollarDual):
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
 
     def terms(self) -> Terms:

@@ -41,7 +41,7 @@ class Debt:
     scatter: float = -1.0
     settled: float = 0.0
 
-    def note(self, difference_usd: float, *, budget_usd: float) -> None:
+    def note(self, difference_usd: float, budget_usd: float) -> None:
         """Update the scatter with a bill's difference from its expectation."""
         most, away = SAVED * budget_usd, abs(difference_usd)
         square = (away if away < most else most) ** 2

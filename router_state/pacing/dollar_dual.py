@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.changes import Alert, Journal
+from router_state.changes import Journal
 from router_state.config import WINDOW, Matrix, Vector
 from router_state.kernel import EVERY, FAR
 from router_state.latency import pricing
@@ -122,28 +122,20 @@ class DollarDual:
             return
         # The alert names the model that is cheapest most often.
         k = int(np.bincount(costs.argmin(1)).argmax())
-        self.unreachable, cheapest = True, arms[k]
-        self._journal.alerts.append(
-            Alert(
-                kind="budget_unreachable",
-                model=cheapest.name,
-                direction="up",
-                size=cheapest_usd / budget,
-                since=now,
-                observed_at=now,
-                evidence={"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget},
-            )
-        )
+        self.unreachable = True
+        evidence = {"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget}
+        size = cheapest_usd / budget
+        self._journal.tell("budget_unreachable", size, evidence, now=now, model=arms[k].name)
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
         self._charge(expected_usd - self.budget_usd)
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
         difference = cost_usd - charged_usd
         if first:
-            self.debt.note(difference, budget_usd=self.budget_usd)
+            self.debt.note(difference, self.budget_usd)
         self._charge(difference)
 
     def _charge(self, usd: float) -> None:

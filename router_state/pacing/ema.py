@@ -42,7 +42,7 @@ class EmaPacer:
     def commit(self, expected_usd: float) -> None:
         """See Pacer; the paper charges when the bill comes."""
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer; only the first bill counts."""
         if not first:
             return

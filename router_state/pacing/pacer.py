@@ -65,7 +65,7 @@ class Pacer(Protocol):
         """Charge a decision's expected cost."""
         ...
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """Replace a charge by a bill: the expected cost or, if it is not the `first` bill, the
         previous one."""
         ...
@@ -97,7 +97,7 @@ class Unpaced:
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
 
     def terms(self) -> Terms:

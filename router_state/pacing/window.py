@@ -45,8 +45,6 @@ SILVER = math.sqrt(2.0) - 1.0
 three models."""
 WAIT_PRICES = _spread(SILVER)
 """Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
-NO_TOKENS = np.zeros(WINDOW)
-"""Tokens of requests whose input is not counted apart."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
 
@@ -163,7 +161,7 @@ class Window:
             lots=lots(len(costs)),
             shifts=[arm.offset for arm in arms] if arms.suspect else None,
             models=costs,
-            tokens=arms.tokens.slots if arms.tokens.in_use else NO_TOKENS,
+            tokens=arms.tokens.slots,
             prices=PRICES,
         )
 

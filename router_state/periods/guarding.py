@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router_state.changes import Alert
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.standing import Standing
@@ -70,20 +69,13 @@ def _tell(state: RouterState, ledger: Ledger, standing: Standing, now: float) ->
     accounts.told = account.begin
     state.journal.pieces.add(PIECE)
     usd = standing.usd
-    state.journal.alerts.append(
-        Alert(
-            kind="budget_spent",
-            direction="up",
-            size=account.charged_usd / usd if usd > 0.0 else 1.0,
-            since=account.begin,
-            observed_at=now,
-            evidence={
-                "period": accounts.name,
-                "usd": usd,
-                "charged_usd": account.charged_usd,
-                "reserved_usd": standing.reserved_usd,
-                "when_spent": ledger.spending.when_spent,
-                "until": account.end,
-            },
-        )
-    )
+    evidence = {
+        "period": accounts.name,
+        "usd": usd,
+        "charged_usd": account.charged_usd,
+        "reserved_usd": standing.reserved_usd,
+        "when_spent": ledger.spending.when_spent,
+        "until": account.end,
+    }
+    size = account.charged_usd / usd if usd > 0.0 else 1.0
+    state.journal.tell("budget_spent", size, evidence, now=now, since=account.begin)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.changes import Alert, Journal
+from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
@@ -138,15 +138,8 @@ class PeriodDual(DollarDual):
             "budget_usd_per_request": self.budget_usd,
             "needed_budget_usd_per_request": needed,
         } | self._needed(needed, now)
-        self._journal.alerts.append(
-            Alert(
-                kind="goals_contradict",
-                direction="down",
-                size=met.floor - reward,
-                since=now,
-                observed_at=now,
-                evidence=evidence,
-            )
+        self._journal.tell(
+            "goals_contradict", met.floor - reward, evidence, now=now, direction="down"
         )
 
     def _needed(self, per_request_usd: float | None, now: float) -> dict[str, object]:
@@ -169,11 +162,11 @@ class PeriodDual(DollarDual):
         if self.declared_usd is not None:
             self._charge(expected_usd - self.declared_usd)
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
         if self.declared_usd is None:
             return
         difference = cost_usd - charged_usd
         if first:
-            self.debt.note(difference, budget_usd=self.declared_usd)
+            self.debt.note(difference, self.declared_usd)
         self._charge(difference)

@@ -14,12 +14,14 @@ from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import (
     RIDGE_FLOOR,
     Chance,
+    CostModel,
     Projection,
     choose,
     conclude_shifted,
     draw,
     estimate,
     expected_costs,
+    learn_bill,
     learn_reward,
     within_risk,
 )
@@ -204,12 +206,12 @@ class Live:
             if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
                 self._estimate_rewards(state)
             return rewards.NOT_LEARNED
-        regression, shared = arm.rewards, state.arms.rewards
-        regression.forget(t=state.t, gamma=state.config.knobs.gamma)
+        regression, shared, t = arm.rewards, state.arms.rewards, state.t
+        gamma = state.config.knobs.gamma
         # The prior fades with every reward; below its floor A would lose rank where no reward came.
-        if regression.decay < RIDGE_FLOOR:
+        if regression.left_at(t, gamma) < RIDGE_FLOOR:
             self._estimate_rewards(state)
-        shift = learn_reward(regression, shared, arm.detector, x, reward, state.latest)
+        shift = learn_reward(regression, shared, arm.detector, x, reward, t, gamma, state.latest)
         if shared.overdue:
             self._estimate_rewards(state)
         if shift is not None:
@@ -217,18 +219,9 @@ class Live:
         return regression.forgotten
 
     def bill(
-        self,
-        state: RouterState,
-        arm: Arm,
-        *,
-        ratio: float,
-        known: float,
-        x: Vector | None,
+        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
     ) -> None:
         """See Policy."""
-        arms, costs, now = state.arms, arm.costs, state.latest
-        found = costs.observe(ratio, x, known=known, now=now)
+        found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
         if found is not None:
-            state.journal.alerts.append(bills.alert(costs, found, now=now))
-        if arms.bills.overdue or costs.regression.decay < RIDGE_FLOOR:
-            estimate(arms.bills, arms.priced)
+            state.journal.alerts.append(bills.alert(costs, found, now=state.latest))

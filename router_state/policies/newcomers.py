@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from router_state.arm import Arm
 from router_state.arms import Arms
-from router_state.changes import Alert, Journal
+from router_state.changes import Journal
 from router_state.config import BELIEVED, WINDOW
 from router_state.kernel import EVERY
 from router_state.record import Candidates
@@ -94,14 +94,5 @@ class Newcomers:
                 "needed_budget_usd_per_request": needed,
                 "pulls_left": arm.pulls_left,
             }
-            journal.alerts.append(
-                Alert(
-                    "newcomer_unaffordable",
-                    "up",
-                    cost_usd / budget,
-                    since=now,
-                    observed_at=now,
-                    evidence=evidence,
-                    model=arm.name,
-                )
-            )
+            size = cost_usd / budget
+            journal.tell("newcomer_unaffordable", size, evidence, now=now, model=arm.name)

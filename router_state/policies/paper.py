@@ -10,7 +10,7 @@ import numpy as np
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Projection, best, mean_costs, optimistic
+from router_state.kernel import CostModel, Projection, best, mean_costs, optimistic
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.policies import eligibility, priors
@@ -116,18 +116,12 @@ class Paper:
     ) -> float:
         """See Policy."""
         knobs = state.config.knobs
-        arm.rewards.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
+        arm.rewards.forget(state.t, knobs.gamma, knobs.ridge)
         arm.rewards.observe(x, reward)
         return arm.rewards.forgotten
 
     def bill(
-        self,
-        state: RouterState,
-        arm: Arm,
-        *,
-        ratio: float,
-        known: float,
-        x: Vector | None,
+        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
     ) -> None:
         """See Policy; only the mean learns."""
-        arm.costs.follow(ratio, arm.costs.ratio)
+        costs.follow(ratio, costs.ratio)

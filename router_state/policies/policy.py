@@ -8,7 +8,7 @@ from typing import Protocol
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Projection
+from router_state.kernel import CostModel, Projection
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import Live
@@ -81,15 +81,9 @@ class Policy(Protocol):
         ...
 
     def bill(
-        self,
-        state: RouterState,
-        arm: Arm,
-        *,
-        ratio: float,
-        known: float,
-        x: Vector | None,
+        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
     ) -> None:
-        """Learn a request's first bill, as ratio to its list price."""
+        """Learn a request's first bill, as ratio to its list price; see `CostModel.observe`."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from router_state.changes import HEAD, Alert, Journal
+from router_state.changes import HEAD, Journal
 from router_state.config import Cap
 from router_state.errors import CapReached
 
@@ -93,7 +93,7 @@ def keep_within(
     for bucket in tightest:
         if bucket.exhaust():
             journal.pieces.add(HEAD)
-            journal.alerts.append(_alert(bucket, left, now))
+            _tell(journal, bucket.cap, left, now)
     # Of several caps the one with the least left decides whether the request is refused.
     if any(bucket.cap.hard for bucket in tightest):
         raise CapReached(
@@ -110,17 +110,7 @@ def keep_within(
     return [None if k == cheapest else why or "capped" for k, why in enumerate(excluded)], "capped"
 
 
-def _alert(bucket: Bucket, left_usd: float, now: float) -> Alert:
-    cap = bucket.cap
-    return Alert(
-        kind="cap_reached",
-        direction="up",
-        size=(cap.usd - left_usd) / cap.usd,
-        since=now,
-        observed_at=now,
-        evidence={
-            "seconds": cap.seconds,
-            "cap_usd": cap.usd,
-            "mode": "hard" if cap.hard else "soft",
-        },
-    )
+def _tell(journal: Journal, cap: Cap, left_usd: float, now: float) -> None:
+    mode = "hard" if cap.hard else "soft"
+    evidence = {"seconds": cap.seconds, "cap_usd": cap.usd, "mode": mode}
+    journal.tell("cap_reached", (cap.usd - left_usd) / cap.usd, evidence, now=now)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import orjson
-from msgspec import to_builtins
+from msgspec import convert, to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
@@ -31,6 +31,13 @@ def pack_config(config: RouterConfig) -> bytes:
         ]
         for name, model in config.models.items()
     }
+    optional = {
+        "offers": to_builtins(config.offers),
+        "caches": to_builtins(config.caches),
+        "error_reward": config.error_reward,
+        "latency": config.latency,
+        "spending": None if config.spending is None else config.spending.pack(),
+    }
     return frame(
         orjson.dumps(
             {
@@ -38,31 +45,15 @@ def pack_config(config: RouterConfig) -> bytes:
                 "budget": config.budget_usd_per_request,
                 "dimensions": config.dimensions,
                 "profile": config.profile,
-                "knobs": _knobs_to_keep(config),
-                "caps": [asdict(cap) for cap in config.caps],
+                "knobs": _used(config.profile, asdict(config.knobs)),
+                "caps": config.caps,
                 "offset": config.offset,
                 "applied": config.applied,
-                "projection": config.projection and asdict(config.projection),
-                **_said(config),
+                "projection": config.projection,
+                **{name: value for name, value in optional.items() if value not in (None, {})},
             }
         )
     )
-
-
-def _said(config: RouterConfig) -> dict[str, Json]:
-    """Return the optional fields that were declared."""
-    said: dict[str, Json] = {}
-    if config.offers:
-        said["offers"] = {name: to_builtins(one) for name, one in config.offers.items()}
-    if config.caches:
-        said["caches"] = {name: to_builtins(one) for name, one in config.caches.items()}
-    if config.error_reward is not None:
-        said["error_reward"] = config.error_reward
-    if config.latency is not None:
-        said["latency"] = asdict(config.latency)
-    if config.spending is not None:
-        said["spending"] = config.spending.pack()
-    return said
 
 
 def says_projection(data: bytes) -> bool:
@@ -71,10 +62,11 @@ def says_projection(data: bytes) -> bool:
     return "projection" in loads(data)
 
 
-def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
-    """Return the knobs that a router's profile uses."""
-    unused = UNUSED[config.profile]
-    return {name: getattr(config.knobs, name) for name in Knobs.__slots__ if name not in unused}
+def _used(profile: str, knobs: dict[str, Json]) -> dict[str, Json]:
+    """Return the knobs that a profile uses; those of another version of this program are left
+    out."""
+    used = set(Knobs.__slots__) - UNUSED[profile]
+    return {name: value for name, value in knobs.items() if name in used}
 
 
 def unpack_config(data: bytes) -> RouterConfig:
@@ -84,8 +76,7 @@ def unpack_config(data: bytes) -> RouterConfig:
         # Checked before arrays of that size are made.
         if not 2 <= body["dimensions"] <= MAX_DIMENSIONS:
             raise CorruptSnapshot(f"{body['dimensions']} dimensions can't be")
-        # JSON has no tuples.
-        costs, rewards = body["applied"]
+        profile = body["profile"]
         return RouterConfig(
             models={
                 name: ModelConfig(Price(i, o), None, pulls)
@@ -93,29 +84,17 @@ def unpack_config(data: bytes) -> RouterConfig:
             },
             budget_usd_per_request=body["budget"],
             dimensions=body["dimensions"],
-            profile=body["profile"],
-            # Knobs that only another version of this program has are left out.
-            knobs=knobs_for(
-                body["profile"],
-                {
-                    name: value
-                    for name, value in body["knobs"].items()
-                    if name in Knobs.__slots__ and name not in UNUSED[body["profile"]]
-                },
-            ),
-            caps=tuple(Cap(**cap) for cap in body["caps"]),
+            profile=profile,
+            knobs=knobs_for(profile, _used(profile, body["knobs"])),
+            caps=convert(body["caps"], tuple[Cap, ...]),
             offset=body["offset"],
-            applied=(costs, rewards),
+            applied=convert(body["applied"], tuple[int, int]),
             projection=projection_of(body),
             spending=Spending.unpack(body["spending"]) if "spending" in body else None,
-            offers={
-                # JSON has no tuples.
-                name: Offers(**{**one, "regions": tuple(one.get("regions", ()))})
-                for name, one in body.get("offers", {}).items()
-            },
+            offers=convert(body.get("offers", {}), dict[str, Offers]),
             error_reward=body.get("error_reward"),
-            latency=LatencyGoal(**body["latency"]) if "latency" in body else None,
-            caches={name: CachePrice(**one) for name, one in body.get("caches", {}).items()},
+            latency=convert(body.get("latency"), LatencyGoal | None),
+            caches=convert(body.get("caches", {}), dict[str, CachePrice]),
         )
 
 

@@ -48,7 +48,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         arms.caching.clear()
     arms.declare_latency(config.latency)
     state.declare_spending(config)
-    state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
+    state.put_in_force(config, policy)
 
 
 def _go_on(arms: Arms, config: RouterConfig, *, now: float) -> None:

@@ -59,7 +59,7 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
 
 
 def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
-    arms = state.arms
+    arms, state.policy = state.arms, POLICIES[state.config.profile]
     layout.COUNTERS.put(state, head["counters"])
     state.since = Since.unpack(head["since"])
     _restore_chance(state, head["chance"] if "chance" in head else head["rng"])
@@ -110,7 +110,7 @@ def _restore_timing(state: RouterState, piece: Pieces) -> None:
 
 
 def _restore_chance(state: RouterState, kept: Json) -> None:
-    chance = state.chance = POLICIES[state.config.profile].chance(state, state.config)
+    chance = state.chance = state.policy.chance(state, state.config)
     if isinstance(chance, Chance):
         # Before format 6 it was numpy's.
         chance.state = (int(kept[0], 16) if isinstance(kept, list) else int(kept)) % 2**64
@@ -125,7 +125,7 @@ def _restore_chance(state: RouterState, kept: Json) -> None:
 
 
 def _restore_pacer(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
-    pacer = POLICIES[state.config.profile].pacer(state, state.config)
+    pacer = state.policy.pacer(state, state.config)
     for kind, numbers, packed_numbers in (
         (EmaPacer, layout.EMA, head["ema"]),
         (DollarDual, layout.DUAL, head["dual"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from router_state.since import Since
 from router_state.state.books import Books
 from router_state.state.caps import Bucket
 
+if TYPE_CHECKING:
+    from router_state.policies.policy import Policy
+
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
 
@@ -31,7 +34,7 @@ class RouterState(Books):
     `RequestRecord`.
 
     Attributes:
-        config: the declaration in force.
+        config: the declaration in force; policy: the one of its profile.
         arms: what is known of every model.
         chance: draws posterior samples, ties, probes and pulls.
         journal: what has changed since it was last written.
@@ -46,6 +49,7 @@ class RouterState(Books):
     """
 
     config: RouterConfig
+    policy: Policy = field(init=False)
     arms: Arms
     chance: Chances
     journal: Journal
@@ -92,12 +96,14 @@ class RouterState(Books):
         else:
             self.ledger.declare(config.spending, born=config.offset)
 
-    def put_in_force(self, config: RouterConfig, pacer: Pacer, chance: Chances) -> None:
-        """Replace the declaration, the pacer and what draws. What is owed in dollars stays owed."""
+    def put_in_force(self, config: RouterConfig, policy: Policy) -> None:
+        """Replace the declaration, the policy, the pacer and what draws. What is owed in dollars
+        stays owed."""
+        pacer, chance = policy.pacer(self, config), policy.chance(self, config)
         if pacer is not self.pacer:
             # Its pieces are to be deleted: what paces anew starts without a history.
             self.journal.pieces.update(self.pacer.pieces)
-        self.config, self.pacer, self.chance = config, pacer, chance
+        self.config, self.policy, self.pacer, self.chance = config, policy, pacer, chance
         if pacer.budget_usd is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)

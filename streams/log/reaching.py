@@ -55,12 +55,12 @@ def _said(error: Exception, settings: Settings) -> str | None:
         case ssl.SSLCertVerificationError():
             why = error.verify_message
             return f"has a certificate that is not trusted ({why}): look at PB_SSL_CAFILE"
-        case ssl.SSLError():
+        case ssl.SSLError() | ConnectionResetError() if settings.security_protocol.endswith("SSL"):
+            why = getattr(error, "reason", None) or "it ends the connection"
             look = "look at PB_SECURITY_PROTOCOL and PB_SSL_CERTFILE"
-            return f"makes no TLS connection ({error.reason}): {look}"
-        case ConnectionResetError() if settings.security_protocol.endswith("SSL"):
-            return "ends the TLS connection: look at PB_SECURITY_PROTOCOL"
-    return None
+            return f"makes no TLS connection ({why}): {look}"
+        case _:
+            return None
 
 
 async def _closed(connection: AIOKafkaConnection) -> None:

@@ -170,7 +170,7 @@ class Rerun:
                 seconds(bill.latency_ms),
                 seconds(bill.first_token_ms),
             )
-            feedback.settle(engine.state, engine.policy, engine.records, charged)
+            feedback.settle(engine.state, engine.records, charged)
             return
         reward = event.reward
         engine.learn(

@@ -248,7 +248,7 @@ KEPT_APART = {
 }
 DERIVED = {
     Ledger: {"accounts"},
-    RouterState: {"newcomers"},
+    RouterState: {"newcomers", "policy"},
     Arm: {"per_1k", "log_price"},
     Window: {"d"},
     Regression: {"d", "at", "seen", "mean_seen", "shared"},

@@ -187,6 +187,13 @@ def test_elementary_functions_are_within_two_units_of_the_last_digit() -> None:
     assert np.abs(of(compiled, "below", values) - wanted).max() < 1e-7
 
 
+@pytest.mark.parametrize("kernel", [compiled, TEXT], ids=["compiled", "text"])
+def test_exp_fades_out_into_numbers_below_the_normal_ones(kernel: Any) -> None:
+    values = np.linspace(-745.1, -708.0, 372)
+    found = of(kernel, "exp", values)
+    assert (np.abs(found - np.exp(values)) <= np.maximum(5e-16 * np.exp(values), 5e-324)).all()
+
+
 def test_normal_draws_are_normal() -> None:
     drawn = np.array(compiled.Chance(3).standard_normal(200_001))
     assert abs(drawn.mean()) < 0.01 and abs(drawn.std() - 1.0) < 0.01
@@ -318,7 +325,7 @@ def learned(reward: float, **other: Any) -> Any:
     arm = compiled.Regression("m", 3, Journal())
     arm.know_only(1.0, 1.0, np.zeros(3))
     prior = compiled.SharedPrior("p", 3, REWARDS, Journal())
-    return compiled.learn_reward(arm, prior, given["detector"], X, reward, 0.0)
+    return compiled.learn_reward(arm, prior, given["detector"], X, reward, 0, 0.997, 0.0)
 
 
 def solved(n: int = 2, **other: Any) -> Any:
@@ -465,7 +472,10 @@ def test_options_of_one_model() -> None:
         lambda: compiled.estimate(shared(), [regression_of(3)], left=[]),
         lambda: compiled.conclude_shifted(shared(), [regression_of(3)], []),
         lambda: compiled.conclude_shifted(shared(), [None], [1.0]),
-        lambda: compiled.learn_reward(None, None, None, X, 0.5, 0.0),
+        lambda: compiled.learn_reward(None, None, None, X, 0.5, 0, 0.997, 0.0),
+        lambda: compiled.learn_bill(None, [], 1.0, X, 0.0, 0.0),
+        lambda: compiled.learn_bill(model(), [], 1.0, X[:2], 0.0, 0.0),
+        lambda: compiled.learn_bill(model(), [], 1.0, X.astype(np.float32), 0.0, 0.0),
         lambda: learned(math.nan),
         lambda: learned(0.5, detector=None),
         lambda: solved(contexts=np.ones((2, 3))),
