@@ -257,9 +257,9 @@ class Settings(BaseSettings):
     @property
     def logs_in(self) -> bool:
         """Say whether Kafka learns who asks: by a password, or by a certificate."""
-        if self.security_protocol.startswith("SASL"):
-            return self.sasl_username is not None
-        return self.security_protocol == "SSL" and self.ssl_certfile is not None
+        return self.security_protocol.startswith("SASL") or (
+            self.security_protocol == "SSL" and self.ssl_certfile is not None
+        )
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the TLS context for Kafka, or None without TLS. Raises BadSettings for files that
