@@ -10,49 +10,6 @@ from router_state.cache_price import CachePrice
 from router_state.kernel import Label, RequestRecord, Settlement
 
 
-class Candidates(Struct, frozen=True, gc=False):
-    """Every arm that was looked at; `excluded` says why an arm could not be chosen.
-
-    `terms` are mean, bonus and expected cost in dollars of the first arm, of the second, and so on:
-    one list a decision is what a busy router can afford. Decisions may share `penalty` and
-    `excluded`: they are only read.
-    """
-
-    models: tuple[str, ...]
-    terms: list[float]
-    penalty: list[float]
-    excluded: list[str | None]
-
-    @property
-    def mean(self) -> list[float]:
-        """Return the expected rewards."""
-        return self.terms[0::3]
-
-    @property
-    def bonus(self) -> list[float]:
-        """Return the exploration bonuses."""
-        return self.terms[1::3]
-
-    @property
-    def expected_cost_usd(self) -> list[float]:
-        """Return the expected costs in dollars."""
-        return self.terms[2::3]
-
-    def score(self, k: int) -> float:
-        """Return mean + bonus − penalty of row k."""
-        return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
-
-
-class Choice(Struct, frozen=True, gc=False):
-    """The chosen arm, the reason, the propensity, and the uncertainty (see
-    `RequestRecord.unsure`)."""
-
-    k: int
-    reason: str
-    propensity: float = 1.0
-    unsure: list[float] | None = None
-
-
 class Basis(Struct, frozen=True, gc=False):
     """The last events that the state contained when it decided: with the events themselves, enough
     to decide again.
@@ -94,8 +51,6 @@ Records = MutableMapping[str, RequestRecord]
 __all__ = [
     "Basis",
     "Call",
-    "Candidates",
-    "Choice",
     "Label",
     "Records",
     "RequestRecord",

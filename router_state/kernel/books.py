@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
+from router_state.kernel.pacer import Pacer
+from router_state.kernel.portfolio import Portfolio
 from router_state.kernel.record import RequestRecord
 from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
 
 if TYPE_CHECKING:
-    from router_state.arms import Arms
     from router_state.availability import Availability
-    from router_state.pacing.pacer import Pacer
     from router_state.periods.ledger import Ledger
     from router_state.policies.policy import Policy
     from router_state.state.caps import Bucket
@@ -83,7 +83,7 @@ class Books:
     unmatched_cost_usd: Real
     open_commitments: dict[str, float]
     forgotten: Forgotten
-    arms: Arms
+    arms: Portfolio
     policy: Policy
     pacer: Pacer
     buckets: list[Bucket]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from router_state.kernel.candidates import Candidates
 from router_state.kernel.words import Flag, Index, Real, cclass, cfunc, uncollected
 
 if TYPE_CHECKING:
     from router_state.config import Price, Vector
-    from router_state.record import Basis, Call, Candidates
+    from router_state.record import Basis, Call
 
 
 @uncollected
@@ -50,8 +51,6 @@ class RequestRecord:
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.
     `answered_by` is the model that was called where that was another one than the decided one;
     `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
-    `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it. The packed
-    record is without it, as older programs could not read one with it; so a repeat may lack it.
     `call` is what else is known of the call, None where there is nothing. `waits` are expected
     seconds of each arm and, where slow calls are counted, the probability of being one, for who
     publishes them, too.
@@ -77,7 +76,6 @@ class RequestRecord:
     answered_by: str | None
     input_tokens: int | None
     call: Call | None
-    unsure: list[float] | None
     waits: tuple[list[float], list[float] | None] | None
 
     @property
@@ -113,7 +111,6 @@ def record_of(
     candidates: Candidates | None,
     applied: Basis | None,
     input_tokens: int | None,
-    unsure: list[float] | None = None,
 ) -> RequestRecord:
     """Return the record of a request that was just decided."""
     found: RequestRecord = RequestRecord.__new__(RequestRecord)
@@ -123,5 +120,5 @@ def record_of(
     found.offset, found.price, found.x, found.candidates = offset, price, x, candidates
     found.bill, found.label, found.expired, found.applied = None, None, False, applied
     found.answered_by, found.input_tokens, found.call = None, input_tokens, None
-    found.unsure, found.waits = unsure, None
+    found.waits = None
     return found

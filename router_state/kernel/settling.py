@@ -9,12 +9,11 @@ from router_state.changes import APPLIED, DUPLICATE, REVISED
 from router_state.config import MEMORY
 from router_state.costs.ratio import list_price_of
 from router_state.errors import ContextLost, NonFiniteInput, RewardOutOfRange, UnknownRequest
+from router_state.kernel.arm import Arm
 from router_state.kernel.books import Books, checked_cost
-from router_state.kernel.cost_model import CostModel
+from router_state.kernel.context import check
 from router_state.kernel.elementary import exp
-from router_state.kernel.projection import check
 from router_state.kernel.record import Label, RequestRecord, Settlement
-from router_state.kernel.regression import Regression
 from router_state.kernel.words import Flag, Real, ccall, cfunc
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def settle(state: Books, records: Records, event: Charged, others: ModuleType) -
             others.note(record, status=status, cost_usd=cost_usd)
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
-    record.candidates = record.unsure = record.waits = None
+    record.candidates = record.waits = None
     records[event.request_id] = record
     return APPLIED if before is None else REVISED
 
@@ -101,12 +100,12 @@ def learn_bill_of(
         if used is None:
             return
         price = record.price = used
-    arm = arms.find(called)
+    arm: Arm | None = arms.find(called)
     # The model was dropped, or changed between free and priced, so that the ratio has another
     # meaning.
     if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
         return
-    costs: CostModel = arm.costs
+    costs = arm.costs
     list_price: Real = costs.list_price if arm.price is price else list_price_of(price)
     known: Real = 0.0
     if record.call is not None:
@@ -153,14 +152,14 @@ def learn(state: Books, records: Records, event: Judged) -> Outcome:
     if label is None and event.model is not None:
         # A caller that did not wait called another model, and the reward is of that one.
         record.answered_by = None if event.model == record.model else event.model
-    arm = state.arms.find(record.answered_by or record.model)
+    arm: Arm | None = state.arms.find(record.answered_by or record.model)
     forgotten: Real = NOT_LEARNED
     if label is None:
         if arm is not None:
             forgotten = state.policy.learn(state, arm, record, x, reward)  # type: ignore[arg-type]
         state.rewards_applied += 1
     elif arm is not None:
-        one: Regression = arm.rewards
+        one = arm.rewards
         # Only the remaining weight of the first reward can be revised.
         one.revise(
             x, difference=reward - label.reward, discount=exp(label.forgotten - one.forgotten)

@@ -10,8 +10,8 @@ from msgspec import structs, to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price
-from router_state.kernel import record_of
-from router_state.record import Basis, Call, Candidates, Label, RequestRecord, Settlement
+from router_state.kernel import Candidates, record_of
+from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 from router_state.state.framing import Json, frame, loads, reading
 
 RECORD_SCALARS = (
@@ -41,7 +41,7 @@ def pack_record(record: RequestRecord) -> bytes:
             [
                 *_SCALARS_OF(record),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
-                record.candidates,
+                _seen(record.candidates),
                 None if (bill := record.bill) is None else (bill.cost_usd, bill.revision),
                 None if record.label is None else _LABEL_OF(record.label),
                 record.expired,
@@ -51,6 +51,14 @@ def pack_record(record: RequestRecord) -> bytes:
             default=structs.astuple,
         )
     )
+
+
+def _seen(found: Candidates | None) -> list[Json] | None:
+    """Return what a record keeps of candidates: not their doubts, as older programs could not read
+    them."""
+    if found is None:
+        return None
+    return [found.models, found.terms, found.penalty, found.excluded]
 
 
 def _optional(record: RequestRecord) -> list[Json]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from router_state import sessions
-from router_state.arm import Arm
 from router_state.availability import PIECE as AVAILABILITY
 from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG, HEAD
@@ -15,10 +14,17 @@ from router_state.config import Price
 from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior
+from router_state.kernel import (
+    SAMPLE_PIECE,
+    TAILS,
+    Arm,
+    Chance,
+    DollarDual,
+    EmaPacer,
+    Regression,
+    SharedPrior,
+)
 from router_state.latency import kept
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.ema import EmaPacer
 from router_state.periods.declared import HOURS
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.ledger import Ledger

@@ -11,8 +11,7 @@ from router_state.arms import Arms
 from router_state.availability import Availability
 from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.kernel import Books, Chance
-from router_state.pacing.pacer import Unpaced
+from router_state.kernel import Books, Chance, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
@@ -44,6 +43,8 @@ class RouterState(Books):
     chance: Chances
     journal: Journal = field(default_factory=Journal)
     since: Since = field(default_factory=Since)
+    if TYPE_CHECKING:
+        arms: Arms = field(init=False)
     newcomers: Newcomers = field(default_factory=Newcomers)
     sessions: Sessions = field(init=False)
 
