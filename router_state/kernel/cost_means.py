@@ -165,6 +165,12 @@ class CostMeans:
         """See `beyond`."""
         return expected_usd * (exp(Z90 * sqrt(self.variance())) - 1.0)
 
+    @cfunc
+    def dear(self, expected_usd: Real) -> Real:
+        """Return the dollars that a call which is expected to cost so many stays below in nine of
+        ten cases."""
+        return expected_usd * exp(Z90 * sqrt(self.variance() + self.prior.noise))
+
     def predictive(self, expected_usd: Real) -> Predictive:
         """Return the distribution of a call that is expected to cost so many dollars."""
         deviation: Real = self.prior.typical()
