@@ -169,7 +169,9 @@ class CostMeans:
     def dear(self, expected_usd: Real) -> Real:
         """Return the dollars that a call which is expected to cost so many stays below in nine of
         ten cases."""
-        return expected_usd * exp(Z90 * sqrt(self.variance() + self.prior.noise))
+        # The mean of a lognormal is above its median by half its variance.
+        variance: Real = self.variance() + self.prior.noise
+        return expected_usd * exp(Z90 * sqrt(variance) - 0.5 * variance)
 
     def predictive(self, expected_usd: Real) -> Predictive:
         """Return the distribution of a call that is expected to cost so many dollars."""

@@ -19,11 +19,6 @@ from router_state.policies.newcomers import LOSS
 from router_state.record import Candidates, Choice
 from router_state.state.router import RouterState
 
-RETURNING = 10.0
-"""Factor by which a suspect that seems to have recovered is probed more often. Without it a
-recovery costs 0.005 to 0.01 of reward (benchmarks.drift).
-"""
-
 
 class Option(NamedTuple):
     """An arm that may be tried, and its gap to the best."""
@@ -62,7 +57,8 @@ def options(
     """Return suspects to be probed and a newcomer to be pulled, beside the arm that is best.
 
     The gap takes quality and dollars together, as they are expected. A newcomer counts as good as
-    the best.
+    the best. A suspect that seems to have recovered has no gap: with one, a recovery costs 0.005 to
+    0.01 of reward (benchmarks.drift).
     """
     mean, penalty = candidates.mean, candidates.penalty
     costs = candidates.expected_cost_usd
@@ -76,7 +72,7 @@ def options(
         suspicion = arms[j].suspicion
         if suspicion is not None:
             gap = best - (mean[j] - penalty[j])
-            found.append(Option(j, gap / RETURNING if suspicion.evidence > 0.0 else gap))
+            found.append(Option(j, 0.0 if suspicion.evidence > 0.0 else gap))
         elif pulls and arms[j].pulls_left > 0:
             pulls = False  # one at a time
             found.append(Option(j, best - (hopeful - penalty[j]), "onboarding"))

@@ -12,6 +12,7 @@ import pytest
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Price
+from router_state.costs import believed
 from router_state.kernel import CostModel
 from router_state.pacing.debt import HORIZON
 from router_state.policies.eligibility import Excluded
@@ -47,7 +48,8 @@ def beyond(arms: Arms) -> list[float]:
 
 def most(model: CostModel, cost: float) -> float:
     """Return what one call costs at most in nine of ten cases."""
-    return cost * math.exp(1.2816 * math.sqrt(model.level + model.prior.noise))
+    variance = model.level + model.prior.noise
+    return cost * math.exp(1.2816 * math.sqrt(variance) - variance / 2.0)
 
 
 def within_risk(arms: Arms, excluded: Excluded, costs: list[float]) -> Excluded:
@@ -94,7 +96,7 @@ def test_one_model_is_called_however_much_it_risks() -> None:
 
 
 def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() -> None:
-    arms = portfolio(0.5, 20.0)
+    arms = portfolio(0.5, 30.0)
     assert left(arms) == [0, 1]
     for _ in range(10):
         arms.played(1, t=0, pulled=False)
@@ -108,6 +110,7 @@ def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() ->
 
 def test_a_model_is_out_of_reach_if_one_call_in_ten_costs_more_than_a_hundred_budgets() -> None:
     arms = portfolio(0.5, 80.0)
+    believed.start(arms.costs[1], None, 80.0 * BUDGET, tokens=0.0)
     edge = HORIZON * BUDGET / most(arms.costs[1], 1.0)
     for cost, why in ((0.99 * edge, None), (1.01 * edge, "out_of_reach")):
         assert within_risk(arms, [None, None], [0.5 * BUDGET, cost]) == [None, why]
@@ -117,7 +120,7 @@ def test_a_model_is_out_of_reach_if_one_call_in_ten_costs_more_than_a_hundred_bu
 
 
 def test_who_was_excluded_before_stays_excluded_for_that_reason() -> None:
-    arms = portfolio(0.5, 20.0, 20.0)
+    arms = portfolio(0.5, 40.0, 40.0)
     for k in (1, 2):
         arms.played(k, t=0, pulled=False)
     found = within_risk(arms, ["not_allowed", None, None], expected(arms))
