@@ -57,8 +57,8 @@ def options(
     """Return suspects to be probed and a newcomer to be pulled, beside the arm that is best.
 
     The gap takes quality and dollars together, as they are expected. A newcomer counts as good as
-    the best. A suspect that seems to have recovered has no gap: with one, a recovery costs 0.005 to
-    0.01 of reward (benchmarks.drift).
+    the best, and so does a suspect that seems to have recovered: otherwise a recovery costs 0.005
+    to 0.01 of reward (benchmarks.drift).
     """
     mean, penalty = candidates.mean, candidates.penalty
     costs = candidates.expected_cost_usd
@@ -69,13 +69,13 @@ def options(
     for j in eligible:
         if costs[j] > allowance_usd:
             continue
-        suspicion = arms[j].suspicion
+        suspicion, hoped = arms[j].suspicion, best - (hopeful - penalty[j])
         if suspicion is not None:
-            gap = best - (mean[j] - penalty[j])
-            found.append(Option(j, 0.0 if suspicion.evidence > 0.0 else gap))
+            returns = suspicion.evidence > 0.0
+            found.append(Option(j, hoped if returns else best - (mean[j] - penalty[j])))
         elif pulls and arms[j].pulls_left > 0:
             pulls = False  # one at a time
-            found.append(Option(j, best - (hopeful - penalty[j]), "onboarding"))
+            found.append(Option(j, hoped, "onboarding"))
     return found
 
 
