@@ -18,7 +18,7 @@ from faust.types import TP
 from ground.boundary import Attempt, exit_at_once
 from ground.messages import Record
 from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
-from streams.faust.positions import positions, rewind, silence
+from streams.faust.positions import pause, positions, rewind, silence
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ fetch waits for the one before the seek."""
 FETCH_WITHIN = 0.2
 """Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition that
 was not asked for."""
-AHEAD = 2
+AHEAD = 1
 """Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
-meanwhile is fetched, and not more than that."""
+meanwhile is fetched, and not more than that. With two the thread that fetches takes the interpreter
+from the lanes, for fetches half as large (`benchmarks.stream`, at half of the largest rate)."""
 FETCH_BYTES = 32 * 1024
 """Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
 backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
@@ -75,6 +76,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self._seeking = self._seeks = 0
         # What this thread is to fetch, and what it has; the other event loop takes it from there.
         self._wanted: frozenset[TP] = frozenset()
+        # Those of which nothing more is to be fetched until their lanes have room.
+        self._full: frozenset[TP] = frozenset()
         self._ahead: deque[tuple[int, Fetched | BaseException, frozenset[TP]]] = deque()
         self._sent = self._taken = 0
         self._rests = asyncio.Event()
@@ -119,9 +122,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
         """Take what was fetched of the active partitions; an empty set means none, not all."""
         now = time.monotonic()
-        self._wanted = frozenset(
-            tp for tp in active_partitions or () if now >= self._rests_until.get(tp, now)
+        self._wanted, full = (
+            frozenset(tp for tp in tps if now >= self._rests_until.get(tp, now))
+            for tps in (active_partitions or (), self.consumer._buffered_partitions)
         )
+        self._full = full - self._wanted
         if not self._ahead:
             self.thread_loop.call_soon_threadsafe(self._rests.set)
             self._came.clear()
@@ -158,7 +163,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                 continue
             with Attempt() as attempt:
                 found: Fetched | BaseException = await self._fetch_records(
-                    consumer, self._wanted, timeout=FETCH_WITHIN, max_records=most
+                    consumer, self._wanted | self._full, timeout=FETCH_WITHIN, max_records=most
                 )
             if attempt.error is not None:
                 found = attempt.error
@@ -179,6 +184,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self, consumer: AIOKafkaConsumer, *args: object, **kwargs: object
     ) -> Fetched:
         async with self._gate:
+            # What was fetched of them before is handed over: while aiokafka has it, it fetches
+            # nothing of their broker for a tenth of a second.
+            pause(consumer, self._full)
             # aiokafka moves positions while it drains, also of partitions whose records it then
             # loses.
             before = {tp: state.position for tp, state in positions(consumer)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from faust.types import TP
@@ -20,6 +21,17 @@ def positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPar
         [] if assignment is None else [(tp, assignment.state_value(tp)) for tp in assignment.tps]
     )
     return [(tp, state) for tp, state in states if state.has_valid_position]
+
+
+def pause(consumer: AIOKafkaConsumer, full: Set[TP]) -> None:
+    """Have nothing fetched of these partitions, and go on with all others."""
+    for tp, state in positions(consumer):
+        if state.paused and tp not in full:
+            state.resume()
+            # Its leader had nothing to answer meanwhile.
+            state.timestamp = int(time.time() * 1000)
+        elif tp in full and not state.paused:
+            state.pause()
 
 
 def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
@@ -41,6 +53,6 @@ def silence(consumer: AIOKafkaConsumer | None) -> float:
     ages = [
         now - state.timestamp
         for tp, state in positions(consumer)
-        if state.timestamp is not None and tp not in waiting
+        if state.timestamp is not None and tp not in waiting and not state.paused
     ]
     return max(0.0, max(ages, default=0.0) / 1000)

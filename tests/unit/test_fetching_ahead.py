@@ -2,12 +2,17 @@
 
 import asyncio
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.types import TP
 
 from streams.faust.fetching import AHEAD, ConsumerThread
+from streams.faust.positions import pause, silence
+from streams.service.condition import SILENT_AFTER
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
 
@@ -22,7 +27,9 @@ class Thread(ConsumerThread):
         self._fetches, self.asked = deque(fetches), list[frozenset[TP]]()
         self._rests_until = {}
         self._seeking = self._seeks = self._sent = self._taken = 0
-        self._wanted, self._drained = frozenset(), frozenset({ONE})
+        self._wanted = self._full = frozenset()
+        self._drained = frozenset({ONE})
+        self.consumer = SimpleNamespace(_buffered_partitions=set())
         self._ahead = deque()
         self._rests, self._came = asyncio.Event(), asyncio.Event()
 
@@ -74,6 +81,41 @@ async def test_an_empty_set_means_none_and_a_rest_lasts_until_the_next_call() ->
     await passes()
     assert thread.asked[0] == {OTHER}
     pump.cancel()
+
+
+async def test_what_was_fetched_of_a_full_partition_is_handed_over_and_no_more_fetched() -> None:
+    thread, pump = await pumping({OTHER: [1]}, {ONE: [2]})
+    thread.consumer._buffered_partitions.add(OTHER)
+    assert await thread.getmany({ONE}, 5.0) == {OTHER: [1]}
+    assert (thread.asked[0], thread._full) == ({ONE, OTHER}, {OTHER})
+    thread.consumer._buffered_partitions.clear()
+    assert await thread.getmany({ONE, OTHER}, 5.0) == {ONE: [2]}
+    assert thread._full == frozenset()
+    pump.cancel()
+
+
+async def test_full_partitions_are_paused_in_the_client_and_their_leader_owes_nothing() -> None:
+    tps = [TopicPartition(*tp) for tp in (ONE, OTHER)]
+    subscription = SubscriptionState()
+    subscription.assign_from_user(tps)
+    states = [subscription.subscription.assignment.state_value(tp) for tp in tps]
+    for state in states:
+        state.reset_to(7)
+        state.timestamp = 0  # an answer long ago
+    client: Any = SimpleNamespace(
+        _subscription=subscription, _fetcher=SimpleNamespace(_records={tps[0]: object()})
+    )
+    pause(client, {OTHER})
+    assert subscription.paused_partitions() == {OTHER}
+    assert silence(client) == 0.0
+    pause(client, {ONE, OTHER})
+    assert subscription.paused_partitions() == {ONE, OTHER}
+    pause(client, frozenset())
+    assert subscription.paused_partitions() == set()
+    # Since it was resumed, not since it was paused.
+    assert silence(client) < SILENT_AFTER
+    states[1].timestamp = 0
+    assert silence(client) > SILENT_AFTER
 
 
 @pytest.mark.parametrize("under_way", [True, False])

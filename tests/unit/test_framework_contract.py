@@ -119,6 +119,13 @@ def test_a_rewind_stands_on_the_fetchers_positions() -> None:
     )
 
 
+def test_a_paused_partition_is_not_fetched_and_what_was_fetched_of_it_is_handed_over() -> None:
+    state = subscription_state.TopicPartitionState
+    assert isinstance(state.paused, property) and callable(state.pause) and callable(state.resume)
+    assert "elif tp_state.paused:" in inspect.getsource(fetcher.Fetcher._get_actions_per_node)
+    assert "paused" not in inspect.getsource(fetcher.Fetcher.fetched_records)
+
+
 def test_isolation_and_fetch_wait_are_read_when_the_consumer_starts() -> None:
     consumer = aiokafka.consumer.consumer.AIOKafkaConsumer
     assert {"_isolation_level", "_fetch_max_wait_ms"} <= names_set_by(consumer.__init__)
