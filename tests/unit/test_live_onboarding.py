@@ -101,7 +101,8 @@ def test_a_suspect_that_seems_to_have_recovered_counts_as_good_as_the_best() -> 
     for evidence, reward in ((0.0, mean[k]), (0.1, max(mean))):
         arms["cheap"].suspicion = Suspicion(-0.5, 3, evidence, 0.0, 400)
         [option] = choosing.options(arms, candidates, [0, 1, 2], math.inf)
-        assert option == (k, pytest.approx(best - (reward - penalty[k])), "probe")
+        assert (option.k, option.reason) == (k, "probe")
+        assert option.gap == pytest.approx(best - (reward - penalty[k]))
 
 
 def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_it_would_take() -> (
