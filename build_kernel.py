@@ -32,17 +32,22 @@ PARTS = (
     "randomness",
     "sample",
     "dual",
-    "projection",
+    "context",
     "propensity",
     "detector",
     "predictive",
     "cost_means",
     "cost_model",
+    "candidates",
     "costs",
     "window_scores",
     "waiting",
-    "choosing",
     "learning",
+    "arm",
+    "portfolio",
+    "window",
+    "debt",
+    "pacer",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
@@ -60,15 +65,24 @@ TYPES = {
 FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
     "Word": "unsigned long long",
     "Floats": "double*",
+    "Singles": "float*",
 }
+CLASSES = re.findall(
+    r"^@cclass\nclass (\w+)",
+    "\n".join((FOLDER / f"{name}.py").read_text() for name in PARTS),
+    re.MULTILINE,
+)
+"""Classes of the kernel: what is one of them is no mere object."""
 HEAD = '''\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: infer_types=True, cdivision=False, nonecheck=True
 import cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from libc.math cimport isfinite, sqrt
 from libc.math cimport frexp as _frexp
+from libc.string cimport memset
 
 cdef extern from *:
     """
@@ -107,6 +121,14 @@ cdef double* known(object array, Py_ssize_t n) except? NULL:
 
 cdef double* view(object array) except? NULL:
     return known(array, len(array))
+
+cdef object block(Py_ssize_t n):
+    made = PyByteArray_FromStringAndSize(NULL, 8 * n)
+    memset(PyByteArray_AS_STRING(made), 0, 8 * n)
+    return made
+
+cdef inline double* of_block(object room) noexcept:
+    return <double*>PyByteArray_AS_STRING(room)
 
 cdef inline double* behind(double* numbers, Py_ssize_t i) noexcept:
     return numbers + i
@@ -229,11 +251,10 @@ def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
     kind = ast.unparse(node.annotation).partition("[")[0]
-    own = ("Regression", "SharedPrior", "Detector", "Side", "list", "set")
-    kind = FIELDS.get(kind, kind if kind in own else "object")
-    if kind == FIELDS["Floats"]:
+    kind = FIELDS.get(kind, kind if kind in (*CLASSES, "list", "set", "tuple") else "object")
+    if kind.endswith("*") or name.startswith("_"):
         word = "cdef"
-    lines[at] = re.sub(r"\w+: [\w\[\]]+", f"{word} {kind} {name}", lines[at], count=1)
+    lines[at] = re.sub(r"\w+: [^=]+?(?= =|$)", f"{word} {kind} {name}", lines[at], count=1)
 
 
 def _declare_numbers(lines: list[str], node: ast.Assign) -> None:

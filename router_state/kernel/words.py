@@ -80,6 +80,16 @@ def known(array: Array, n: Index) -> Floats:
     return numbers
 
 
+def block(n: Index) -> Array:
+    """Return room for n numbers, all 0."""
+    return bytearray(8 * n)
+
+
+def of_block(room: Array) -> Floats:
+    """Return the numbers of a `block`, for reading and writing."""
+    return memoryview(room).cast("d")
+
+
 def behind(numbers: Floats, i: Index) -> Floats:
     """Return the numbers from the i-th on, as pointer arithmetic does."""
     return numbers[i:]

@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from router_state.changes import Journal
 from router_state.config import BELIEVED, Matrix, Vector
-from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior, estimate, waits
+from router_state.kernel import RIDGE_FLOOR, Debt, Regression, SharedPrior, estimate, waits
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.speed import FIRST_TRIAL, Speed
 from router_state.latency.speed import PIECE as SPEED
 from router_state.learning.guess import LATENCIES
-from router_state.pacing.debt import Debt
 
 Singles = npt.NDArray[np.float32]
 PIECE = "\x1flatency"

@@ -34,7 +34,7 @@ class EmaPacer:
         self.lambda_t, self.cost_ema_usd = 0.0, budget_usd
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer."""
         return self.lambda_t, self.per_log_price + self.lambda_t, 0.0

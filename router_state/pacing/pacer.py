@@ -49,7 +49,7 @@ class Pacer(Protocol):
     def pieces(self) -> tuple[str, ...]: ...
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """Return the weights of money in the next request's scores.
 
@@ -89,7 +89,7 @@ class Unpaced:
         self._per_log_price = per_log_price
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+        self, arms: Arms, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer."""
         return 0.0, self._per_log_price, 0.0

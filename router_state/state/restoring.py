@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from router_state import sessions
-from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior
+from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression, SharedPrior
 from router_state.latency import kept
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
