@@ -48,6 +48,8 @@ PARTS = (
     "window",
     "debt",
     "pacer",
+    "ema_pacer",
+    "dollar_dual",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from router_state import capabilities, conversing
 from router_state.events import Asked
-from router_state.kernel import EVERY, Candidates
+from router_state.kernel import EVERY, Candidates, DollarDual
 from router_state.latency import observing
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility
 from router_state.policies.eligibility import Excluded
@@ -41,16 +40,16 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
             conversing.discount(arms, seen, saves)
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.
-    weights = state.pacer.weigh(arms, x, limited_to, state.seq + 1, now)
+    price = state.pacer.weigh(arms, x, limited_to, state.seq + 1, now)
     if (timing := arms.timing) is not None and isinstance(state.pacer, DollarDual):
         timing.look(x, excluded, seq=state.seq + 1, multiple=state.pacer.window.wait_price)
     seen.excluded, relaxed = policy.admit(state, excluded, seen)
     # 3. Whose draw is best.
-    k, reason, propensity = policy.choose(state, seen, weights)
+    k, reason, propensity = policy.choose(state, seen, price)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     if reason == "ucb":
         reason = capped or relaxed or reason
-    record = _written(state, request, seen, k, reason, propensity, weights[0], now)
+    record = _written(state, request, seen, k, reason, propensity, now)
     state.t += policy.ticks
     _commit(state, request.request_id, record, k)
     if request.session_id is not None:
@@ -74,7 +73,6 @@ def _written(
     k: int,
     reason: str,
     propensity: float,
-    lambda_t: float,
     now: float,
 ) -> RequestRecord:
     config, contained = state.config, request.contained
@@ -85,7 +83,7 @@ def _written(
         propensity,
         seen.reward(k),
         seen.cost_usd(k),
-        lambda_t,
+        state.pacer.lambda_t,
         config.offset,
         now,
         request.offset,

@@ -49,13 +49,15 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.costs import within_risk
     from router_state.kernel.debt import HORIZON, SAVED, Debt
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
+    from router_state.kernel.dollar_dual import UNREACHABLE, DollarDual
     from router_state.kernel.dual import FAR, Options
     from router_state.kernel.elementary import exp_of, log_of, tabulated
+    from router_state.kernel.ema_pacer import EMA_STEP, LAMBDA_MAX, EmaPacer
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
     from router_state.kernel.learning import learn_bill, learn_reward
     from router_state.kernel.linear import EPSILON
-    from router_state.kernel.pacer import DualPacer
+    from router_state.kernel.pacer import Pacer, Terms, Unpaced
     from router_state.kernel.portfolio import Portfolio
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
@@ -83,10 +85,12 @@ __all__ = [
     "CLOSE_ENOUGH",
     "COMPILED",
     "CUT_AT",
+    "EMA_STEP",
     "EPSILON",
     "EVERY",
     "FAR",
     "HORIZON",
+    "LAMBDA_MAX",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
@@ -99,6 +103,7 @@ __all__ = [
     "SAMPLE_PIECE",
     "SAVED",
     "TAILS",
+    "UNREACHABLE",
     "WAIT_PRICES",
     "WIDE",
     "Arm",
@@ -107,8 +112,10 @@ __all__ = [
     "CostModel",
     "Debt",
     "Detector",
-    "DualPacer",
+    "DollarDual",
+    "EmaPacer",
     "Options",
+    "Pacer",
     "Portfolio",
     "PosteriorSample",
     "Predictive",
@@ -116,6 +123,8 @@ __all__ = [
     "SharedPrior",
     "Shift",
     "Side",
+    "Terms",
+    "Unpaced",
     "Window",
     "check",
     "conclude_shifted",

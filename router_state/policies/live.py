@@ -14,10 +14,14 @@ from router_state.kernel import (
     HORIZON,
     RIDGE_FLOOR,
     SAVED,
+    UNREACHABLE,
     Arm,
     Candidates,
     Chance,
     CostModel,
+    DollarDual,
+    Pacer,
+    Unpaced,
     conclude_shifted,
     estimate,
     learn_bill,
@@ -25,8 +29,6 @@ from router_state.kernel import (
     within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
-from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, priors
 from router_state.policies.choosing import Choice
@@ -150,18 +152,18 @@ class Live:
         most, each = HORIZON * budget, TOLERATED * budget
         return within_risk(state.arms.costs, excluded, seen, most, each), None
 
-    def choose(self, state: RouterState, seen: Candidates, weights: Weights) -> Choice:
+    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
         """See Policy.
 
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
         arms = state.arms
         chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-        arms.draw(seen, weights[2], chance)
+        arms.draw(seen, price, chance)
         if arms.timing is not None:
             seen.penalty = arms.timing.penalties(seen.penalty)
         # If no price of a dollar meets the budget, only the cheapest model matters.
-        short = weights[0] >= UNREACHABLE
+        short = state.pacer.lambda_t >= UNREACHABLE
         if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
             k, propensity = seen.choose()
             if k >= 0:

@@ -11,10 +11,17 @@ from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression, SharedPrior
+from router_state.kernel import (
+    SAMPLE_PIECE,
+    TAILS,
+    Arm,
+    Chance,
+    DollarDual,
+    EmaPacer,
+    Regression,
+    SharedPrior,
+)
 from router_state.latency import kept
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.ema import EmaPacer
 from router_state.periods.declared import HOURS
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.ledger import Ledger

@@ -15,8 +15,7 @@ from msgspec import structs
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.costs import believed
 from router_state.engine import Engine
-from router_state.kernel import EVERY, SAVED, Options
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.kernel import EVERY, SAVED, UNREACHABLE, DollarDual, Options
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.live_world import D, World, declaration, world
