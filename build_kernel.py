@@ -296,6 +296,9 @@ def _declare_numbers(lines: list[str], node: ast.Assign) -> None:
 
 
 def _items(node: ast.expr) -> list[ast.expr]:
+    """Return the parts of a tuple or of `range(8)`, or what is neither."""
+    if found := re.fullmatch(r"range\((\d+)\)", ast.unparse(node)):
+        return [ast.Constant(number) for number in range(int(found[1]))]
     return node.elts if isinstance(node, ast.Tuple) else [node]
 
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 ROW = 10
 """Numbers of an arm; behind those of all arms is what they share of a reward."""
-MEAN, BONUS, COST, PENALTY, SPREAD = 0, 1, 2, 3, 4
-"""The expected reward of an arm, what exploration adds, its expected dollars, and what these take
-off; the variance of its draw."""
-VARIANCE, EXPONENT = 5, 6
-"""xᵀVx of its rewards' regression, not decayed; the predicted logarithm of bill ÷ list price."""
-UNSURE = 7
-"""The first of three doubts: the variance of its expected reward, that of a bill's logarithm, and
-the probability that a call costs anything."""
+MEAN, BONUS, COST, PENALTY, SPREAD, VARIANCE, EXPONENT, UNSURE = range(8)
+"""Places of an arm's numbers: expected reward, what exploration adds, expected dollars, what these
+take off, and the variance of its draw. `VARIANCE` is xᵀVx of its rewards' regression, not decayed,
+and `EXPONENT` the predicted logarithm of bill ÷ list price.
+
+`UNSURE` is the first of three doubts: the variance of its expected reward, that of a bill's
+logarithm, and the probability that a call costs anything.
+"""
 
 
 @uncollected

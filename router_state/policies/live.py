@@ -36,10 +36,6 @@ from router_state.policies.eligibility import Excluded
 from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
-CREDIT = HORIZON / 2.0
-"""Budgets that one call may be expected to cost where another may cost less: half of what a horizon
-pays back. In drawn worlds with 100 most overspend more, by a hundredth of a budget. With 25 some
-models are out of reach that the budget would pay for now and then."""
 TOLERATED = SAVED / HORIZON
 """Budgets for each call in flight that the bills may be beyond their expectations: what may be
 saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
@@ -148,13 +144,13 @@ class Live:
     def admit(
         self, state: RouterState, excluded: Excluded, seen: Candidates
     ) -> tuple[Excluded, str | None]:
-        """See Policy: a call may cost `CREDIT` budgets, and those in flight, in nine of ten cases,
-        `HORIZON` budgets more than is expected of them."""
+        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
+        flight as many more than is expected of them."""
         budget = state.pacer.budget_usd
         if budget is None:
             return excluded, None
         most, each = HORIZON * budget, TOLERATED * budget
-        return within_risk(state.arms.costs, excluded, seen, CREDIT * budget, most, each), None
+        return within_risk(state.arms.costs, excluded, seen, most, each), None
 
     def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
         """See Policy.

@@ -148,7 +148,7 @@ def test_what_moves_the_debt_by_many_budgets_is_answered_before_the_next_decisio
     assert not journal.jumped
 
 
-def test_a_call_beyond_fifty_budgets_is_made_only_where_no_cheaper_one_is_allowed() -> None:
+def test_a_call_out_of_reach_is_made_only_where_no_cheaper_one_is_allowed() -> None:
     w = world(1e-4)
     arms, x = w.engine.state.arms, np.ones(D)
     dear = arms.row["dear"]
