@@ -1,7 +1,7 @@
 """Compile router_state/kernel into one extension beside it:  python build_kernel.py [--check]
 
-It is also what a wheel and an editable installation are built with. It needs Cython, setuptools and
-a C compiler; without them the kernel runs as Python.
+It is also what a wheel and an editable installation are built with. It needs Cython, numpy,
+setuptools and a C compiler; without them the kernel runs as Python.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ HEAD = '''\
 import cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isfinite, sqrt
 from libc.math cimport frexp as _frexp
 from libc.string cimport memset
@@ -112,10 +112,32 @@ cdef extern from *:
     """
     double power_of_two(int k) noexcept
 
+cdef extern from *:
+    """
+    #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
+    #define NO_IMPORT_ARRAY
+    #include <numpy/arrayobject.h>
+    static inline void* row_of(PyObject* array, int type, Py_ssize_t n) {
+        PyArrayObject* row = (PyArrayObject*)array;
+        int fits = PyArray_TYPE(row) == type && PyArray_NDIM(row) == 1;
+        fits = fits && PyArray_ISCARRAY_RO(row) && PyArray_DIM(row, 0) == n;
+        return fits ? PyArray_DATA(row) : NULL;
+    }
+    """
+    int NPY_DOUBLE
+    void* row_of(object array, int type, Py_ssize_t n) noexcept
+
 COMPILED = True
 cdef unsigned long long MASK = 0xFFFFFFFFFFFFFFFFULL
 
+from numpy import ndarray as ROW_TYPE
+
 cdef double* known(object array, Py_ssize_t n) except? NULL:
+    if type(array) is ROW_TYPE:
+        # The same as below, without a description of the buffer.
+        row = row_of(array, NPY_DOUBLE, n)
+        if row != NULL:
+            return <double*>row
     cdef Py_buffer found
     PyObject_GetBuffer(array, &found, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
     fits = found.ndim == 1 and found.format[0] == c"d" and found.format[1] == 0
@@ -130,12 +152,12 @@ cdef double* view(object array) except? NULL:
     return known(array, len(array))
 
 cdef object block(Py_ssize_t n):
-    made = PyByteArray_FromStringAndSize(NULL, 8 * n)
-    memset(PyByteArray_AS_STRING(made), 0, 8 * n)
+    made = PyBytes_FromStringAndSize(NULL, 8 * n)
+    memset(PyBytes_AS_STRING(made), 0, 8 * n)
     return made
 
 cdef inline double* of_block(object room) noexcept:
-    return <double*>PyByteArray_AS_STRING(room)
+    return <double*>PyBytes_AS_STRING(room)
 
 cdef inline double* behind(double* numbers, Py_ssize_t i) noexcept:
     return numbers + i
@@ -299,6 +321,7 @@ def build() -> None:
     """Compile the kernel. Raises what the compiler says."""
     for path in _extensions():
         path.unlink()
+    import numpy
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -309,6 +332,7 @@ def build() -> None:
         extension = Extension(
             "_compiled",
             [str(source)],
+            include_dirs=[numpy.get_include()],
             extra_compile_args=[] if sys.platform == "win32" else FLAGS,
         )
         made = cythonize([extension], build_dir=work, quiet=True, language_level=3)
