@@ -14,8 +14,9 @@ from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.availability import Availability
+    from router_state.config import RouterConfig
+    from router_state.kernel.learning import Learner
     from router_state.periods.ledger import Ledger
-    from router_state.policies.policy import Policy
     from router_state.state.caps import Bucket
 
 MOST_USD: Real = MAX_COST_USD
@@ -55,7 +56,8 @@ class Books:
     """Counts and sums over a router's requests, its clocks, and what bills and rewards move.
 
     Attributes:
-        arms: what is known of every model; policy: the one of the router's profile.
+        config: the declaration in force; policy: the one of its profile.
+        arms: what is known of every model.
         pacer: spends the budget; buckets: what is left of each cap.
         ledger: what is left of periods, where the router has budgets of them.
         availability: which models answer.
@@ -84,7 +86,8 @@ class Books:
     open_commitments: dict[str, float]
     forgotten: Forgotten
     arms: Portfolio
-    policy: Policy
+    policy: Learner
+    config: RouterConfig
     pacer: Pacer
     buckets: list[Bucket]
     ledger: Ledger | None

@@ -9,15 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates, CostModel, EmaPacer, Pacer, Unpaced
+from router_state.kernel import Apart, Candidates, EmaPacer, Pacer, Unpaced
 from router_state.policies import eligibility, priors
 from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
-from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
-class Paper:
+class Paper(Apart):
     """See the module, and `Policy`; the clock counts decisions."""
 
     ticks = 1
@@ -89,18 +88,3 @@ class Paper:
             k, reason = eligible[int(chance.integers(len(eligible)))], "probe"
         by_score = (1.0 - epsilon) * share if k in tied else 0.0
         return k, reason, min(by_score + epsilon / len(eligible), 1.0)
-
-    def learn(
-        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
-    ) -> float:
-        """See Policy."""
-        knobs = state.config.knobs
-        arm.rewards.forget(state.t, knobs.gamma, knobs.ridge)
-        arm.rewards.observe(x, reward)
-        return arm.rewards.forgotten
-
-    def bill(
-        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
-    ) -> None:
-        """See Policy; only the mean learns."""
-        costs.follow(ratio, costs.ratio)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates, CostModel, Pacer
+from router_state.kernel import Arm, Candidates, Pacer
 from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import Live
@@ -68,13 +68,7 @@ class Policy(Protocol):
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
     ) -> float:
-        """Learn a request's first reward; return how much the arm had forgotten by then."""
-        ...
-
-    def bill(
-        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
-    ) -> None:
-        """Learn a request's first bill, as ratio to its list price; see `CostModel.observe`."""
+        """See `kernel.Learner`."""
         ...
 
 

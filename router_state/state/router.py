@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -25,13 +24,11 @@ Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
 
 
-@dataclass(slots=True, kw_only=True)
 class RouterState(Books):
-    """One router's state, the books among it. Requests are remembered beside it, see
-    `RequestRecord`.
+    """One router's state, the books among it. It begins without arms: `Engine.configure` adds them.
+    Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:
-        config: the declaration in force.
         chance: draws posterior samples, ties, probes and pulls.
         journal: what has changed since it was last written.
         since: what was applied since the last decision, in its order.
@@ -39,25 +36,19 @@ class RouterState(Books):
         sessions: conversations.
     """
 
-    config: RouterConfig
-    chance: Chances
-    journal: Journal = field(default_factory=Journal)
-    since: Since = field(default_factory=Since)
-    if TYPE_CHECKING:
-        arms: Arms = field(init=False)
-    newcomers: Newcomers = field(default_factory=Newcomers)
-    sessions: Sessions = field(init=False)
+    __slots__ = ("chance", "journal", "newcomers", "sessions", "since")
 
-    def __post_init__(self) -> None:
-        Books.__init__(self)
-        self.arms, self.pacer = Arms(self.config.dimensions, self.journal), Unpaced()
+    arms: Arms
+    policy: Policy  # type: ignore[assignment]  # each is a Learner, too
+
+    def __init__(self, config: RouterConfig) -> None:
+        super().__init__()
+        self.config, self.journal = config, Journal()
+        self.chance: Chances = Chance(config.knobs.seed)
+        self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
         self.buckets, self.ledger = [], None
         self.availability, self.sessions = Availability(self.journal), Sessions(self.journal)
-
-    @classmethod
-    def start(cls, config: RouterConfig) -> RouterState:
-        """Return the state of a router that has no arms yet; `Engine.configure` adds them."""
-        return cls(config=config, chance=Chance(config.knobs.seed))
+        self.since, self.newcomers = Since(), Newcomers()
 
     @property
     def lambda_t(self) -> float:
