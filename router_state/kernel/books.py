@@ -15,9 +15,11 @@ from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
 if TYPE_CHECKING:
     from router_state.availability import Availability
     from router_state.config import RouterConfig
-    from router_state.kernel.learning import Learner
     from router_state.periods.ledger import Ledger
+    from router_state.policies.newcomers import Newcomers
+    from router_state.policies.policy import Policy
     from router_state.state.caps import Bucket
+    from router_state.state.router import Chances
 
 MOST_USD: Real = MAX_COST_USD
 
@@ -61,6 +63,8 @@ class Books:
         pacer: spends the budget; buckets: what is left of each cap.
         ledger: what is left of periods, where the router has budgets of them.
         availability: which models answer.
+        config: the declaration in force; chance: draws posterior samples, ties, probes and pulls.
+        newcomers: whom the budget has no place for; not kept.
         seq: decisions made; the last one's number.
         settled: decisions whose bill has come; expired: those whose bill did not come in time.
         rewards_applied: decisions that have a reward.
@@ -86,12 +90,14 @@ class Books:
     open_commitments: dict[str, float]
     forgotten: Forgotten
     arms: Portfolio
-    policy: Learner
-    config: RouterConfig
+    policy: Policy
     pacer: Pacer
     buckets: list[Bucket]
     ledger: Ledger | None
     availability: Availability
+    config: RouterConfig
+    chance: Chances
+    newcomers: Newcomers
 
     def __init__(self) -> None:
         self.t, self.latest, self.open_commitments = 0, 0.0, {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from router_state.config import MEMORY
 from router_state.errors import NonFiniteInput
@@ -79,7 +79,7 @@ def learn_bill(
 
 @cclass
 class Learner:
-    """The part of a policy that learns."""
+    """The part of a policy that learns; the policy responds to what it finds."""
 
     @ccall
     def learn(self, state: Books, arm: Arm, record: RequestRecord, x: Vector, reward: Real) -> Real:
@@ -125,7 +125,7 @@ class Together(Learner):
         state.t += 1
         if arm.suspicion is not None:
             # A reward of a decision before the alarm belongs to the arm before its drift.
-            if record.seq > arm.suspicion.after and self.test(state, arm, x, reward):
+            if record.seq > arm.suspicion.after and state.policy.test(state, arm, x, reward):
                 self.estimate_rewards(state)
             return NOT_LEARNED
         one, prior, gamma = arm.rewards, state.arms.rewards, state.config.knobs.gamma
@@ -136,7 +136,7 @@ class Together(Learner):
         if prior.late():
             self.estimate_rewards(state)
         if shift is not None:
-            self.drifted(state, arm, shift)
+            state.policy.drifted(state, arm, shift)
         return one.forgotten
 
     @ccall
@@ -146,7 +146,7 @@ class Together(Learner):
         """See Learner."""
         found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
         if found is not None:
-            self.repriced(state, costs, found)
+            state.policy.repriced(state, costs, found)
 
     @ccall
     def estimate_rewards(self, state: Books) -> None:
@@ -158,15 +158,3 @@ class Together(Learner):
             if arm.suspicion is None:
                 arm.rewards.forget(state.t, gamma)
         estimate(state.arms.rewards, state.arms.regressions)
-
-    def test(self, state: Any, arm: Arm, x: Vector, reward: Real) -> bool:
-        """Test the suspicion of an arm with a reward; tell whether its knowledge has faded."""
-        raise NotImplementedError
-
-    def drifted(self, state: Any, arm: Arm, shift: Shift) -> None:
-        """Respond to a shift of an arm's rewards."""
-        raise NotImplementedError
-
-    def repriced(self, state: Any, costs: CostModel, found: tuple[Shift, float, float]) -> None:
-        """Tell that a model's bills have shifted, see `CostModel.observe`."""
-        raise NotImplementedError

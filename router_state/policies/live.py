@@ -11,9 +11,6 @@ import numpy as np
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import (
-    HORIZON,
-    SAVED,
-    UNREACHABLE,
     Arm,
     Candidates,
     Chance,
@@ -21,28 +18,23 @@ from router_state.kernel import (
     DollarDual,
     Pacer,
     Shift,
+    Thompson,
     Together,
     Unpaced,
     conclude_shifted,
     estimate,
-    within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
 from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, priors
 from router_state.policies.choosing import Choice
-from router_state.policies.eligibility import Excluded
 from router_state.state.router import Chances, RouterState
 
-TOLERATED = SAVED / HORIZON
-"""Budgets for each call in flight that the bills may be beyond their expectations: what may be
-saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
 
-
-class Live(Together):
+class Live:
     """See the module, and `Policy`; the clock counts feedback."""
 
-    ticks = 0
+    decider, learner = Thompson(ticks=0), Together()
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
@@ -87,30 +79,18 @@ class Live(Together):
         """See Policy; the scales stay as they are."""
         estimate(state.arms.rewards, state.arms.regressions, rescaled=False)
 
-    def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
-        """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
-        arms = state.arms
-        moved = (arms.rewards.due or arms.bills.due) and self.catch_up(state)
-        if tokens is not None or arms.tokens.count:
-            moved |= self._take_tokens(state, tokens)
-        if not arms.sample.serve(x):
-            arms.sample.measure(
-                arms.regressions, noise=arms.rewards.noise, free=state.lambda_t <= 0.0
-            )
-        return moved
-
     def catch_up(self, state: RouterState) -> bool:
         """Estimate what is due before a decision, and tell whether anything was: what comes in
         between two decisions changes the estimate that the second one needs, so one is enough."""
         arms = state.arms
         rewards_due, bills_due = arms.rewards.due, arms.bills.due
         if rewards_due:
-            self.estimate_rewards(state)
+            self.learner.estimate_rewards(state)
         if bills_due:
             estimate(arms.bills, arms.priced)
         return rewards_due or bills_due
 
-    def _take_tokens(self, state: RouterState, said: int | None) -> bool:
+    def take_tokens(self, state: RouterState, said: int | None) -> bool:
         """Take in how many input tokens a request says it has. Once enough have, what is expected
         of whole bills is split; tell whether it was."""
         arms = state.arms
@@ -126,38 +106,8 @@ class Live(Together):
         state.journal.jumped = True
         return True
 
-    def look(self, state: RouterState, x: Vector, tokens: int | None) -> Candidates:
-        """See Policy."""
-        arms = state.arms
-        return arms.look(x, arms.tokens.of(tokens) if arms.tokens.in_use else 0.0)
-
-    def admit(
-        self, state: RouterState, excluded: Excluded, seen: Candidates
-    ) -> tuple[Excluded, str | None]:
-        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
-        flight as many more than is expected of them."""
-        budget = state.pacer.budget_usd
-        if budget is None:
-            return excluded, None
-        most, each = HORIZON * budget, TOLERATED * budget
-        return within_risk(state.arms.costs, excluded, seen, most, each), None
-
-    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
-        """See Policy.
-
-        The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
-        """
-        arms = state.arms
-        chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-        arms.draw(seen, price, chance)
-        if arms.timing is not None:
-            seen.penalty = arms.timing.penalties(seen.penalty)
-        # If no price of a dollar meets the budget, only the cheapest model matters.
-        short = state.pacer.lambda_t >= UNREACHABLE
-        if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
-            k, propensity = seen.choose()
-            if k >= 0:
-                return k, "ucb", propensity
+    def among_ways(self, state: RouterState, seen: Candidates, *, short: bool) -> Choice:
+        """Choose where several ways lead to an arm, see `choosing`."""
         return choosing.among_ways(state, seen, short=short)
 
     def test(self, state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:

@@ -29,26 +29,23 @@ class RouterState(Books):
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:
-        chance: draws posterior samples, ties, probes and pulls.
         journal: what has changed since it was last written.
         since: what was applied since the last decision, in its order.
-        newcomers: whom the budget has no place for; not kept.
         sessions: conversations.
     """
 
-    __slots__ = ("chance", "journal", "newcomers", "sessions", "since")
-
-    arms: Arms
-    policy: Policy  # type: ignore[assignment]  # each is a Learner, too
+    __slots__ = ("journal", "sessions", "since")
+    if TYPE_CHECKING:
+        arms: Arms
 
     def __init__(self, config: RouterConfig) -> None:
         super().__init__()
         self.config, self.journal = config, Journal()
-        self.chance: Chances = Chance(config.knobs.seed)
+        self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
-        self.buckets, self.ledger = [], None
-        self.availability, self.sessions = Availability(self.journal), Sessions(self.journal)
-        self.since, self.newcomers = Since(), Newcomers()
+        self.buckets, self.ledger, self.newcomers = [], None, Newcomers()
+        self.since, self.availability = Since(), Availability(self.journal)
+        self.sessions = Sessions(self.journal)
 
     @property
     def lambda_t(self) -> float:
