@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from router_state.config import RouterConfig
     from router_state.periods.ledger import Ledger
     from router_state.policies.newcomers import Newcomers
-    from router_state.policies.policy import Policy
     from router_state.state.caps import Bucket
     from router_state.state.router import Chances
 
@@ -89,7 +88,7 @@ class Books:
     open_commitments: dict[str, float]
     forgotten: Forgotten
     arms: Portfolio
-    policy: Policy
+    policy: Any
     pacer: Pacer
     buckets: list[Bucket]
     ledger: Ledger | None
