@@ -53,7 +53,8 @@ async def batches(
 def record_of(found: KafkaRecord) -> Record:
     """Return a consumer's record as a history holds it."""
     headers = (
-        {name: value.decode(errors="replace") for name, value in found.headers}
+        # A header may have no value at all.
+        {name: (value or b"").decode(errors="replace") for name, value in found.headers}
         if found.headers
         else NO_HEADERS
     )
