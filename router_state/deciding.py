@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from router_state import capabilities, conversing
 from router_state.events import Asked
-from router_state.kernel import EVERY, Candidates
+from router_state.kernel import EVERY, Candidates, DollarDual, record_of
 from router_state.latency import observing
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility
 from router_state.policies.eligibility import Excluded
@@ -41,18 +40,18 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
             conversing.discount(arms, seen, saves)
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.
-    weights = state.pacer.weigh(arms, x, limited_to, state.seq + 1, now)
+    price = state.pacer.weigh(arms, x, limited_to, state.seq + 1, now)
     if (timing := arms.timing) is not None and isinstance(state.pacer, DollarDual):
         timing.look(x, excluded, seq=state.seq + 1, multiple=state.pacer.window.wait_price)
     seen.excluded, relaxed = policy.admit(state, excluded, seen)
     # 3. Whose draw is best.
-    k, reason, propensity = policy.choose(state, seen, weights)
+    k, reason, propensity = policy.choose(state, seen, price)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     if reason == "ucb":
         reason = capped or relaxed or reason
-    record = _written(state, request, seen, k, reason, propensity, weights[0], now)
-    state.t += policy.ticks
-    _commit(state, request.request_id, record, k)
+    record = _written(state, request, seen, k, reason, propensity, now)
+    state.commit(request.request_id, record, policy.ticks)
+    _commit(state, record, k)
     if request.session_id is not None:
         conversing.note(state, request, record, warm)
     if state.config.caches:
@@ -74,26 +73,25 @@ def _written(
     k: int,
     reason: str,
     propensity: float,
-    lambda_t: float,
     now: float,
 ) -> RequestRecord:
     config, contained = state.config, request.contained
-    return RequestRecord(
+    return record_of(
         state.seq + 1,
         seen.models[k],
         reason,
         propensity,
         seen.reward(k),
         seen.cost_usd(k),
-        lambda_t,
+        state.pacer.lambda_t,
         config.offset,
         now,
         request.offset,
         state.arms[k].price,
         request.x,
         seen,
-        applied=None if contained is None else Basis(*contained, state.expired, *config.applied),
-        input_tokens=request.input_tokens,
+        None if contained is None else Basis(*contained, state.expired, *config.applied),
+        request.input_tokens,
     )
 
 
@@ -132,16 +130,15 @@ def _who_may(
     return excluded, limited_to, capped
 
 
-def _commit(state: RouterState, request_id: str, record: RequestRecord, k: int) -> None:
-    """Move what counts decisions, and put the k-th arm's expected cost on the books."""
-    state.latest = max(state.latest, record.decided_at)
+def _commit(state: RouterState, record: RequestRecord, k: int) -> None:
+    """Note the k-th arm's call, and charge its expected cost wherever money is counted."""
     if state.availability.models:
         nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
         record.call = Call(nth=nth) if nth else None
     state.arms.played(k, state.t, record.reason == "onboarding")
-    state.commit(request_id, record)
-    state.pacer.commit(record.expected_cost_usd)
+    expected_usd = record.expected_cost_usd
+    state.pacer.commit(expected_usd)
     if state.ledger is not None:
         state.ledger.commit(record)
     for bucket in state.buckets:
-        bucket.spend(record.expected_cost_usd)
+        bucket.spend(expected_usd)

@@ -42,6 +42,7 @@ COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.arm import Arm, log_price
+    from router_state.kernel.books import Books, Forgotten, checked_cost
     from router_state.kernel.candidates import Candidates
     from router_state.kernel.context import check
     from router_state.kernel.cost_means import LEAST_PART, cost_piece
@@ -49,19 +50,23 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.costs import within_risk
     from router_state.kernel.debt import HORIZON, SAVED, Debt
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
+    from router_state.kernel.dollar_dual import UNREACHABLE, DollarDual
     from router_state.kernel.dual import FAR, Options
     from router_state.kernel.elementary import exp_of, log_of, tabulated
+    from router_state.kernel.ema_pacer import EMA_STEP, LAMBDA_MAX, EmaPacer
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
     from router_state.kernel.learning import learn_bill, learn_reward
     from router_state.kernel.linear import EPSILON
-    from router_state.kernel.pacer import DualPacer
+    from router_state.kernel.pacer import Pacer, Terms, Unpaced
     from router_state.kernel.portfolio import Portfolio
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
+    from router_state.kernel.record import Label, RequestRecord, Settlement, record_of
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
+    from router_state.kernel.settling import NOT_LEARNED, checked_reward, learn, settle
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
     from router_state.kernel.window import (
@@ -83,52 +88,70 @@ __all__ = [
     "CLOSE_ENOUGH",
     "COMPILED",
     "CUT_AT",
+    "EMA_STEP",
     "EPSILON",
     "EVERY",
     "FAR",
     "HORIZON",
+    "LAMBDA_MAX",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
     "MAX_DECAY_STEPS",
     "MOST_TAUGHT",
+    "NOT_LEARNED",
     "PIECES",
     "PRICES",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "SAVED",
     "TAILS",
+    "UNREACHABLE",
     "WAIT_PRICES",
     "WIDE",
     "Arm",
+    "Books",
     "Candidates",
     "Chance",
     "CostModel",
     "Debt",
     "Detector",
-    "DualPacer",
+    "DollarDual",
+    "EmaPacer",
+    "Forgotten",
+    "Label",
     "Options",
+    "Pacer",
     "Portfolio",
     "PosteriorSample",
     "Predictive",
     "Regression",
+    "RequestRecord",
+    "Settlement",
     "SharedPrior",
     "Shift",
     "Side",
+    "Terms",
+    "Unpaced",
     "Window",
     "check",
+    "checked_cost",
+    "checked_reward",
     "conclude_shifted",
     "cost_piece",
     "estimate",
     "exp_of",
     "keep",
+    "learn",
     "learn_bill",
     "learn_reward",
     "log_of",
     "log_price",
     "lognormal_mean",
     "options",
+    "record_of",
+    "settle",
     "sources",
     "tabulated",
     "waits",

@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from router_state.changes import Journal
     from router_state.config import Price
 
-LOG_PRICE_FLOOR: Real = log(1e-4)
-LOG_PRICE_CEILING: Real = log(0.1)
-"""Ends of the paper's scale of list prices, in $ per 1k tokens (ParetoBandit Eq. 6)."""
-
 
 def log_price(per_1k: Real) -> float:
     """Place a list price ($ per 1k tokens) on the paper's logarithmic scale: 0 at 1e-4, 1 at 0.1,
-    clipped (Eq. 6)."""
-    scale: Real = LOG_PRICE_CEILING - LOG_PRICE_FLOOR
-    return min(1.0, max(0.0, (log(max(per_1k, 1e-4)) - LOG_PRICE_FLOOR) / scale))
+    clipped (ParetoBandit Eq. 6)."""
+    floor: Real = log(1e-4)
+    return min(1.0, max(0.0, (log(max(per_1k, 1e-4)) - floor) / (log(0.1) - floor)))
 
 
 @cclass

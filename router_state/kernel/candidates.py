@@ -14,11 +14,13 @@ from router_state.kernel.words import (
     Floats,
     Index,
     Real,
+    behind,
     block,
     ccall,
     cclass,
     cfunc,
     of_block,
+    uncollected,
 )
 
 if TYPE_CHECKING:
@@ -26,16 +28,17 @@ if TYPE_CHECKING:
 
 ROW = 10
 """Numbers of an arm; behind those of all arms is what they share of a reward."""
-MEAN, BONUS, COST, PENALTY, SPREAD = 0, 1, 2, 3, 4
-"""The expected reward of an arm, what exploration adds, its expected dollars, and what these take
-off; the variance of its draw."""
-VARIANCE, EXPONENT = 5, 6
-"""xᵀVx of its rewards' regression, not decayed; the predicted logarithm of bill ÷ list price."""
-UNSURE = 7
-"""The first of three doubts: the variance of its expected reward, that of a bill's logarithm, and
-the probability that a call costs anything."""
+MEAN, BONUS, COST, PENALTY, SPREAD, VARIANCE, EXPONENT, UNSURE = range(8)
+"""Places of an arm's numbers: expected reward, what exploration adds, expected dollars, what these
+take off, and the variance of its draw. `VARIANCE` is xᵀVx of its rewards' regression, not decayed,
+and `EXPONENT` the predicted logarithm of bill ÷ list price.
+
+`UNSURE` is the first of three doubts: the variance of its expected reward, that of a bill's
+logarithm, and the probability that a call costs anything.
+"""
 
 
+@uncollected
 @cclass
 class Candidates:  # noqa: PLW1641  # it changes while a decision is made
     """Every arm that was looked at.
@@ -201,8 +204,30 @@ class Candidates:  # noqa: PLW1641  # it changes while a decision is made
         Raises:
             NonFiniteInput: a score is not finite.
         """
-        tied: list[int] = self.cheapest(self.best())
-        return (tied[0], self.chance_of(tied[0])) if len(tied) == 1 else (-1, 0.0)
+        k: Index = self._leader()
+        if k < 0:
+            tied: list[int] = self.cheapest(self.best())
+            if len(tied) > 1:
+                return -1, 0.0
+            k = tied[0]
+        return k, self.chance_of(k)
+
+    @cfunc
+    def _leader(self) -> Index:
+        """Return the eligible arm whose score is above all others, −1 if none is."""
+        self._require_reasons()
+        values: Floats = self._values
+        most: Real = -float("inf")
+        found: Index = -1
+        for k in range(self.K):
+            if self.excluded[k] is None:
+                row: Floats = behind(values, ROW * k)
+                score: Real = row[MEAN] + row[BONUS] - row[PENALTY]
+                if score - most >= EPSILON:
+                    most, found = score, k
+                elif not most - score >= EPSILON:
+                    found = -1
+        return found if isfinite(most) else -1
 
     @ccall
     def cheapest(self, tied: list[int]) -> list[int]:

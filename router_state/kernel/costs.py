@@ -33,13 +33,11 @@ def within_risk(
     models: Sequence[CostModel],
     excluded: list[str | None],
     seen: Candidates,
-    credit: Real,
     most: Real,
     each: Real,
 ) -> list[str | None]:
-    """Rule out arms that may cost too much: a call more than `credit` dollars, or calls in flight
-    and one more, in nine of ten cases, `most` dollars beyond their expectations, or so many for
-    `each` of them.
+    """Rule out arms that in one of ten cases cost too much: a call more than `most` dollars, or
+    calls in flight and one more so many beyond their expectations, or so many for `each` of them.
 
     The risks of models are independent, so their squares add up. An arm that risks too much stays
     eligible if all others surely cost more, as a request must be answered.
@@ -65,10 +63,11 @@ def within_risk(
         cost: Real = seen._values[ROW * k + COST]
         # Of each arm its next call is at risk, too.
         more: Real = (2 * one.awaited + 1) * (beyond[k] * beyond[k])
-        if cost > credit or total + more > limit * limit:
+        out_of_reach = one.dear(cost) > most
+        if out_of_reach or total + more > limit * limit:
             if found is excluded:
                 found = list(excluded)
-            found[k] = "out_of_reach" if cost > credit else "cost_unknown"
+            found[k] = "out_of_reach" if out_of_reach else "cost_unknown"
             likely = min(likely, cost + beyond[k])
         else:
             surely = min(surely, cost)

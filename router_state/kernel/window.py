@@ -14,6 +14,7 @@ from router_state.errors import CorruptSnapshot
 from router_state.kernel.dual import Options
 from router_state.kernel.portfolio import Portfolio
 from router_state.kernel.randomness import Chance
+from router_state.kernel.sample import EVERY
 from router_state.kernel.window_scores import keep, options
 from router_state.kernel.words import Array, Index, ccall, cclass
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 CLOSE_ENOUGH = 0.005
 """Share of the target that a solution may leave: far less than what one draw moves."""
-BLOCK = 8
+BLOCK: Index = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 CLOSED = 1e6
 """Cost in dollars of an arm that can't be chosen, and its score below zero: no reward is worth it,
@@ -40,17 +41,14 @@ def _spread(step: float) -> Vector:
     return np.asarray(own, np.float64)
 
 
-GOLDEN = (sqrt(5.0) - 1.0) / 2.0
-"""Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
-PRICES = _spread(GOLDEN)
-"""Price of a dollar of each slot's request, as a multiple of λ_t."""
+PRICES = _spread((sqrt(5.0) - 1.0) / 2.0)
+"""Price of a dollar of each slot's request, as a multiple of λ_t: multiples of the golden ratio,
+modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICE_OF: tuple[float, ...] = tuple(PRICES.tolist())
 """The same numbers, for one decision at a time."""
-SILVER = sqrt(2.0) - 1.0
-"""Step of a second such sequence: with two prices of their own, requests that are all alike mix
-three models."""
-WAIT_PRICES = _spread(SILVER)
-"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
+WAIT_PRICES = _spread(sqrt(2.0) - 1.0)
+"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`: with two
+prices of their own, requests that are all alike mix three models."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
 

@@ -38,6 +38,11 @@ def cclass(kind: T) -> T:
     return kind
 
 
+def uncollected(kind: T) -> T:
+    """Leave a class's objects to counts of references: they are in no cycle."""
+    return kind
+
+
 def cfunc(function: T) -> T:
     """Make a function one of C, which only the kernel can call."""
     return function

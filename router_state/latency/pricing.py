@@ -4,6 +4,7 @@ target, given the price of a dollar."""
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from router_state.kernel import (
     Portfolio,
     Window,
 )
-from router_state.latency.goal import TAIL
-from router_state.latency.timing import MOST_PRICE, MOST_WAIT, Timing
+from router_state.latency.goal import MOST_PRICE, MOST_WAIT, TAIL
+
+if TYPE_CHECKING:
+    from router_state.latency.timing import Timing
 
 TOLERATED = 0.1
 """Share of the target by which expectations may miss it without an alert."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 
 from router_state.changes import Journal
-from router_state.kernel import Portfolio
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.pacer import Terms
+from router_state.kernel import DollarDual, Portfolio, Terms
 
 
 class Unbudgeted(DollarDual):

@@ -13,9 +13,7 @@ import numpy as np
 
 from router_state.changes import Journal
 from router_state.config import Matrix, Vector
-from router_state.kernel import Debt, Portfolio
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
-from router_state.pacing.pacer import Pacer, Weights
+from router_state.kernel import UNREACHABLE, Debt, DollarDual, Pacer, Portfolio
 from router_state.periods.floor import Kept, Met, means_of, meet
 from router_state.periods.ledger import LEAST_USD, Ledger
 
@@ -93,7 +91,7 @@ class PeriodDual(DollarDual):
 
     def weigh(
         self, arms: Portfolio, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
-    ) -> Weights:
+    ) -> float:
         """See Pacer; what a request may cost is what the periods leave it."""
         self.pace(self.ledger.pace(now, seq=seq))
         return super().weigh(arms, x, limited_to, seq, now)

@@ -18,12 +18,6 @@ from router_state.kernel import LEVEL, Candidates, Chance, log_of, wins
 from router_state.policies.newcomers import LOSS
 from router_state.state.router import RouterState
 
-RETURNING = 10.0
-"""Factor by which a suspect that seems to have recovered is probed more often. Without it a
-recovery costs 0.005 to 0.01 of reward (benchmarks.drift).
-"""
-
-
 Choice = tuple[int, str, float]
 """The chosen arm, the reason, and the propensity."""
 
@@ -65,7 +59,8 @@ def options(
     """Return suspects to be probed and a newcomer to be pulled, beside the arm that is best.
 
     The gap takes quality and dollars together, as they are expected. A newcomer counts as good as
-    the best.
+    the best, and so does a suspect that seems to have recovered: otherwise a recovery costs 0.005
+    to 0.01 of reward (benchmarks.drift).
     """
     mean, penalty, costs = seen.mean, seen.penalty, seen.expected_cost_usd
     best = max(mean[j] - penalty[j] for j in eligible)
@@ -75,13 +70,13 @@ def options(
     for j in eligible:
         if costs[j] > allowance_usd:
             continue
-        suspicion = arms[j].suspicion
+        suspicion, hoped = arms[j].suspicion, best - (hopeful - penalty[j])
         if suspicion is not None:
-            gap = best - (mean[j] - penalty[j])
-            found.append(Option(j, gap / RETURNING if suspicion.evidence > 0.0 else gap))
+            returns = suspicion.evidence > 0.0
+            found.append(Option(j, hoped if returns else best - (mean[j] - penalty[j])))
         elif pulls and arms[j].pulls_left > 0:
             pulls = False  # one at a time
-            found.append(Option(j, best - (hopeful - penalty[j]), "onboarding"))
+            found.append(Option(j, hoped, "onboarding"))
     return found
 
 

@@ -12,12 +12,17 @@ from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import (
     HORIZON,
+    NOT_LEARNED,
     RIDGE_FLOOR,
     SAVED,
+    UNREACHABLE,
     Arm,
     Candidates,
     Chance,
     CostModel,
+    DollarDual,
+    Pacer,
+    Unpaced,
     conclude_shifted,
     estimate,
     learn_bill,
@@ -25,8 +30,6 @@ from router_state.kernel import (
     within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
-from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, priors
 from router_state.policies.choosing import Choice
@@ -34,10 +37,6 @@ from router_state.policies.eligibility import Excluded
 from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
-CREDIT = HORIZON / 2.0
-"""Budgets that one call may be expected to cost where another may cost less: half of what a horizon
-pays back. In drawn worlds with 100 most overspend more, by a hundredth of a budget. With 25 some
-models are out of reach that the budget would pay for now and then."""
 TOLERATED = SAVED / HORIZON
 """Budgets for each call in flight that the bills may be beyond their expectations: what may be
 saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
@@ -146,26 +145,26 @@ class Live:
     def admit(
         self, state: RouterState, excluded: Excluded, seen: Candidates
     ) -> tuple[Excluded, str | None]:
-        """See Policy: a call may cost `CREDIT` budgets, and those in flight, in nine of ten cases,
-        `HORIZON` budgets more than is expected of them."""
+        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
+        flight as many more than is expected of them."""
         budget = state.pacer.budget_usd
         if budget is None:
             return excluded, None
         most, each = HORIZON * budget, TOLERATED * budget
-        return within_risk(state.arms.costs, excluded, seen, CREDIT * budget, most, each), None
+        return within_risk(state.arms.costs, excluded, seen, most, each), None
 
-    def choose(self, state: RouterState, seen: Candidates, weights: Weights) -> Choice:
+    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
         """See Policy.
 
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
         arms = state.arms
         chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-        arms.draw(seen, weights[2], chance)
+        arms.draw(seen, price, chance)
         if arms.timing is not None:
             seen.penalty = arms.timing.penalties(seen.penalty)
         # If no price of a dollar meets the budget, only the cheapest model matters.
-        short = weights[0] >= UNREACHABLE
+        short = state.pacer.lambda_t >= UNREACHABLE
         if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
             k, propensity = seen.choose()
             if k >= 0:
@@ -181,7 +180,7 @@ class Live:
             # A reward of a decision before the alarm belongs to the arm before its drift.
             if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
                 self._estimate_rewards(state)
-            return rewards.NOT_LEARNED
+            return NOT_LEARNED
         regression, shared, t = arm.rewards, state.arms.rewards, state.t
         gamma = state.config.knobs.gamma
         # The prior fades with every reward; below its floor A would lose rank where no reward came.

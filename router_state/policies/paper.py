@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates, CostModel
-from router_state.pacing.ema import EmaPacer
-from router_state.pacing.pacer import Pacer, Unpaced, Weights
+from router_state.kernel import Arm, Candidates, CostModel, EmaPacer, Pacer, Unpaced
 from router_state.policies import eligibility, priors
 from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
@@ -68,7 +66,7 @@ class Paper:
             return excluded, None
         return eligibility.under_ceiling(state.arms, excluded, lambda_t=lambda_t)
 
-    def choose(self, state: RouterState, seen: Candidates, weights: Weights) -> Choice:
+    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
         """See Policy.
 
         The score is θᵀx + α·√(v ÷ max(γ^dt, 1/V_max)) − weight·c̃: idle arms become uncertain again
@@ -76,7 +74,7 @@ class Paper:
         awaits its rewards is not stale. Ties are broken at random.
         """
         arms, knobs, chance = state.arms, state.config.knobs, state.chance
-        arms.hope(seen, weights[1], state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
+        arms.hope(seen, price, state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
         if arms.onboarding:
             for k, arm in enumerate(arms):
                 if arm.pulls_left > 0 and seen.excluded[k] in (None, "ceiling"):

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates, CostModel
-from router_state.pacing.pacer import Pacer, Weights
+from router_state.kernel import Arm, Candidates, CostModel, Pacer
 from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import Live
@@ -61,8 +60,9 @@ class Policy(Protocol):
         """Rule out arms that the budget can't afford; return the reason if none would be left."""
         ...
 
-    def choose(self, state: RouterState, seen: Candidates, weights: Weights) -> Choice:
-        """Complete the scores of all arms, and choose one of those that are not excluded."""
+    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
+        """Complete the scores of all arms, given what money weighs in them (`Pacer.weigh`), and
+        choose one of those that are not excluded."""
         ...
 
     def learn(

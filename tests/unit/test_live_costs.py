@@ -15,8 +15,7 @@ from router_state.config import BELIEVED, MEMORY, Cap, ModelConfig, Price, Route
 from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
-from router_state.kernel import LIMIT, PRICES, TAILS, WIDE, CostModel, estimate
-from router_state.pacing.dollar_dual import DollarDual
+from router_state.kernel import LIMIT, PRICES, TAILS, WIDE, CostModel, DollarDual, estimate
 from router_state.policies.policy import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import invariants

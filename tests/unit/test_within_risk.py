@@ -12,9 +12,10 @@ import pytest
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Price
-from router_state.kernel import HORIZON
+from router_state.costs import believed
+from router_state.kernel import HORIZON, CostModel
 from router_state.policies.eligibility import Excluded
-from router_state.policies.live import CREDIT, TOLERATED
+from router_state.policies.live import TOLERATED
 from router_state.policies.policy import POLICIES
 from router_state.state.router import RouterState
 
@@ -42,6 +43,12 @@ def expected(arms: Arms) -> list[float]:
 def beyond(arms: Arms) -> list[float]:
     """Return what a call of each may cost more, in nine of ten cases."""
     return [one.beyond(cost) for cost, one in zip(expected(arms), arms.costs, strict=True)]
+
+
+def most(model: CostModel, cost: float) -> float:
+    """Return what one call costs at most in nine of ten cases."""
+    variance = model.level + model.prior.noise
+    return cost * math.exp(1.2816 * math.sqrt(variance) - variance / 2.0)
 
 
 def within_risk(arms: Arms, excluded: Excluded, costs: list[float]) -> Excluded:
@@ -79,7 +86,7 @@ def test_without_a_bill_the_risk_in_flight_stays_bounded_and_somebody_is_left(
         in_flight = sum(model.awaited for model in arms.costs)
         assert math.hypot(*risks, 0.0) <= max(HORIZON, TOLERATED * in_flight) * BUDGET
     for model, cost in zip(arms.costs, costs, strict=True):
-        assert cost <= CREDIT * BUDGET or model.awaited == 0
+        assert most(model, cost) <= HORIZON * BUDGET or model.awaited == 0
 
 
 def test_one_model_is_called_however_much_it_risks() -> None:
@@ -102,8 +109,12 @@ def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() ->
     assert left(arms) == [0, 1]
 
 
-def test_a_model_that_costs_more_than_fifty_budgets_is_out_of_reach() -> None:
+def test_a_model_is_out_of_reach_if_one_call_in_ten_costs_more_than_a_hundred_budgets() -> None:
     arms = portfolio(0.5, 80.0)
+    believed.start(arms.costs[1], None, 80.0 * BUDGET, tokens=0.0)
+    edge = HORIZON * BUDGET / most(arms.costs[1], 1.0)
+    for cost, why in ((0.99 * edge, None), (1.01 * edge, "out_of_reach")):
+        assert within_risk(arms, [None, None], [0.5 * BUDGET, cost]) == [None, why]
     found = within_risk(arms, [None, None], expected(arms))
     assert found == [None, "out_of_reach"]
     assert within_risk(arms, ["capped", None], expected(arms)) == ["capped", None]
