@@ -36,11 +36,10 @@ class ProduceRequest(sender.SendProduceReqHandler):  # type: ignore[misc]
     waited for that: the answers of a group that is durable now, and the next group's record batch.
     """
 
-    async def do(self, node_id: int) -> bool:
-        """Send it, and return whether the broker has taken everything."""
-        taken: bool = await super().do(node_id)
+    async def do(self, node_id: int) -> None:
+        """Send it, and return a pass after what the broker said was passed on."""
+        await super().do(node_id)
         await asyncio.sleep(0)
-        return taken
 
 
 def answers_join_the_next_request() -> None:
