@@ -1,7 +1,7 @@
 """Compile router_state/kernel into one extension beside it:  python build_kernel.py [--check]
 
-It is also what a wheel and an editable installation are built with. It needs Cython, setuptools and
-a C compiler; without them the kernel runs as Python.
+It is also what a wheel and an editable installation are built with. It needs Cython, numpy,
+setuptools and a C compiler; without them the kernel runs as Python.
 """
 
 from __future__ import annotations
@@ -32,17 +32,24 @@ PARTS = (
     "randomness",
     "sample",
     "dual",
-    "projection",
+    "context",
     "propensity",
     "detector",
     "predictive",
     "cost_means",
     "cost_model",
+    "candidates",
     "costs",
     "window_scores",
     "waiting",
-    "choosing",
     "learning",
+    "arm",
+    "portfolio",
+    "window",
+    "debt",
+    "pacer",
+    "ema_pacer",
+    "dollar_dual",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
@@ -60,15 +67,24 @@ TYPES = {
 FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
     "Word": "unsigned long long",
     "Floats": "double*",
+    "Singles": "float*",
 }
+CLASSES = re.findall(
+    r"^@cclass\nclass (\w+)",
+    "\n".join((FOLDER / f"{name}.py").read_text() for name in PARTS),
+    re.MULTILINE,
+)
+"""Classes of the kernel: what is one of them is no mere object."""
 HEAD = '''\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: infer_types=True, cdivision=False, nonecheck=True
 import cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT
 from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isfinite, sqrt
 from libc.math cimport frexp as _frexp
+from libc.string cimport memset
 
 cdef extern from *:
     """
@@ -91,10 +107,32 @@ cdef extern from *:
     """
     double power_of_two(int k) noexcept
 
+cdef extern from *:
+    """
+    #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
+    #define NO_IMPORT_ARRAY
+    #include <numpy/arrayobject.h>
+    static inline void* row_of(PyObject* array, int type, Py_ssize_t n) {
+        PyArrayObject* row = (PyArrayObject*)array;
+        int fits = PyArray_TYPE(row) == type && PyArray_NDIM(row) == 1;
+        fits = fits && PyArray_ISCARRAY_RO(row) && PyArray_DIM(row, 0) == n;
+        return fits ? PyArray_DATA(row) : NULL;
+    }
+    """
+    int NPY_DOUBLE
+    void* row_of(object array, int type, Py_ssize_t n) noexcept
+
 COMPILED = True
 cdef unsigned long long MASK = 0xFFFFFFFFFFFFFFFFULL
 
+from numpy import ndarray as ROW_TYPE
+
 cdef double* known(object array, Py_ssize_t n) except? NULL:
+    if type(array) is ROW_TYPE:
+        # The same as below, without a description of the buffer.
+        row = row_of(array, NPY_DOUBLE, n)
+        if row != NULL:
+            return <double*>row
     cdef Py_buffer found
     PyObject_GetBuffer(array, &found, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
     fits = found.ndim == 1 and found.format[0] == c"d" and found.format[1] == 0
@@ -107,6 +145,14 @@ cdef double* known(object array, Py_ssize_t n) except? NULL:
 
 cdef double* view(object array) except? NULL:
     return known(array, len(array))
+
+cdef object block(Py_ssize_t n):
+    made = PyBytes_FromStringAndSize(NULL, 8 * n)
+    memset(PyBytes_AS_STRING(made), 0, 8 * n)
+    return made
+
+cdef inline double* of_block(object room) noexcept:
+    return <double*>PyBytes_AS_STRING(room)
 
 cdef inline double* behind(double* numbers, Py_ssize_t i) noexcept:
     return numbers + i
@@ -190,6 +236,7 @@ def _part(text: str) -> str:
     found = found.replace("@pure\n", f"@cython.inline\n{unchecked}")
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
     found = found.replace("@ccall\n", "@cython.ccall\n")
+    found = found.replace("@uncollected\n", "@cython.no_gc\n")
     found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 
@@ -229,11 +276,10 @@ def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
     kind = ast.unparse(node.annotation).partition("[")[0]
-    own = ("Regression", "SharedPrior", "Detector", "Side", "list", "set")
-    kind = FIELDS.get(kind, kind if kind in own else "object")
-    if kind == FIELDS["Floats"]:
+    kind = FIELDS.get(kind, kind if kind in (*CLASSES, "list", "set", "tuple") else "object")
+    if kind.endswith("*") or name.startswith("_"):
         word = "cdef"
-    lines[at] = re.sub(r"\w+: [\w\[\]]+", f"{word} {kind} {name}", lines[at], count=1)
+    lines[at] = re.sub(r"\w+: [^=]+?(?= =|$)", f"{word} {kind} {name}", lines[at], count=1)
 
 
 def _declare_numbers(lines: list[str], node: ast.Assign) -> None:
@@ -250,6 +296,9 @@ def _declare_numbers(lines: list[str], node: ast.Assign) -> None:
 
 
 def _items(node: ast.expr) -> list[ast.expr]:
+    """Return the parts of a tuple or of `range(8)`, or what is neither."""
+    if found := re.fullmatch(r"range\((\d+)\)", ast.unparse(node)):
+        return [ast.Constant(number) for number in range(int(found[1]))]
     return node.elts if isinstance(node, ast.Tuple) else [node]
 
 
@@ -265,6 +314,7 @@ def build() -> None:
     """Compile the kernel. Raises what the compiler says."""
     for path in _extensions():
         path.unlink()
+    import numpy
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -275,6 +325,7 @@ def build() -> None:
         extension = Extension(
             "_compiled",
             [str(source)],
+            include_dirs=[numpy.get_include()],
             extra_compile_args=[] if sys.platform == "win32" else FLAGS,
         )
         made = cythonize([extension], build_dir=work, quiet=True, language_level=3)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from router_state.periods.leases import LeasedAccounts
-from router_state.periods.ledger import Ledger
+from router_state.periods.ledger import LEAST_USD, Ledger
 from router_state.periods.standing import Standing
 from router_state.state.router import RouterState
 
@@ -14,13 +15,13 @@ from router_state.state.router import RouterState
 def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -> dict[str, object]:
     """Return the fields of `LambdaUpdated` about periods and the floor of rewards."""
     now = observed_at.timestamp()
-    found: dict[str, object] = {}
+    in_force = ledger.standings(now, seq=state.seq + 1)
+    found: dict[str, object] = {
+        "budget_usd_per_request": _allowed_usd(state, ledger, in_force, now)
+    }
+    # Of the last decision.
     per_request_usd = state.pacer.budget_usd
-    standings = [
-        one
-        for one in ledger.standings(now, seq=state.seq + 1)
-        if one.accounts.is_lent(one.account) or one.account.count
-    ]
+    standings = [one for one in in_force if one.accounts.is_lent(one.account) or one.account.count]
     floor = ledger.floor_usd
     floor_binds = per_request_usd is not None and floor <= per_request_usd
     if standings:
@@ -40,6 +41,20 @@ def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -
             "binds": floor_binds,
         }
     return found
+
+
+def _allowed_usd(
+    state: RouterState, ledger: Ledger, in_force: Sequence[Standing], now: float
+) -> float | None:
+    """Return what the next request may cost; None where nothing limits it."""
+    limits = [one.per_request_usd for one in in_force]
+    if not limits and ledger.is_over(now):
+        limits = [LEAST_USD]
+    if state.config.budget_usd_per_request is not None:
+        limits.append(state.config.budget_usd_per_request)
+    if math.isfinite(ledger.floor_usd):
+        limits.append(max(ledger.floor_usd, LEAST_USD))
+    return min(limits, default=None)
 
 
 def _standing(

@@ -12,7 +12,8 @@ from msgspec import structs
 from agents.latency import latency_standing
 from agents.standings import standings_value
 from router_state.changes import Alert
-from router_state.record import Candidates, RequestRecord
+from router_state.kernel import Candidates
+from router_state.record import RequestRecord
 from router_state.state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Unbooked
@@ -53,7 +54,7 @@ def route_value(
         if since is not None:
             applied |= {"request": record.offset, "since": since}
     if record.candidates is not None:
-        value["candidates"] = found = _candidates(record.candidates, record.unsure)
+        value["candidates"] = found = _candidates(record.candidates)
         if record.waits is not None:
             _time(found, *record.waits)
         if fallbacks := _fallbacks(record.candidates, record.model):
@@ -81,12 +82,13 @@ def _fallbacks(seen: Candidates, chosen: str) -> list[str]:
     return [seen.models[k] for _, k in sorted(left)[:FALLBACKS]]
 
 
-def _candidates(seen: Candidates, unsure: list[float] | None) -> list[dict[str, object]]:
+def _candidates(seen: Candidates) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
+    terms, unsure = seen.terms, seen.unsure
     shared = 0.0 if unsure is None else round(unsure[0], DIGITS)
     for model, penalty, excluded in zip(seen.models, seen.penalty, seen.excluded, strict=True):
         at = 3 * len(found)
-        mean, bonus, cost_usd = seen.terms[at : at + 3]
+        mean, bonus, cost_usd = terms[at : at + 3]
         candidate = {
             "model": model,
             "mean": mean,

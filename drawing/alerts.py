@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from drawing.numbers import seconds, usd
+from drawing.numbers import seconds, times, usd
 from schemas import AlertRaised
 
 
@@ -17,7 +17,7 @@ def sentence(alert: AlertRaised) -> str:
             cheapest = _number(evidence.get("cheapest_usd"))
             costs = "" if cheapest is None else f" ({usd(cheapest)} a request)"
             return (
-                f"even the cheapest model, {alert.model}, costs {alert.size:.2g} times the "
+                f"even the cheapest model, {alert.model}, costs {times(alert.size)} the "
                 f"budget{costs}"
             )
         case "newcomer_unaffordable":
@@ -28,7 +28,7 @@ def sentence(alert: AlertRaised) -> str:
                 else f"; with {usd(needed)} a request, 20 of 1,000 requests could go to it"
             )
             return (
-                f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the "
+                f"{alert.model} can't be afforded: a call costs {times(alert.size)} the "
                 f"budget{takes}"
             )
         case kind if kind in TOLD:
@@ -110,9 +110,9 @@ def _moved(alert: AlertRaised) -> str:
         return f"quality {moved} by {abs(alert.size):.2f}{_seen(alert.evidence, 'rewards')}"
     factor = _number(alert.evidence.get("factor"))
     if alert.signal == "latency":
-        times = "" if factor is None else f", {factor:.2g} times"
-        return f"time of a call {moved}{times}{_seen(alert.evidence, 'calls')}"
-    what = f"cost {moved}" if factor is None else f"a call costs {factor:.2g} times what it did"
+        how = "" if factor is None else f", {times(factor)}"
+        return f"time of a call {moved}{how}{_seen(alert.evidence, 'calls')}"
+    what = f"cost {moved}" if factor is None else f"a call costs {times(factor)} what it did"
     return f"{what}{_seen(alert.evidence, 'bills')}"
 
 

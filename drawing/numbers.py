@@ -5,8 +5,8 @@ from __future__ import annotations
 NO_PRICE = "no price meets the budget"
 """Text for a λ_t that has no finite value."""
 UNTIL = (
-    "The cheapest model is called until bills say that a model costs less than the budget, or "
-    "the debt is paid."
+    "The cheapest model is called until bills say that a model costs less than the budget, "
+    "the debt is paid, or a new period begins."
 )
 """Sentence about the consequence of such a λ_t, and how it ends."""
 
@@ -17,8 +17,16 @@ def number(value: float | None, digits: int = 3, *, signed: bool = False) -> str
         return "–"
     # The z of the pattern leaves no "-0.000" of what is rounded to nothing.
     sign = "+" if signed else ""
+    if abs(value) >= 1e15:
+        return f"{value:{sign}.3g}".replace("-", "−")
     text = f"{value:{sign}z,.0f}" if abs(value) >= 1000 else f"{value:{sign}z.{digits}f}"
     return text.replace("-", "−")
+
+
+def times(factor: float) -> str:
+    """Write a factor with two significant digits, without an exponent up to a million."""
+    short = float(f"{factor:.2g}")
+    return f"{short:,.0f} times" if 10.0 <= short < 1e6 else f"{short:.2g} times"
 
 
 def usd(amount: float | None) -> str:
@@ -31,7 +39,7 @@ def usd(amount: float | None) -> str:
 
 def dual(lambda_t: float | None, digits: int = 4) -> str:
     """Write λ_t: a number, or words if no finite value is high enough."""
-    from router_state.pacing.dollar_dual import UNREACHABLE  # brings numpy along
+    from router_state.kernel import UNREACHABLE  # brings numpy along
 
     if lambda_t is not None and lambda_t >= UNREACHABLE:
         return NO_PRICE

@@ -17,9 +17,8 @@ import numpy as np
 from benchmarks.data import Benchmark
 from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
-from router_state.kernel import EPSILON
+from router_state.kernel import EMA_STEP, EPSILON, LAMBDA_MAX
 from router_state.kernel import MAX_DECAY_STEPS as MAX_STALE_STEPS
-from router_state.pacing.ema import LAMBDA_MAX, STEP
 from streams.priors.priors import Priors
 
 RESTORE_UNDER = 0.1
@@ -167,8 +166,8 @@ class Lockstep:
 
     def _pace(self, costs: np.ndarray) -> None:
         paced = self.paced
-        self.ema[paced] += STEP * (costs[paced] - self.ema[paced])
-        moved = self.lambda_t[paced] + STEP * (self.ema[paced] / self.budget[paced] - 1.0)
+        self.ema[paced] += EMA_STEP * (costs[paced] - self.ema[paced])
+        moved = self.lambda_t[paced] + EMA_STEP * (self.ema[paced] / self.budget[paced] - 1.0)
         self.lambda_t[paced] = np.clip(moved, 0.0, LAMBDA_MAX)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.data import Benchmark
 from paper.data import Data
 from paper.outcome import Sheet
-from router_state.arm import log_price
+from router_state.kernel import log_price
 
 SHORT = {
     "meta-llama/llama-3.1-8b-instruct": "Llama",

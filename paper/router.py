@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from paper.outcome import Outcome
-from router_state.arm import log_price
 from router_state.config import Knobs, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
+from router_state.kernel import log_price
 from streams.priors.priors import Priors
 from studies.simulate.policies import Finished
 

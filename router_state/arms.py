@@ -4,81 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.changes import Journal
 from router_state.config import Matrix, Price, Vector
 from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.kernel import (
-    SAMPLE_PIECE,
-    CostModel,
-    PosteriorSample,
-    Projection,
-    Regression,
-    SharedPrior,
-    project,
-)
+from router_state.kernel import SAMPLE_PIECE, Arm, Portfolio, SharedPrior
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
 from router_state.learning.guess import COSTS, REWARDS
 
 
-class Arms:
-    """K arms of dimension d, in the order in which they joined. Who takes part, at which price, and
-    who is suspected changes here.
+class Arms(Portfolio):
+    """See Portfolio. Who takes part, at which price, and who is suspected changes here."""
 
-    Attributes:
-        all: the arms; names, row: by position, and {name: position}.
-        rewards, bills: the priors that the arms' rewards, and their bills, share.
-        sample: the posterior sample that scores use.
-        tokens: how long prompts are; caching: what of them models have seen.
-        timing: how long calls take, where that matters.
-
-    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position. `priced` are the
-    regressions of bills of arms that are not free. `open` is a None per arm while every arm takes
-    traffic, else None; `highest_per_1k` is of those that do. They say whether any arm is
-    `onboarding` or a `suspect`.
-    """
-
-    __slots__ = (
-        "_journal",
-        "all",
-        "billed",
-        "bills",
-        "caching",
-        "costs",
-        "d",
-        "highest_per_1k",
-        "names",
-        "onboarding",
-        "open",
-        "priced",
-        "regressions",
-        "rewards",
-        "row",
-        "sample",
-        "suspect",
-        "timing",
-        "tokens",
-    )
-
-    billed: list[Regression]
-    costs: list[CostModel]
-    priced: list[Regression]
-    regressions: list[Regression]
-    open: list[str | None] | None
-    timing: Timing | None
+    __slots__ = ("_journal",)
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self.d, self._journal = d, journal
-        self.all: list[Arm] = []
-        self.rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
-        self.bills = SharedPrior("\x1fbills", d, COSTS, journal)
-        self.sample, self.tokens = PosteriorSample(d, journal), InputTokens(journal)
-        self.caching, self.timing = Caching(journal), None
-        self.derive()
+        self._journal = journal
+        rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
+        super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))
+        self.tokens, self.caching = InputTokens(journal), Caching(journal)
 
     def __len__(self) -> int:
         return len(self.all)
@@ -94,18 +41,6 @@ class Arms:
         """Return an arm by its name, or None."""
         k = self.row.get(name)
         return None if k is None else self.all[k]
-
-    def look(self, x: Vector) -> Projection:
-        """Return the arms' predictions for a context, shape (d,), last entry the bias 1.0.
-
-        Raises:
-            WrongContext: another shape or bias, or features out of all proportion.
-            NonFiniteInput: a NaN or an infinity.
-        """
-        seen = project(x, self.d, self.regressions, self.billed)
-        if self.suspect:
-            seen.means = [mean + arm.offset for mean, arm in zip(seen.means, self.all, strict=True)]
-        return seen
 
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
         """Append an arm with statistics A (d, d), a prior in it, and b (d,), known at clock
@@ -158,15 +93,6 @@ class Arms:
         arm.rewards.changed()
         self._jump()
 
-    def played(self, k: int, *, t: int, pulled: bool) -> None:
-        """Note that the k-th arm was chosen at clock t, for an onboarding pull or not."""
-        arm = self.all[k]
-        arm.last_played = t
-        arm.costs.awaited += 1
-        if pulled:
-            arm.pulls_left -= 1
-            self.onboarding = any(arm.pulls_left for arm in self.all)
-
     def declare_latency(self, goal: LatencyGoal | None) -> None:
         """Put a target of latency in force; what was learned of the same kind of times stays."""
         before = self.timing
@@ -192,18 +118,3 @@ class Arms:
         self.sample.resize(len(self.all))
         if self.timing is not None:
             self.timing.keep(self.names)
-
-    def derive(self) -> None:
-        """Derive the values that the hot path reads."""
-        arms = self.all
-        self.names = tuple(arm.name for arm in arms)
-        self.row = {name: k for k, name in enumerate(self.names)}
-        self.regressions = [arm.rewards for arm in arms]
-        self.costs = [arm.costs for arm in arms]
-        self.billed = [costs.regression for costs in self.costs]
-        self.priced = [costs.regression for costs in self.costs if not costs.free]
-        taking = [arm for arm in arms if arm.retired_at is None]
-        self.open = [None] * len(arms) if arms and len(taking) == len(arms) else None
-        self.highest_per_1k = max((arm.per_1k for arm in taking), default=0.0)
-        self.onboarding = any(arm.pulls_left for arm in arms)
-        self.suspect = any(arm.suspicion is not None for arm in arms)

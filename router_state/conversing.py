@@ -12,6 +12,7 @@ from router_state.attempts import PLAIN
 from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice
 from router_state.events import Asked, Charged
+from router_state.kernel import Candidates
 from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
 
@@ -55,15 +56,14 @@ def saved(state: RouterState, warm: Mapping[str, int], tokens: int) -> dict[str,
     return found
 
 
-def discounted(arms: Arms, costs: list[float], saves: Saved) -> list[float]:
-    """Return expected costs less the savings, which are known only if input tokens are counted
+def discount(arms: Arms, seen: Candidates, saves: Saved) -> None:
+    """Take the savings off the expected costs; they are known only if input tokens are counted
     apart."""
-    if not (saves and arms.tokens.in_use):
-        return costs
-    return [
-        max(cost - _usd(arms, k, saves.get(name, 0.0)), 0.0)
-        for k, (name, cost) in enumerate(zip(arms.names, costs, strict=True))
-    ]
+    if arms.tokens.in_use:
+        seen.expected_cost_usd = [
+            max(cost - _usd(arms, k, saves.get(name, 0.0)), 0.0)
+            for k, (name, cost) in enumerate(zip(arms.names, seen.expected_cost_usd, strict=True))
+        ]
 
 
 def _usd(arms: Arms, k: int, tokens: float) -> float:

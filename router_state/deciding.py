@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from router_state import capabilities, conversing
 from router_state.events import Asked
-from router_state.kernel import EVERY
+from router_state.kernel import EVERY, Candidates, DollarDual
 from router_state.latency import observing
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
-from router_state.record import Basis, Call, Candidates, Choice, RequestRecord
+from router_state.record import Basis, Call, RequestRecord
 from router_state.state import caps
 from router_state.state.router import RouterState
 
@@ -27,43 +26,42 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     """
     arms, x, tokens = state.arms, request.x, request.input_tokens
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
-    seen = arms.look(x)
-    costs = policy.costs(state, seen, tokens)
+    seen = policy.look(state, x, tokens)
     warm = conversing.warmth(state, request, now=now) if state.config.caches else None
     saves = {} if warm is None or tokens is None else conversing.saved(state, warm, tokens)
     if saves:
-        costs = conversing.discounted(arms, costs, saves)
-    excluded, limited_to, capped = _who_may(state, request, costs, now=now)
+        conversing.discount(arms, seen, saves)
+    excluded, limited_to, capped = _who_may(state, request, seen, now=now)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, x, tokens):
-        seen = arms.look(x)
-        costs = policy.costs(state, seen, tokens)
+        seen = policy.look(state, x, tokens)
         if saves:
-            costs = conversing.discounted(arms, costs, saves)
+            conversing.discount(arms, seen, saves)
     arms.caching.latest = None if warm is None else saves
     # 2. What a dollar is worth.
-    weights = state.pacer.weigh(arms, x, limited_to=limited_to, seq=state.seq + 1, now=now)
+    price = state.pacer.weigh(arms, x, limited_to, state.seq + 1, now)
     if (timing := arms.timing) is not None and isinstance(state.pacer, DollarDual):
         timing.look(x, excluded, seq=state.seq + 1, multiple=state.pacer.window.wait_price)
-    excluded, relaxed = policy.admit(state, excluded, costs)
+    seen.excluded, relaxed = policy.admit(state, excluded, seen)
     # 3. Whose draw is best.
-    candidates, choice = policy.choose(state, x, seen, costs, excluded=excluded, weights=weights)
+    k, reason, propensity = policy.choose(state, seen, price)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
-    reason = (capped or relaxed or choice.reason) if choice.reason == "ucb" else choice.reason
-    record = _written(state, request, candidates, choice, reason, lambda_t=weights[0], now=now)
+    if reason == "ucb":
+        reason = capped or relaxed or reason
+    record = _written(state, request, seen, k, reason, propensity, now)
     state.t += policy.ticks
-    _commit(state, request.request_id, record, choice.k)
+    _commit(state, request.request_id, record, k)
     if request.session_id is not None:
         conversing.note(state, request, record, warm)
     if state.config.caches:
         conversing.priced(state, record)
     if timing is not None:
-        observing.commit(timing, record, choice.k)
+        observing.commit(timing, record, k)
     budget_usd = state.pacer.budget_usd
     if budget_usd is not None and record.seq % EVERY == 0:
         state.newcomers.look(
-            arms, candidates, choice.k, budget=budget_usd, now=state.latest, journal=state.journal
+            arms, seen, k, budget=budget_usd, now=state.latest, journal=state.journal
         )
     return record
 
@@ -71,36 +69,34 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
 def _written(
     state: RouterState,
     request: Asked,
-    candidates: Candidates,
-    choice: Choice,
+    seen: Candidates,
+    k: int,
     reason: str,
-    *,
-    lambda_t: float,
+    propensity: float,
     now: float,
 ) -> RequestRecord:
-    k, config, contained = choice.k, state.config, request.contained
+    config, contained = state.config, request.contained
     return RequestRecord(
         state.seq + 1,
-        state.arms.names[k],
+        seen.models[k],
         reason,
-        choice.propensity,
-        candidates.terms[3 * k],
-        candidates.terms[3 * k + 2],
-        lambda_t,
+        propensity,
+        seen.reward(k),
+        seen.cost_usd(k),
+        state.pacer.lambda_t,
         config.offset,
         now,
         request.offset,
         state.arms[k].price,
         request.x,
-        candidates,
+        seen,
         applied=None if contained is None else Basis(*contained, state.expired, *config.applied),
         input_tokens=request.input_tokens,
-        unsure=choice.unsure,
     )
 
 
 def _who_may(
-    state: RouterState, request: Asked, costs: list[float], *, now: float
+    state: RouterState, request: Asked, seen: Candidates, *, now: float
 ) -> tuple[Excluded, frozenset[str] | None, str | None]:
     """Return why each arm may not be called, the models that the request is limited to if it is,
     and the reason that caps give the decision."""
@@ -126,9 +122,10 @@ def _who_may(
             name for name, why in zip(arms.names, excluded, strict=True) if why is None
         )
     if state.buckets:
+        costs = seen.expected_cost_usd
         excluded, capped = caps.keep_within(state.buckets, state.journal, excluded, costs, now=now)
     if state.ledger is not None:
-        excluded, spent = guarding.apply(state, excluded, costs, now=now)
+        excluded, spent = guarding.apply(state, excluded, seen.expected_cost_usd, now=now)
         capped = capped or spent
     return excluded, limited_to, capped
 
@@ -139,7 +136,7 @@ def _commit(state: RouterState, request_id: str, record: RequestRecord, k: int) 
     if state.availability.models:
         nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
         record.call = Call(nth=nth) if nth else None
-    state.arms.played(k, t=state.t, pulled=record.reason == "onboarding")
+    state.arms.played(k, state.t, record.reason == "onboarding")
     state.commit(request_id, record)
     state.pacer.commit(record.expected_cost_usd)
     if state.ledger is not None:

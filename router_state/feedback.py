@@ -111,7 +111,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
             attempts.note(record, status=event.status, cost_usd=cost_usd)
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
-    record.candidates = record.unsure = record.waits = None
+    record.candidates = record.waits = None
     records[event.request_id] = record
     return APPLIED if before is None else REVISED
 

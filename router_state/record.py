@@ -3,54 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
 
-
-class Candidates(Struct, frozen=True, gc=False):
-    """Every arm that was looked at; `excluded` says why an arm could not be chosen.
-
-    `terms` are mean, bonus and expected cost in dollars of the first arm, of the second, and so on:
-    one list a decision is what a busy router can afford. Decisions may share `penalty` and
-    `excluded`: they are only read.
-    """
-
-    models: tuple[str, ...]
-    terms: list[float]
-    penalty: list[float]
-    excluded: list[str | None]
-
-    @property
-    def mean(self) -> list[float]:
-        """Return the expected rewards."""
-        return self.terms[0::3]
-
-    @property
-    def bonus(self) -> list[float]:
-        """Return the exploration bonuses."""
-        return self.terms[1::3]
-
-    @property
-    def expected_cost_usd(self) -> list[float]:
-        """Return the expected costs in dollars."""
-        return self.terms[2::3]
-
-    def score(self, k: int) -> float:
-        """Return mean + bonus − penalty of row k."""
-        return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
-
-
-class Choice(Struct, frozen=True, gc=False):
-    """The chosen arm, the reason, the propensity, and the uncertainty (see
-    `RequestRecord.unsure`)."""
-
-    k: int
-    reason: str
-    propensity: float = 1.0
-    unsure: list[float] | None = None
+if TYPE_CHECKING:
+    from router_state.kernel import Candidates
 
 
 class Settlement(Struct, frozen=True, gc=False):
@@ -113,8 +74,6 @@ class RequestRecord(Struct, gc=False):
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.
     `answered_by` is the model that was called where that was another one than the decided one;
     `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
-    `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it. The packed
-    record is without it, as older programs could not read one with it; so a repeat may lack it.
     `call` is what else is known of the call, None where there is nothing. `waits` are expected
     seconds of each arm and, where slow calls are counted, the probability of being one, for who
     publishes them, too.
@@ -140,7 +99,6 @@ class RequestRecord(Struct, gc=False):
     answered_by: str | None = None
     input_tokens: int | None = None
     call: Call | None = None
-    unsure: list[float] | None = None
     waits: tuple[list[float], list[float] | None] | None = None
 
     @property

@@ -1,6 +1,7 @@
 """Parts of a router's declaration: budgets of a period, the traffic that is known beforehand, and
 the floor of rewards."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
@@ -17,10 +18,14 @@ PERIODS = ("hour", "day", "week", "month")
 """Periods that a budget may have."""
 MAX_BUDGETS = 8
 """Most budgets of one router."""
+NO_ZONES = re.compile(r"localtime|posixrules|Factory|right/.*")
+"""Names of files beside the zones' that hold a machine's own zone, none, or leap seconds."""
 
 
 def _known_zone(name: str) -> str:
     try:
+        if NO_ZONES.fullmatch(name):
+            raise KeyError(name)
         ZoneInfo(name)
     # Of a name that is no file's, or a folder's, or no path.
     except (KeyError, ValueError, OSError):
@@ -44,6 +49,18 @@ def _some_traffic(hours: tuple[float, ...]) -> tuple[float, ...]:
     return hours
 
 
+def _how_carried(value: object) -> str:
+    return "usd" if isinstance(value, int | float) else "word"
+
+
+Carry = Annotated[
+    Annotated[Literal["none", "all"], Tag("word")]
+    | Annotated[float, Field(ge=0, le=1e9), Tag("usd")],
+    Discriminator(_how_carried),
+]
+"""Unspent money that the next period gets."""
+
+
 class PeriodBudget(Content):
     """Limit what a router spends in a period, paced over the traffic that is still expected."""
 
@@ -63,7 +80,7 @@ class PeriodBudget(Content):
         "When a budget without `per` begins"
     )
     until: UtcTime | None = optional("When it ends; nothing is left afterwards")
-    carry: Literal["none", "all"] | Annotated[float, Field(ge=0, le=1e9)] = Field(
+    carry: Carry = Field(
         default="none",
         description="Unspent money that the next period gets: none, all, or at most so many US "
         "dollars",

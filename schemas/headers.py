@@ -21,19 +21,21 @@ REPEATED: Final = "pb.repeated"
 it."""
 
 
-def based_on(headers: Iterable[tuple[str, bytes]]) -> int | None:
+def based_on(headers: Iterable[tuple[str, bytes | None]]) -> int | None:
     """Read the offset that a declaration is conditional on: −1 if no other may be in force, None
     without a condition.
 
     Raises:
         MalformedEvent: the header is not an offset in decimal digits.
     """
-    value = dict(headers).get(BASED_ON)
-    if value is None:
+    named = dict(headers)
+    if BASED_ON not in named:
         return None
+    value = named[BASED_ON]
     if value == b"-1":
         return -1
-    if not value.isdigit() or len(value) > 16 or int(value) > LARGEST_INT:
+    # A header without a value is null to some clients.
+    if value is None or not value.isdigit() or len(value) > 16 or int(value) > LARGEST_INT:
         raise MalformedEvent(Reason.MALFORMED_EVENT, f"header {BASED_ON} is not an offset")
     return int(value)
 

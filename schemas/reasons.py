@@ -64,7 +64,8 @@ class Reason(StrEnum):
     PROMPT_TOO_LARGE = "prompt_too_large", "The prompt is over 1 MiB of UTF-8."
     WRONG_CONTEXT = (
         "wrong_context",
-        "`context` is not `dimensions` numbers with 1.0 as the last one.",
+        "`context` is not `dimensions` numbers with 1.0 as the last one, or the norm of the others "
+        "is above 10,000.",
     )
     NO_ALLOWED_MODEL = "no_allowed_model", "None of `allowed_models` is in the portfolio."
     NO_AFFORDABLE_MODEL = (

@@ -90,7 +90,7 @@ class Settings(BaseSettings):
 
     # Contexts: how long a request can still be paid and rewarded, and where its context waits for
     # that.
-    context_ttl: float = Field(7 * DAY, gt=0.0, examples=["604800"])
+    context_ttl: float = Field(7 * DAY, gt=0.0, le=3650 * DAY, examples=["604800"])
     redis_url: SecretStr | None = Field(None, examples=["redis://127.0.0.1:6379/0"])
 
     # Encoder
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     web_bind: str = Field("127.0.0.1", examples=["127.0.0.1"])
     traces: Literal["off", "otlp"] = Field("off", examples=["otlp"])
     cloud_events_source: str | None = Field(
-        None, min_length=1, max_length=200, examples=["urn:acme:router"]
+        None, pattern=r"^[!-~]{1,200}$", examples=["urn:acme:router"]
     )
     metrics_routers: int = Field(0, ge=0, le=10_000, examples=["50"])
     web_port: int = Field(8080, ge=0, le=65_535, examples=["8080"])
@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     gateway_keys: SecretStr | None = Field(
         None, examples=["(or the file of the list in PB_GATEWAY_KEYS_FILE)"]
     )
-    gateway_rate: float = Field(1000.0, gt=0.0, examples=["1000"])
+    gateway_rate: float = Field(1000.0, gt=0.0, le=1e9, examples=["1000"])
     gateway_body_bytes: int = Field(4 * 2**20, ge=1024, le=256 * 2**20, examples=["4194304"])
     gateway_batch: int = Field(1000, ge=1, le=100_000, examples=["1000"])
     gateway_timeout: float = Field(10.0, gt=0.0, le=600.0, examples=["10"])
@@ -153,10 +153,10 @@ class Settings(BaseSettings):
     validate_state: bool = Field(False, examples=["true"])
 
     # Waits, seconds
-    orphan_wait: float = Field(60.0, ge=0.0, examples=["60"])
-    unknown_router_wait: float = Field(2.0, ge=0.0, examples=["2"])
-    retry_for: float = Field(60.0, ge=0.0, examples=["60"])
-    stall_after: float = Field(30.0, gt=0.0, examples=["30"])
+    orphan_wait: float = Field(60.0, ge=0.0, le=30 * DAY, examples=["60"])
+    unknown_router_wait: float = Field(2.0, ge=0.0, le=DAY, examples=["2"])
+    retry_for: float = Field(60.0, ge=0.0, le=DAY, examples=["60"])
+    stall_after: float = Field(30.0, gt=0.0, le=DAY, examples=["30"])
 
     # Whose reward wins: the first named source outranks those after it; sources not named share the
     # lowest rank.
@@ -205,6 +205,13 @@ class Settings(BaseSettings):
     def _comma_separated(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
+    @field_validator("source_ranks")
+    @classmethod
+    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len({*value}) < len(value) or any(not name or ";" in name for name in value):
+            raise ValueError("must be different names, separated by commas")
+        return value
+
     @field_validator("redis_url")
     @classmethod
     def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
@@ -224,6 +231,10 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"PB_SECURITY_PROTOCOL={self.security_protocol} needs PB_SASL_USERNAME and "
                 "PB_SASL_PASSWORD"
+            )
+        if self.sasl_username is not None and not self.security_protocol.startswith("SASL"):
+            raise ValueError(
+                "PB_SASL_USERNAME needs PB_SECURITY_PROTOCOL=SASL_SSL or SASL_PLAINTEXT"
             )
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise ValueError("PB_SSL_CERTFILE and PB_SSL_KEYFILE must be given together")
@@ -246,9 +257,9 @@ class Settings(BaseSettings):
     @property
     def logs_in(self) -> bool:
         """Say whether Kafka learns who asks: by a password, or by a certificate."""
-        if self.security_protocol.startswith("SASL"):
-            return self.sasl_username is not None
-        return self.security_protocol == "SSL" and self.ssl_certfile is not None
+        return self.security_protocol.startswith("SASL") or (
+            self.security_protocol == "SSL" and self.ssl_certfile is not None
+        )
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the TLS context for Kafka, or None without TLS. Raises BadSettings for files that

@@ -303,7 +303,7 @@ def _routers(router_id: str) -> list[Malformed]:
     def model(**fields: Any) -> dict[str, Any]:
         return {"models": {"m": {"input_price_per_m": 1.0, "output_price_per_m": 2.0, **fields}}}
 
-    identity = [[1.0, 0.0], [0.0, 1.0]]
+    identity, day = [[1.0, 0.0], [0.0, 1.0]], {"usd": 1, "per": "day"}
     too_many = {f"m{i}": {"input_price_per_m": 1.0, "output_price_per_m": 2.0} for i in range(1001)}
     return [
         bad("models_absent", Reason.MISSING_FIELD, models=_ABSENT),
@@ -320,6 +320,12 @@ def _routers(router_id: str) -> list[Malformed]:
         bad("price_over_1e6", Reason.INVALID_FIELD, **model(output_price_per_m=1_000_001)),
         bad("pulls_negative", Reason.INVALID_FIELD, **model(onboarding_pulls=-1)),
         bad("budget_zero", Reason.INVALID_FIELD, budget_usd_per_request=0),
+        *(
+            bad(f"zone_{zone}", Reason.INVALID_FIELD, budget={**day, "timezone": zone})
+            for zone in ("localtime", "posixrules", "Factory", "right/Europe/Berlin", "Mars/Base")
+        ),
+        bad("carry_negative", Reason.INVALID_FIELD, budget={**day, "carry": -1}),
+        bad("carry_unknown", Reason.INVALID_FIELD, budget={**day, "carry": "half"}),
         bad("budget_text", Reason.INVALID_FIELD, budget_usd_per_request="cheap"),
         bad("profile_unknown", Reason.INVALID_FIELD, profile="research"),
         bad("dimensions_1", Reason.INVALID_FIELD, dimensions=1),

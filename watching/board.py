@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from drawing.pareto import Pareto, Point
 from router_state.ranks import BELOW_OWN
@@ -26,6 +27,11 @@ JOINED = 10_000
 """Number of last decisions whose bills and labels are matched to their model."""
 ALERTS_KEPT = 4
 """Most alerts shown below the numbers."""
+ANEW = (
+    *("first_at", "decided", "repeats", "billed", "reward_sum", "reward_count", "lambda_history"),
+    *("_tally", "_joined", "_recent"),
+)
+"""Attributes that follow from a router's decisions."""
 
 Seen = RouteDecided | CostReported | RewardObserved | LambdaUpdated | AlertRaised | DeadLetter
 
@@ -35,6 +41,7 @@ class Board:
     """Numbers of one router since the view began; `state` is the worker's own account.
 
     Attributes:
+        first_at: time of the first decision that was seen.
         shares: decisions by model among the last 500.
         lambda_history: λ_t of the last 500 states, from the first decision on.
         reward_sum, reward_count: rewards that were reported.
@@ -43,6 +50,7 @@ class Board:
 
     router_id: str
     state: LambdaUpdated | None = None
+    first_at: datetime | None = None
     decided: int = 0
     repeats: int = 0
     billed: int = 0
@@ -70,6 +78,9 @@ class Board:
             case RouteDecided(repeat=True):
                 self.repeats += 1
             case RouteDecided():
+                if event.seq == 1 and self.first_at not in (None, event.decided_at):
+                    self._begin_anew()
+                self.first_at = self.first_at or event.decided_at
                 self.decided += 1
                 self._recent.append(event.model)
                 self._times.append(at)
@@ -79,9 +90,9 @@ class Board:
                 self.billed += 1
                 self._bill(event)
             case RewardObserved():
-                self._label(event)
-                self.reward_sum += event.reward
-                self.reward_count += 1
+                if self._label(event) or not self._knows_all:
+                    self.reward_sum += event.reward
+                    self.reward_count += 1
             case LambdaUpdated():
                 # After a partition moved, two workers publish for a moment, and the older account
                 # may arrive later.
@@ -94,6 +105,12 @@ class Board:
                 self.alert_count += 1
             case DeadLetter():
                 self.dead_letters[event.reason] += 1
+
+    def _begin_anew(self) -> None:
+        """Forget the decisions of an earlier router of this name, which was let go."""
+        fresh = Board(self.router_id)
+        for name in ANEW:
+            setattr(self, name, getattr(fresh, name))
 
     def _bill(self, event: CostReported) -> None:
         request = self._joined.get(event.router_id, event.request_id)
@@ -109,7 +126,13 @@ class Board:
             request.bill_revision = event.revision
             self._tally.bill(request, event.cost_usd)
 
-    def _label(self, event: RewardObserved) -> None:
+    @property
+    def _knows_all(self) -> bool:
+        """Tell whether every decision of the router was seen: what is of none is of another."""
+        return self.state is not None and self.state.decided == self.decided < JOINED
+
+    def _label(self, event: RewardObserved) -> bool:
+        """Take a label in; tell whether its request is known."""
         if event.request_id is None:
             found, rank = self._joined.session(event.router_id, event.session_id or ""), -BELOW_OWN
         else:
@@ -120,6 +143,7 @@ class Board:
             if event.model in (None, request.model) and known > request.label_rank:
                 request.label_rank = known
                 self._tally.label(request, event.reward)
+        return bool(found)
 
     def pareto(self) -> Pareto:
         """Return the picture of the requests that were seen."""

@@ -19,7 +19,7 @@ MOST_EARLY = 10_000
 
 @dataclass(slots=True)
 class Request:
-    """A decided request: its model, and the label and the bill that count so far.
+    """A decided request: its router and model, and the label and the bill that count so far.
 
     Attributes:
         propensity: probability with which the model was chosen.
@@ -27,6 +27,7 @@ class Request:
         label_rank: rank and revision of the label; bill_revision: of the bill.
     """
 
+    router_id: str
     model: str
     propensity: float = 1.0
     expected_reward: float = 0.0
@@ -62,7 +63,8 @@ class Joined(Generic[W]):
         if key in self._requests:
             return False
         self._requests[key] = Request(
-            # One text a model, not one for each of the hundred thousand requests.
+            # One text a name, not one for each of the hundred thousand requests.
+            sys.intern(decision.router_id),
             sys.intern(decision.model),
             decision.propensity,
             decision.expected_reward,
@@ -73,6 +75,11 @@ class Joined(Generic[W]):
         if decision.session_id is not None:
             self._note(hash((decision.router_id, decision.session_id)), key)
         return True
+
+    def forget(self, router_id: str) -> None:
+        """Forget the requests of a router that was let go."""
+        kept = self._requests.items()
+        self._requests = {key: one for key, one in kept if one.router_id != router_id}
 
     def _note(self, session: int, key: int) -> None:
         """Remember that a request is of a session."""

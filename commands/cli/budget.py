@@ -16,7 +16,7 @@ from doors.console.session import (
     router_option,
     run,
 )
-from drawing.numbers import dual, dual_in_words, usd
+from drawing.numbers import dual, dual_in_words, number, usd
 from drawing.periods import standing_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated, decode
@@ -182,7 +182,7 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
     shown.add_row("budget per request", usd(limit) if limit else "none")
     shown.add_row("mean bill", usd(mean))
     ratio = mean / limit if mean is not None and limit and not moves else None
-    shown.add_row("cost ÷ budget", "–" if ratio is None else f"{ratio:.3f}")
+    shown.add_row("cost ÷ budget", number(ratio))
     shown.add_row("spend", usd(state.spend_usd))
     shown.add_row("committed", f"{usd(state.committed_usd)} for {state.in_flight} in flight")
     shown.add_row("decided, settled, expired", f"{state.decided}, {state.settled}, {state.expired}")

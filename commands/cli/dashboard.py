@@ -33,13 +33,18 @@ def dashboard(session: Session, admin: bool, opens: bool) -> None:
     sessions, key = sessions_of(settings, admin=admin)
     server = server_of(settings, sessions)
     log_to_stderr("info", settings.log_format)
-    where = f"http://{settings.dashboard_bind}:{settings.dashboard_port}/"
-    listening = f"Dashboard of {settings.prefix}* on {settings.bootstrap}: {where}"
-    announce(listening, settings.log_format)
-    if key is not None:
-        announce(f"Operator's key for this run, to change routers: {key}", settings.log_format)
-    # Opened once the server listens, or the browser would show an error.
-    if opens:
-        server.when_started = lambda: click.launch(where)
+
+    def listening(where: str) -> None:
+        announce(
+            f"Dashboard of {settings.prefix}* on {settings.bootstrap}: {where}/",
+            settings.log_format,
+        )
+        if key is not None:
+            announce(f"Operator's key for this run, to change routers: {key}", settings.log_format)
+        # Only now: before the server listens, the browser would show an error.
+        if opens:
+            click.launch(f"{where}/")
+
+    server.when_started = listening
     if not server.run_until_stopped():
         raise click.exceptions.Exit(1)

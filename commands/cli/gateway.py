@@ -43,8 +43,7 @@ def gateway(session: Session, new_key: str | None, routers: str) -> None:
 
     server = server_of(session.settings)
     log_to_stderr("info", session.settings.log_format)
-    where = f"http://{session.settings.gateway_bind}:{session.settings.gateway_port}"
-    announce(
+    server.when_started = lambda where: announce(
         f"Gateway to {session.settings.bootstrap} on {where}; {where}/openapi.json describes it.",
         session.settings.log_format,
     )

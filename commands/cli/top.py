@@ -13,7 +13,7 @@ from doors.console.bus import Bus, Follower, open_bus
 from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
 from doors.console.session import DEFAULT_ROUTER, Session, json_option, option, pass_session, run
-from drawing.numbers import dual, seconds, usd
+from drawing.numbers import dual, number, seconds, usd
 from ground.json_values import Document
 from schemas import LambdaUpdated, MalformedEvent, decode
 
@@ -192,7 +192,7 @@ def _drawn(board: Top, sort: str, limit: int) -> Table | Text:
             f"{row['decided']:,}",
             f"{row['in_flight']:,}",
             usd(row["spend_usd"]),
-            "–" if ratio is None else f"{ratio:.3f}",
+            "–" if ratio is None else number(ratio),
             dual(row["lambda_t"]),
             f"{row['rewards_applied']:,}",
             *([_time(row)] if timed else []),

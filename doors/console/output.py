@@ -53,4 +53,9 @@ def print_json(value: object) -> None:
             nl=False,
         )
         return
-    click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
+    # What is infinite, as a ratio to next to nothing, is null: JSON knows no such number.
+    text = json.dumps(plain, indent=2, ensure_ascii=False)
+    if "Infinity" in text or "NaN" in text:
+        finite = json.loads(text, parse_constant=lambda _: None)
+        text = json.dumps(finite, indent=2, ensure_ascii=False)
+    click.echo(text)

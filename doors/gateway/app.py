@@ -30,6 +30,8 @@ from streams.settings import Settings
 
 JSON = "application/json"
 """Media type of successful answers."""
+PROBES = ["GET", "HEAD"]
+"""Methods by which load balancers ask."""
 RouterId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 Timeout = Annotated[
     float | None,
@@ -163,11 +165,11 @@ def _add_ingest(app: FastAPI, door: Door) -> None:
 
 
 def _add_health(app: FastAPI, door: Door) -> None:
-    @app.get("/livez", include_in_schema=False)
+    @app.api_route("/livez", methods=PROBES, include_in_schema=False)
     async def livez() -> Response:
         return PlainTextResponse("ok\n")
 
-    @app.get("/readyz", include_in_schema=False)
+    @app.api_route("/readyz", methods=PROBES, include_in_schema=False)
     async def readyz() -> Response:
         return PlainTextResponse(f"{door.trouble or 'ok'}\n", 503 if door.trouble else 200)
 

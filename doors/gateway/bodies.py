@@ -18,9 +18,12 @@ JSON_TYPES = re.compile(r"application/(json|jsonl|x-ndjson|[a-z0-9.-]+\+json)")
 """Media types of bodies (RFC 8259; RFC 6839, 3.1). A page of another site cannot send one without
 asking first (Fetch, CORS-safelisted request-header).
 """
-_one, _many = (
+LINES = ("application/jsonl", "application/x-ndjson")
+"""Those of them that hold an event a line."""
+_one, _many, _lines = (
     msgspec.json.Decoder(msgspec.Raw).decode,
     msgspec.json.Decoder(list[msgspec.Raw]).decode,
+    msgspec.json.Decoder(msgspec.Raw).decode_lines,
 )
 """Decoders that split a body into events; the schemas check their content, as they do on Kafka."""
 
@@ -33,9 +36,9 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
             objects.
     """
     body = await read_body(request, bounds)
-    is_batch = body.lstrip()[:1] == b"["
+    by_line, is_array = _kind(request) in LINES, body.lstrip()[:1] == b"["
     try:
-        found = _many(body) if is_batch else [_one(body)]
+        found = _lines(body) if by_line else _many(body) if is_array else [_one(body)]
     except (msgspec.DecodeError, RecursionError) as error:
         raise Problem(Reason.MALFORMED_JSON.value, str(error)) from None
     if len(found) > bounds.events:
@@ -43,17 +46,23 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
     events = [bytes(event) for event in found]
     if not events or not all(event.startswith(b"{") for event in events):
         raise Problem(
-            Reason.MALFORMED_EVENT.value, "the body is neither an object nor an array of objects"
+            Reason.MALFORMED_EVENT.value, "the body is neither an object nor several objects"
         )
-    return events, is_batch
+    return events, by_line or is_array
+
+
+def _kind(request: Request) -> str:
+    """Return the media type of a body."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def read_body(request: Request, bounds: Bounds) -> bytes:
     """Return a request's body. Raises Problem: its type is not JSON, or it is too large or too
     slow."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not JSON_TYPES.fullmatch(kind):
+    if not JSON_TYPES.fullmatch(_kind(request)):
         raise Problem("unsupported_media_type", headers=CLOSE)
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Problem("unsupported_media_type", "send it without Content-Encoding", headers=CLOSE)
     too_large = Problem("body_too_large", f"{bounds.body_bytes} bytes is the limit", headers=CLOSE)
     declared = request.headers.get("content-length", "0")
     # The declared length is checked before anything is read; the real one, below.

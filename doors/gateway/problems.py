@@ -27,7 +27,7 @@ OWN = {
     "too_many_events": (413, "The batch has more events than this gateway takes."),
     "unsupported_media_type": (
         415,
-        "The Content-Type is not JSON: send `Content-Type: application/json`.",
+        "The body is not plain JSON: send `Content-Type: application/json`, not compressed.",
     ),
     "rate_limited": (
         429,

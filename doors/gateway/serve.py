@@ -7,13 +7,15 @@ import gc
 import logging
 import resource
 import signal
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
 import uvloop
 from fastapi import FastAPI
 
+from doors.console.failures import Failure
 from doors.gateway.app import build_gateway
 from doors.gateway.keys import BadKeys, Keys
 from doors.gateway.origin import is_loopback
@@ -49,7 +51,30 @@ def keys_of(settings: Settings) -> Keys | None:
 class Server(uvicorn.Server):
     """uvicorn's server, but it ends in order on SIGTERM and Ctrl-C and does not raise the signal
     again.
+
+    Attributes:
+        setting: beginning of the settings of its address, `PB_GATEWAY`.
+        when_started: told its URL once it listens.
     """
+
+    setting: str
+    when_started: Callable[[str], object]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where. Raises Failure, with what to set."""
+        where = f"{self.config.host}:{self.config.port}"
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            if self.lifespan.should_exit:
+                raise
+            raise Failure(
+                f"cannot listen on {where}; set {self.setting}_BIND, or {self.setting}_PORT "
+                "(0 takes a free port)"
+            ) from None
+        if self.started:
+            port = self.servers[0].sockets[0].getsockname()[1]
+            self.when_started(f"http://{self.config.host}:{port}")
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -78,7 +103,9 @@ def server_of(settings: Settings) -> Server:
     )
     # Each connection is a file descriptor; the usual soft limit of 1,024 would refuse the next one.
     _allow_many_connections()
-    return Server(config)
+    server = Server(config)
+    server.setting = "PB_GATEWAY"
+    return server
 
 
 def guarded(app: FastAPI, *, host: str, port: int, closing: int) -> uvicorn.Config:

@@ -21,7 +21,7 @@ export const digits = (value, many = 3) => !known(value) ? NONE
   : Math.abs(value) >= 1000 ? count(Number(value.toPrecision(many))) : minus(String(Number(value.toPrecision(many))));
 /** λ_t where no price of a dollar meets the budget: `router_state.dual_pacer.UNREACHABLE`. */
 const UNREACHABLE = 1e6, NO_PRICE = "no price meets the budget";
-const UNTIL = "The cheapest model is called until bills say that a model costs less than the budget, or the debt is paid.";
+const UNTIL = "The cheapest model is called until bills say that a model costs less than the budget, the debt is paid, or a new period begins.";
 export const dual = (value, many = 3) => known(value) && value >= UNREACHABLE ? NO_PRICE : digits(value, many);
 /** What follows where λ_t is that, and how it ends. */
 export const until = (value) => known(value) && value >= UNREACHABLE ? UNTIL : "";

@@ -41,11 +41,6 @@ class InputTokens:
         self.count, self.in_use = 0, False
         self.slots: Vector = NONE
 
-    @property
-    def usual(self) -> float:
-        """The tokens assumed for a request that states none; 0 while they are not in use."""
-        return self.mean if self.in_use else 0.0
-
     def take(self, tokens: int | None) -> bool:
         """Take in a request's tokens; return whether input tokens come into use with it."""
         if tokens is not None:
@@ -69,8 +64,10 @@ class InputTokens:
         """Store the present request's tokens beside its context in the window."""
         self.slots[slot] = self.latest
 
-    def values(self) -> dict[str, Json]:
-        """Return the state to be kept."""
+    def values(self) -> Json | None:
+        """Return the state to be kept; None if there is none."""
+        if not self.count:
+            return None
         return {"mean": self.mean, "count": self.count, "slots": self.slots.tolist()}
 
     def restore(self, values: Json) -> None:

@@ -41,80 +41,103 @@ _compiled = _load()
 COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
-    from router_state.kernel.choosing import (
-        chance_of,
-        choose,
-        draw,
-        optimistic,
-    )
+    from router_state.kernel.arm import Arm, log_price
+    from router_state.kernel.candidates import Candidates
+    from router_state.kernel.context import check
     from router_state.kernel.cost_means import LEAST_PART, cost_piece
     from router_state.kernel.cost_model import MOST_TAUGHT, CostModel
-    from router_state.kernel.costs import expected_costs, mean_costs, within_risk
+    from router_state.kernel.costs import within_risk
+    from router_state.kernel.debt import HORIZON, SAVED, Debt
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
+    from router_state.kernel.dollar_dual import UNREACHABLE, DollarDual
     from router_state.kernel.dual import FAR, Options
     from router_state.kernel.elementary import exp_of, log_of, tabulated
+    from router_state.kernel.ema_pacer import EMA_STEP, LAMBDA_MAX, EmaPacer
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
     from router_state.kernel.learning import learn_bill, learn_reward
     from router_state.kernel.linear import EPSILON
+    from router_state.kernel.pacer import Pacer, Terms, Unpaced
+    from router_state.kernel.portfolio import Portfolio
     from router_state.kernel.predictive import Predictive, lognormal_mean
-    from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
+    from router_state.kernel.window import (
+        BLOCK,
+        CLOSE_ENOUGH,
+        CLOSED,
+        PIECES,
+        PRICES,
+        WAIT_PRICES,
+        Window,
+    )
     from router_state.kernel.window_scores import keep, options
 else:
     globals().update(_compiled.public())
 
 __all__ = [
+    "BLOCK",
+    "CLOSED",
+    "CLOSE_ENOUGH",
     "COMPILED",
     "CUT_AT",
+    "EMA_STEP",
     "EPSILON",
     "EVERY",
     "FAR",
+    "HORIZON",
+    "LAMBDA_MAX",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
     "MAX_DECAY_STEPS",
     "MOST_TAUGHT",
+    "PIECES",
+    "PRICES",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
+    "SAVED",
     "TAILS",
+    "UNREACHABLE",
+    "WAIT_PRICES",
     "WIDE",
+    "Arm",
+    "Candidates",
     "Chance",
     "CostModel",
+    "Debt",
     "Detector",
+    "DollarDual",
+    "EmaPacer",
     "Options",
+    "Pacer",
+    "Portfolio",
     "PosteriorSample",
     "Predictive",
-    "Projection",
     "Regression",
     "SharedPrior",
     "Shift",
     "Side",
-    "best",
-    "chance_of",
+    "Terms",
+    "Unpaced",
+    "Window",
     "check",
-    "choose",
     "conclude_shifted",
     "cost_piece",
-    "draw",
     "estimate",
     "exp_of",
-    "expected_costs",
     "keep",
     "learn_bill",
     "learn_reward",
     "log_of",
+    "log_price",
     "lognormal_mean",
-    "mean_costs",
-    "optimistic",
     "options",
-    "project",
     "sources",
     "tabulated",
     "waits",

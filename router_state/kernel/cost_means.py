@@ -165,6 +165,14 @@ class CostMeans:
         """See `beyond`."""
         return expected_usd * (exp(Z90 * sqrt(self.variance())) - 1.0)
 
+    @cfunc
+    def dear(self, expected_usd: Real) -> Real:
+        """Return the dollars that a call which is expected to cost so many stays below in nine of
+        ten cases."""
+        # The mean of a lognormal is above its median by half its variance.
+        variance: Real = self.variance() + self.prior.noise
+        return expected_usd * exp(Z90 * sqrt(variance) - 0.5 * variance)
+
     def predictive(self, expected_usd: Real) -> Predictive:
         """Return the distribution of a call that is expected to cost so many dollars."""
         deviation: Real = self.prior.typical()

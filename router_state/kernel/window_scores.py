@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from router_state.errors import NonFiniteInput
+from router_state.kernel.context import require_dimensions
 from router_state.kernel.cost_means import bounded_exponent
 from router_state.kernel.cost_model import CostModel
 from router_state.kernel.dual import Options
 from router_state.kernel.elementary import exps
 from router_state.kernel.linear import add, finite, room
-from router_state.kernel.projection import require_dimensions
 from router_state.kernel.regression import Regression
 from router_state.kernel.words import (
     Array,

@@ -38,6 +38,11 @@ def cclass(kind: T) -> T:
     return kind
 
 
+def uncollected(kind: T) -> T:
+    """Leave a class's objects to counts of references: they are in no cycle."""
+    return kind
+
+
 def cfunc(function: T) -> T:
     """Make a function one of C, which only the kernel can call."""
     return function
@@ -78,6 +83,16 @@ def known(array: Array, n: Index) -> Floats:
     if len(numbers) != n:
         raise ValueError(f"{len(numbers)} numbers are not {n}")
     return numbers
+
+
+def block(n: Index) -> Array:
+    """Return room for n numbers, all 0."""
+    return bytearray(8 * n)
+
+
+def of_block(room: Array) -> Floats:
+    """Return the numbers of a `block`, for reading and writing."""
+    return memoryview(room).cast("d")
 
 
 def behind(numbers: Floats, i: Index) -> Floats:

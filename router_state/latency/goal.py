@@ -11,6 +11,11 @@ from router_state.errors import InvalidConfig
 Of = Literal["answer", "first_token"]
 TAIL = 0.05
 """Share of calls that may take longer than `p95_seconds`."""
+MOST_PRICE = 50.0
+"""Most reward that a wait as long as the target may cost, or one of a second where there is only a
+price: beyond it money alone decides."""
+MOST_WAIT = 100.0
+"""Largest wait in a score, in targets."""
 
 
 @dataclass(frozen=True, slots=True)

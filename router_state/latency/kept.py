@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import orjson
 
+from router_state.kernel import Debt
 from router_state.latency.speed import PIECE as SPEED
 from router_state.latency.timing import PIECE, Timing
-from router_state.pacing.debt import Debt
 
 NUMBERS = (
     *("per_unit", "target", "expected", "tried", "count", "mean_seconds", "over", "unheard"),

@@ -4,22 +4,25 @@ target, given the price of a dollar."""
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.arms import Arms
 from router_state.config import WINDOW, Matrix
-from router_state.kernel import Options
-from router_state.latency.goal import TAIL
-from router_state.latency.timing import MOST_PRICE, MOST_WAIT, Timing
-from router_state.pacing.debt import HORIZON
-from router_state.pacing.window import (
+from router_state.kernel import (
     CLOSE_ENOUGH,
     CLOSED,
+    HORIZON,
     PRICES,
     WAIT_PRICES,
+    Options,
+    Portfolio,
     Window,
 )
+from router_state.latency.goal import MOST_PRICE, MOST_WAIT, TAIL
+
+if TYPE_CHECKING:
+    from router_state.latency.timing import Timing
 
 TOLERATED = 0.1
 """Share of the target by which expectations may miss it without an alert."""
@@ -34,7 +37,7 @@ STEPS = 40
 
 def weigh(
     timing: Timing,
-    arms: Arms,
+    arms: Portfolio,
     window: Window,
     *,
     per_dollar: float,

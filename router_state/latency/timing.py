@@ -16,23 +16,27 @@ import numpy.typing as npt
 
 from router_state.changes import Journal
 from router_state.config import BELIEVED, Matrix, Vector
-from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior, estimate, waits
-from router_state.latency.goal import LatencyGoal
+from router_state.kernel import (
+    RIDGE_FLOOR,
+    Debt,
+    Portfolio,
+    Regression,
+    SharedPrior,
+    Window,
+    estimate,
+    waits,
+)
+from router_state.latency import pricing
+from router_state.latency.goal import MOST_WAIT, LatencyGoal
 from router_state.latency.speed import FIRST_TRIAL, Speed
 from router_state.latency.speed import PIECE as SPEED
 from router_state.learning.guess import LATENCIES
-from router_state.pacing.debt import Debt
 
 Singles = npt.NDArray[np.float32]
 PIECE = "\x1flatency"
 """Name of the piece with target and debt; there is none without a target."""
 PRIOR = f"{PIECE}:"
 """Name of the piece with the shared prior of times."""
-MOST_PRICE = 50.0
-"""Most reward that a wait as long as the target may cost, or one of a second where there is only a
-price: beyond it money alone decides."""
-MOST_WAIT = 100.0
-"""Largest wait in a score, in targets."""
 UNHEARD = 150
 """Answers in a row without a time after which an alert says so."""
 MEASURED = 1000.0
@@ -141,6 +145,12 @@ class Timing:
     def estimate_again(self) -> None:
         """Estimate the shared prior."""
         estimate(self.prior, self.regressions)
+
+    def weigh(
+        self, arms: Portfolio, window: Window, *, per_dollar: float, target_usd: float, now: float
+    ) -> None:
+        """Solve for the price of a wait again, see `pricing`."""
+        pricing.weigh(self, arms, window, per_dollar=per_dollar, target_usd=target_usd, now=now)
 
     def look(self, x: Vector, excluded: Sequence[str | None], *, seq: int, multiple: float) -> None:
         """Expect waits of a request with context x, shape (d,), at its decision `seq`; `multiple`

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.pacer import Terms
+from router_state.kernel import DollarDual, Portfolio, Terms
 
 
 class Unbudgeted(DollarDual):
@@ -21,11 +19,11 @@ class Unbudgeted(DollarDual):
         super().__init__(1.0, d, journal)
         self.budget_usd = None  # type: ignore[assignment]
 
-    def per_dollar(self, multiple: float = 1.0) -> float:
+    def per_dollar(self, multiple: float) -> float:
         """See DollarDual."""
         return 0.0
 
-    def _solve(self, arms: Arms, *, now: float) -> None:
+    def _solve(self, arms: Portfolio, *, now: float) -> None:
         """See DollarDual; nothing is solved."""
 
     def commit(self, expected_usd: float) -> None:

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from router_state.arms import Arms
 from router_state.config import Matrix
-from router_state.pacing.window import CLOSED, Window
+from router_state.kernel import CLOSED, Portfolio, Window
 from router_state.periods.declared import Spending
 
 MEMORY = 128.0
@@ -46,7 +45,7 @@ class Met(NamedTuple):
     usd: float
 
 
-def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
+def means_of(window: Window, arms: Portfolio, scores: Matrix) -> Matrix:
     """Return expected rewards, shape (size, K), without the posterior sample. A closed arm has what
     its `scores` say.
     """

@@ -11,12 +11,9 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Matrix, Vector
-from router_state.pacing.debt import Debt
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
-from router_state.pacing.pacer import Pacer, Weights
+from router_state.kernel import UNREACHABLE, Debt, DollarDual, Pacer, Portfolio
 from router_state.periods.floor import Kept, Met, means_of, meet
 from router_state.periods.ledger import LEAST_USD, Ledger
 
@@ -93,11 +90,11 @@ class PeriodDual(DollarDual):
         return found
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
-    ) -> Weights:
+        self, arms: Portfolio, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
+    ) -> float:
         """See Pacer; what a request may cost is what the periods leave it."""
         self.pace(self.ledger.pace(now, seq=seq))
-        return super().weigh(arms, x, limited_to=limited_to, seq=seq, now=now)
+        return super().weigh(arms, x, limited_to, seq, now)
 
     def pace(self, per_request_usd: float) -> None:
         """Set the budget of a request from the periods. The price of a dollar stays until it is
@@ -109,9 +106,9 @@ class PeriodDual(DollarDual):
         self.lambda_t = min(self.lambda_t * (budget / self.budget_usd), UNREACHABLE)
         self.budget_usd = budget
         if abs(budget - self.target_usd) > MOVED * self.target_usd:
-            self._journal.jumped = True
+            self.journal.jumped = True
 
-    def _solve(self, arms: Arms, *, now: float) -> None:
+    def _solve(self, arms: Portfolio, *, now: float) -> None:
         """See DollarDual; the cost of meeting a floor is one more budget."""
         ledger = self.ledger
         if not ledger.spending.has_floor:
@@ -138,7 +135,7 @@ class PeriodDual(DollarDual):
             "budget_usd_per_request": self.budget_usd,
             "needed_budget_usd_per_request": needed,
         } | self._needed(needed, now)
-        self._journal.tell(
+        self.journal.tell(
             "goals_contradict", met.floor - reward, evidence, now=now, direction="down"
         )
 
@@ -151,7 +148,7 @@ class PeriodDual(DollarDual):
         usd = tightest.account.charged_usd + per_request_usd * tightest.requests
         return {"period": tightest.accounts.name, "needed_budget_usd": usd}
 
-    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+    def _review(self, arms: Portfolio, costs: Matrix, *, now: float) -> None:
         """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can
         be reached."""
         if LEAST_USD < self.budget_usd < self.ledger.floor_usd:
@@ -160,7 +157,7 @@ class PeriodDual(DollarDual):
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
         if self.declared_usd is not None:
-            self._charge(expected_usd - self.declared_usd)
+            self.charge(expected_usd - self.declared_usd)
 
     def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
@@ -169,4 +166,4 @@ class PeriodDual(DollarDual):
         difference = cost_usd - charged_usd
         if first:
             self.debt.note(difference, self.declared_usd)
-        self._charge(difference)
+        self.charge(difference)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.window import CLOSED
+from router_state.kernel import CLOSED, DollarDual
 from router_state.periods.accounts import Account
 from router_state.periods.leases import UNKNOWN, LeasedAccounts
 from router_state.periods.ledger import Ledger

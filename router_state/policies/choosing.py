@@ -14,15 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from router_state.arms import Arms
-from router_state.kernel import LEVEL, Chance, best, chance_of, log_of, wins
+from router_state.kernel import LEVEL, Candidates, Chance, log_of, wins
 from router_state.policies.newcomers import LOSS
-from router_state.record import Candidates, Choice
 from router_state.state.router import RouterState
 
-RETURNING = 10.0
-"""Factor by which a suspect that seems to have recovered is probed more often. Without it a
-recovery costs 0.005 to 0.01 of reward (benchmarks.drift).
-"""
+Choice = tuple[int, str, float]
+"""The chosen arm, the reason, and the propensity."""
 
 
 class Option(NamedTuple):
@@ -57,15 +54,15 @@ def draw(options: Sequence[Option], chance: Chance) -> Tried:
 
 
 def options(
-    arms: Arms, candidates: Candidates, eligible: list[int], allowance_usd: float
+    arms: Arms, seen: Candidates, eligible: list[int], allowance_usd: float
 ) -> list[Option]:
     """Return suspects to be probed and a newcomer to be pulled, beside the arm that is best.
 
     The gap takes quality and dollars together, as they are expected. A newcomer counts as good as
-    the best.
+    the best, and so does a suspect that seems to have recovered: otherwise a recovery costs 0.005
+    to 0.01 of reward (benchmarks.drift).
     """
-    mean, penalty = candidates.mean, candidates.penalty
-    costs = candidates.expected_cost_usd
+    mean, penalty, costs = seen.mean, seen.penalty, seen.expected_cost_usd
     best = max(mean[j] - penalty[j] for j in eligible)
     hopeful = max(mean[j] for j in eligible)
     pulls = True
@@ -73,13 +70,13 @@ def options(
     for j in eligible:
         if costs[j] > allowance_usd:
             continue
-        suspicion = arms[j].suspicion
+        suspicion, hoped = arms[j].suspicion, best - (hopeful - penalty[j])
         if suspicion is not None:
-            gap = best - (mean[j] - penalty[j])
-            found.append(Option(j, gap / RETURNING if suspicion.evidence > 0.0 else gap))
+            returns = suspicion.evidence > 0.0
+            found.append(Option(j, hoped if returns else best - (mean[j] - penalty[j])))
         elif pulls and arms[j].pulls_left > 0:
             pulls = False  # one at a time
-            found.append(Option(j, best - (hopeful - penalty[j]), "onboarding"))
+            found.append(Option(j, hoped, "onboarding"))
     return found
 
 
@@ -122,26 +119,18 @@ def chance_of_cheapest(log_costs: Mapping[int, tuple[float, float]], k: int) -> 
     return wins(list(log_costs).index(k), [-log for log in logs], list(variances))
 
 
-def among_ways(
-    state: RouterState,
-    candidates: Candidates,
-    spreads: list[float],
-    unsure: list[float],
-    *,
-    short: bool,
-) -> Choice:
+def among_ways(state: RouterState, seen: Candidates, *, short: bool) -> Choice:
     """Choose where several ways lead to an arm: its score, a pull or a probe, and chance. Its
     propensity is the sum over them, whichever it came by.
 
     Args:
-        spreads: variances of the draws of scores.
         short: whether the cheapest is called, and not the best.
     """
-    arms, epsilon, costs = state.arms, state.config.knobs.epsilon, candidates.expected_cost_usd
+    arms, epsilon, costs = state.arms, state.config.knobs.epsilon, seen.expected_cost_usd
     chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-    eligible = [k for k, why in enumerate(candidates.excluded) if why is None]
-    k = cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
-    tried = draw(_options(state, candidates, eligible, short=short), chance)
+    eligible = [k for k, why in enumerate(seen.excluded) if why is None]
+    k = cheapest(arms, costs, eligible, chance) if short else _best(seen, chance)
+    tried = draw(_options(state, seen, eligible, short=short), chance)
     reason = tried.reason
     if tried.k >= 0:
         k = tried.k
@@ -152,35 +141,27 @@ def among_ways(
     if short:
         by_draw = chance_of_cheapest(log_costs(arms, costs, eligible), k)
     else:
-        by_draw = chance_of(k, candidates.terms, candidates.penalty, spreads, candidates.excluded)
+        by_draw = seen.chance_of(k)
     by_score = tried.passed * (1.0 - epsilon) * by_draw
     aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
-    return Choice(k, reason, min(aside + by_score, 1.0), unsure)
+    return k, reason, min(aside + by_score, 1.0)
 
 
-def _best(candidates: Candidates, chance: Chance) -> int:
-    """Return the arm with the best score; the cheaper one of a tie.
-
-    Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
-    less.
-    """
-    tied = best(candidates.terms, candidates.penalty, candidates.excluded)
-    if len(tied) > 1:
-        costs = candidates.expected_cost_usd
-        lowest = min(costs[k] for k in tied)
-        tied = [k for k in tied if costs[k] == lowest]
+def _best(seen: Candidates, chance: Chance) -> int:
+    """Return the arm with the best score; the cheaper one of a tie."""
+    tied = seen.cheapest(seen.best())
     return tied[0] if len(tied) == 1 else tied[chance.integers(len(tied))]
 
 
 def _options(
-    state: RouterState, candidates: Candidates, eligible: list[int], *, short: bool
+    state: RouterState, seen: Candidates, eligible: list[int], *, short: bool
 ) -> list[Option]:
     """Return what may be tried instead of the best arm. It depends on no draw, so that propensities
     are exact."""
     arms, pacer = state.arms, state.pacer
     if arms.suspect or arms.onboarding:
-        return options(arms, candidates, eligible, pacer.allowance_usd)
+        return options(arms, seen, eligible, pacer.allowance_usd)
     if short:
-        costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
+        costs, budget_usd = seen.expected_cost_usd, pacer.budget_usd or 1.0
         return cheaper(costs, eligible, budget_usd)
     return []

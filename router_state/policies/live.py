@@ -8,37 +8,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.arm import Arm
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import (
+    HORIZON,
     RIDGE_FLOOR,
+    SAVED,
+    UNREACHABLE,
+    Arm,
+    Candidates,
     Chance,
     CostModel,
-    Projection,
-    choose,
+    DollarDual,
+    Pacer,
+    Unpaced,
     conclude_shifted,
-    draw,
     estimate,
-    expected_costs,
     learn_bill,
     learn_reward,
     within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
-from router_state.pacing.debt import HORIZON, SAVED
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
-from router_state.pacing.pacer import Pacer, Unpaced, Weights
 from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, priors
+from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
-from router_state.record import Candidates, Choice, RequestRecord
+from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
-CREDIT = HORIZON / 2.0
-"""Budgets that one call may be expected to cost where another may cost less: half of what a horizon
-pays back. In drawn worlds with 100 most overspend more, by a hundredth of a budget. With 25 some
-models are out of reach that the budget would pay for now and then."""
 TOLERATED = SAVED / HORIZON
 """Budgets for each call in flight that the bills may be beyond their expectations: what may be
 saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
@@ -139,62 +136,39 @@ class Live:
         state.journal.jumped = True
         return True
 
-    def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
+    def look(self, state: RouterState, x: Vector, tokens: int | None) -> Candidates:
         """See Policy."""
         arms = state.arms
-        counted = arms.tokens.of(tokens) if arms.tokens.in_use else 0.0
-        return expected_costs(arms.costs, seen.exponents, counted)
+        return arms.look(x, arms.tokens.of(tokens) if arms.tokens.in_use else 0.0)
 
     def admit(
-        self, state: RouterState, excluded: Excluded, costs: list[float]
+        self, state: RouterState, excluded: Excluded, seen: Candidates
     ) -> tuple[Excluded, str | None]:
-        """See Policy: a call may cost `CREDIT` budgets, and those in flight, in nine of ten cases,
-        `HORIZON` budgets more than is expected of them."""
+        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
+        flight as many more than is expected of them."""
         budget = state.pacer.budget_usd
         if budget is None:
             return excluded, None
         most, each = HORIZON * budget, TOLERATED * budget
-        return within_risk(state.arms.costs, excluded, costs, CREDIT * budget, most, each), None
+        return within_risk(state.arms.costs, excluded, seen, most, each), None
 
-    def choose(
-        self,
-        state: RouterState,
-        x: Vector,
-        seen: Projection,
-        costs: list[float],
-        *,
-        excluded: Excluded,
-        weights: Weights,
-    ) -> tuple[Candidates, Choice]:
+    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
         """See Policy.
 
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
-        arms, epsilon = state.arms, state.config.knobs.epsilon
+        arms = state.arms
         chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-        terms, penalties, spreads, unsure = draw(
-            arms.sample,
-            x,
-            seen,
-            costs,
-            per_dollar=weights[2],
-            regressions=arms.regressions,
-            rewards=arms.rewards,
-            models=arms.costs,
-            bills=arms.bills,
-            chance=chance,
-        )
+        arms.draw(seen, price, chance)
         if arms.timing is not None:
-            penalties = arms.timing.penalties(penalties)
-        candidates = Candidates(arms.names, terms, penalties, excluded)
+            seen.penalty = arms.timing.penalties(seen.penalty)
         # If no price of a dollar meets the budget, only the cheapest model matters.
-        short = weights[0] >= UNREACHABLE
-        if not (short or epsilon or arms.suspect or arms.onboarding):
-            k, share = choose(terms, penalties, spreads, excluded)
+        short = state.pacer.lambda_t >= UNREACHABLE
+        if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
+            k, propensity = seen.choose()
             if k >= 0:
-                return candidates, Choice(k, "ucb", share, unsure)
-        choice = choosing.among_ways(state, candidates, spreads, unsure, short=short)
-        return candidates, choice
+                return k, "ucb", propensity
+        return choosing.among_ways(state, seen, short=short)
 
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from router_state.arm import Arm
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import BELIEVED, WINDOW
-from router_state.kernel import EVERY
-from router_state.record import Candidates
+from router_state.kernel import EVERY, Arm, Candidates
 
 PATIENCE = WINDOW // EVERY
 """Solutions of λ_t in a row that must agree: those in which the whole window is renewed. It is high
@@ -49,7 +47,7 @@ class Newcomers:
     def look(
         self,
         arms: Arms,
-        candidates: Candidates,
+        seen: Candidates,
         k: int,
         *,
         budget: float,
@@ -62,23 +60,17 @@ class Newcomers:
         Args:
             now: when something last happened, seconds since the epoch.
         """
-        penalties, costs = candidates.penalty, candidates.expected_cost_usd
-        # Even with the largest possible reward it would score below the chosen arm.
-        worth = candidates.terms[3 * k] - penalties[k]
-        hopeless = [
-            arm
-            for arm, cost, penalty in zip(arms, costs, penalties, strict=True)
-            if cost > budget
-            and arm.costs.bills < 2.0 * BELIEVED
-            and arm.retired_at is None
-            and 1.0 - penalty < worth
-        ]
+        # Even with the largest possible reward they would score below the chosen arm.
+        hopeless = [arms[j] for j in arms.hopeless(seen, k, budget, 2.0 * BELIEVED)]
+        if not (hopeless or self._looks):
+            return
         # Any other is looked at from the beginning, should it come to that again.
         self._looks = {arm.name: self._looks.get(arm.name, 0) + 1 for arm in hopeless}
-        self.found = {name: seen for name, seen in self.found.items() if name in self._looks}
+        self.found = {name: one for name, one in self.found.items() if name in self._looks}
         for arm in hopeless:
             if self._looks[arm.name] >= PATIENCE:
-                self._tell(arm, costs[arms.row[arm.name]], budget=budget, now=now, journal=journal)
+                cost_usd = seen.cost_usd(arms.row[arm.name])
+                self._tell(arm, cost_usd, budget=budget, now=now, journal=journal)
 
     def _tell(
         self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal

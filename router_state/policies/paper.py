@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import CostModel, Projection, best, mean_costs, optimistic
-from router_state.pacing.ema import EmaPacer
-from router_state.pacing.pacer import Pacer, Unpaced, Weights
+from router_state.kernel import Arm, Candidates, CostModel, EmaPacer, Pacer, Unpaced
 from router_state.policies import eligibility, priors
+from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
-from router_state.record import Candidates, Choice, RequestRecord
+from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
@@ -55,12 +53,12 @@ class Paper:
         """See Policy."""
         return False
 
-    def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
+    def look(self, state: RouterState, x: Vector, tokens: int | None) -> Candidates:
         """See Policy."""
-        return mean_costs(state.arms.costs)
+        return state.arms.look_at_means(x)
 
     def admit(
-        self, state: RouterState, excluded: Excluded, costs: list[float]
+        self, state: RouterState, excluded: Excluded, seen: Candidates
     ) -> tuple[Excluded, str | None]:
         """See Policy; a hard ceiling on list prices while λ_t > 0."""
         lambda_t = state.pacer.lambda_t
@@ -68,16 +66,7 @@ class Paper:
             return excluded, None
         return eligibility.under_ceiling(state.arms, excluded, lambda_t=lambda_t)
 
-    def choose(
-        self,
-        state: RouterState,
-        x: Vector,
-        seen: Projection,
-        costs: list[float],
-        *,
-        excluded: Excluded,
-        weights: Weights,
-    ) -> tuple[Candidates, Choice]:
+    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
         """See Policy.
 
         The score is θᵀx + α·√(v ÷ max(γ^dt, 1/V_max)) − weight·c̃: idle arms become uncertain again
@@ -85,31 +74,21 @@ class Paper:
         awaits its rewards is not stale. Ties are broken at random.
         """
         arms, knobs, chance = state.arms, state.config.knobs, state.chance
-        terms, penalties = optimistic(
-            arms.all,
-            seen,
-            costs,
-            per_log_price=weights[1],
-            t=state.t,
-            alpha=knobs.alpha,
-            gamma=knobs.gamma,
-            least=1.0 / knobs.v_max,
-        )
-        candidates = Candidates(arms.names, terms, penalties, excluded)
+        arms.hope(seen, price, state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
         if arms.onboarding:
             for k, arm in enumerate(arms):
-                if arm.pulls_left > 0 and excluded[k] in (None, "ceiling"):
-                    return candidates, Choice(k, "onboarding")
-        tied = best(terms, penalties, excluded)
+                if arm.pulls_left > 0 and seen.excluded[k] in (None, "ceiling"):
+                    return k, "onboarding", 1.0
+        tied = seen.best()
         k = tied[0] if len(tied) == 1 else tied[int(chance.integers(len(tied)))]
         reason, epsilon, share = "ucb", knobs.epsilon, 1.0 / len(tied)
         if epsilon <= 0.0:
-            return candidates, Choice(k, reason, share)
-        eligible = [j for j, why in enumerate(excluded) if why is None]
+            return k, reason, share
+        eligible = [j for j, why in enumerate(seen.excluded) if why is None]
         if chance.random() < epsilon:
             k, reason = eligible[int(chance.integers(len(eligible)))], "probe"
         by_score = (1.0 - epsilon) * share if k in tied else 0.0
-        return candidates, Choice(k, reason, min(by_score + epsilon / len(eligible), 1.0))
+        return k, reason, min(by_score + epsilon / len(eligible), 1.0)
 
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float

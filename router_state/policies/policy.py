@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import CostModel, Projection
-from router_state.pacing.pacer import Pacer, Weights
+from router_state.kernel import Arm, Candidates, CostModel, Pacer
+from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
 from router_state.policies.live import Live
 from router_state.policies.paper import Paper
-from router_state.record import Candidates, Choice, RequestRecord
+from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
@@ -51,27 +50,19 @@ class Policy(Protocol):
         changed."""
         ...
 
-    def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
-        """Return the expected dollars of the request at each arm."""
+    def look(self, state: RouterState, x: Vector, tokens: int | None) -> Candidates:
+        """Return what is expected of each arm for context x, shape (d,): reward, and dollars."""
         ...
 
     def admit(
-        self, state: RouterState, excluded: Excluded, costs: list[float]
+        self, state: RouterState, excluded: Excluded, seen: Candidates
     ) -> tuple[Excluded, str | None]:
         """Rule out arms that the budget can't afford; return the reason if none would be left."""
         ...
 
-    def choose(
-        self,
-        state: RouterState,
-        x: Vector,
-        seen: Projection,
-        costs: list[float],
-        *,
-        excluded: Excluded,
-        weights: Weights,
-    ) -> tuple[Candidates, Choice]:
-        """Score every arm and choose one."""
+    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
+        """Complete the scores of all arms, given what money weighs in them (`Pacer.weigh`), and
+        choose one of those that are not excluded."""
         ...
 
     def learn(

@@ -9,13 +9,19 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from router_state.arm import Arm
 from router_state.config import BELIEVED, WINDOW, Matrix
 from router_state.costs.ratio import list_price_of
-from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior
+from router_state.kernel import (
+    LAMBDA_MAX,
+    RIDGE_FLOOR,
+    UNREACHABLE,
+    Arm,
+    DollarDual,
+    EmaPacer,
+    Regression,
+    SharedPrior,
+)
 from router_state.latency import kept
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
-from router_state.pacing.ema import LAMBDA_MAX, EmaPacer
 from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout

@@ -13,7 +13,6 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import orjson
 
@@ -92,17 +91,12 @@ def _exported(rest: bytes) -> Exported:
     at = _HEAD.size + _HEAD.unpack_from(rest)[0]
     head = orjson.loads(rest[_HEAD.size : at])
     about = {str(name): str(value) for name, value in head["about"].items()}
-    ends = [at]
-    for _, size in head["pieces"]:
-        if type(size) is not int or size < 0:
-            raise CorruptSnapshot(f"a piece of {size!r} bytes can't be")
-        ends.append(ends[-1] + size)
-    if ends[-1] != len(rest):
+    pieces = {}
+    for name, size in head["pieces"]:
+        pieces[name] = rest[at : at + size]
+        at += size
+    if at != len(rest):
         raise CorruptSnapshot("its pieces are not as long as its head says")
-    names = [name for name, _ in head["pieces"]]
-    pieces = {
-        name: rest[start:end] for name, (start, end) in zip(names, pairwise(ends), strict=True)
-    }
     state = restoring.unpack(lambda name: pieces.get(name, b""), {})
     for fault in invariants.faults(state):
         raise CorruptSnapshot(f"{fault} can't be")

@@ -39,7 +39,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         A, b, costs = starts[name]
         pulls = onboarding_pulls(model, config)
         arm = arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=pulls)
-        believed.start(arm.costs, costs, model.expected_cost_usd, tokens=arms.tokens.usual)
+        believed.start(arm.costs, costs, model.expected_cost_usd, tokens=arms.tokens.of(None))
     if joining:
         policy.joined(state, list(joining))
     state.buckets = caps.declare(state.buckets, config.caps, now=now)

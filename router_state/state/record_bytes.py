@@ -10,7 +10,8 @@ from msgspec import structs, to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price
-from router_state.record import Basis, Call, Candidates, Label, RequestRecord, Settlement
+from router_state.kernel import Candidates
+from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 from router_state.state.framing import Json, frame, loads, reading
 
 RECORD_SCALARS = (
@@ -38,7 +39,7 @@ def pack_record(record: RequestRecord) -> bytes:
             [
                 *_SCALARS_OF(record),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
-                record.candidates,
+                _seen(record.candidates),
                 record.bill,
                 record.label,
                 record.expired,
@@ -48,6 +49,14 @@ def pack_record(record: RequestRecord) -> bytes:
             default=structs.astuple,
         )
     )
+
+
+def _seen(found: Candidates | None) -> list[Json] | None:
+    """Return what a record keeps of candidates: not their doubts, as older programs could not read
+    them."""
+    if found is None:
+        return None
+    return [found.models, found.terms, found.penalty, found.excluded]
 
 
 def _optional(record: RequestRecord) -> list[Json]:

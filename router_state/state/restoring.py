@@ -7,18 +7,21 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from router_state import sessions
-from router_state.arm import Arm
-from router_state.availability import PIECE as AVAILABILITY
 from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
-from router_state.costs.caching import PIECE as CACHING
-from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior
+from router_state.kernel import (
+    SAMPLE_PIECE,
+    TAILS,
+    Arm,
+    Chance,
+    DollarDual,
+    EmaPacer,
+    Regression,
+    SharedPrior,
+)
 from router_state.latency import kept
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.ema import EmaPacer
 from router_state.periods.declared import HOURS
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.ledger import Ledger
@@ -30,7 +33,7 @@ from router_state.state.caps import Bucket
 from router_state.state.config_bytes import unpack_config
 from router_state.state.framing import Json, body_of, floats, loads, reading, version_of
 from router_state.state.router import RouterState
-from router_state.state.snapshot import piece_names
+from router_state.state.snapshot import JSON_PARTS, piece_names
 
 Pieces = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""
@@ -87,16 +90,13 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     for prior in (arms.rewards, arms.bills):
         _restore_prior(prior, body_of(piece(prior.name)))
     arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
-    if tokens := piece(TOKENS):
-        arms.tokens.restore(loads(tokens))
-    if caching := piece(CACHING):
-        arms.caching.restore(loads(caching))
     talks = head.get("sessions") or state.config.caches
     for number in range(sessions.DRAWERS) if talks else ():
         if drawer := piece(sessions.piece_of(number)):
             state.sessions.restore(number, loads(drawer))
-    if health := piece(AVAILABILITY):
-        state.availability.restore(loads(health))
+    for name, part_of in JSON_PARTS.items():
+        if kept_part := piece(name):
+            part_of(state).restore(loads(kept_part))
     state.journal.pieces.clear()
     state.journal.jumped = bool(head["jumped"])
 

@@ -11,8 +11,7 @@ from router_state.arms import Arms
 from router_state.availability import Availability
 from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.kernel import Chance
-from router_state.pacing.pacer import Pacer, Unpaced
+from router_state.kernel import Chance, Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers

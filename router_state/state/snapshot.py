@@ -11,23 +11,31 @@ numbers in them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
 
 import orjson
 
 from router_state import sessions
-from router_state.arm import Arm
 from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
-from router_state.kernel import SAMPLE_PIECE, Chance, SharedPrior, cost_piece
+from router_state.kernel import (
+    BLOCK,
+    PIECES,
+    SAMPLE_PIECE,
+    Arm,
+    Chance,
+    DollarDual,
+    EmaPacer,
+    SharedPrior,
+    cost_piece,
+)
 from router_state.latency import kept
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.latency.timing import Timing
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.ema import EmaPacer
-from router_state.pacing.window import BLOCK, PIECES
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
 from router_state.state import layout
@@ -43,6 +51,12 @@ _BLOCKS = {name: block for block, name in enumerate(PIECES)}
 """Block of the window that a piece holds, by its name."""
 _COST_PIECE = cost_piece("")
 """Beginning of the names of cost models' pieces."""
+JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
+    TOKENS: attrgetter("arms.tokens"),
+    CACHING: attrgetter("arms.caching"),
+    AVAILABILITY: attrgetter("availability"),
+}
+"""Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -102,13 +116,15 @@ def piece_names(state: RouterState) -> list[str]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
-        *([TOKENS] if arms.tokens.count else []),
-        *([AVAILABILITY] if state.availability.values() is not None else []),
-        *([CACHING] if arms.caching.values() is not None else []),
+        *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
         *state.sessions.pieces,
         *(arms.timing.pieces if arms.timing is not None else ()),
         *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
+
+
+def _json(value: Json | None) -> bytes | None:
+    return None if value is None else orjson.dumps(value)
 
 
 def _timing(timing: Timing | None, name: str) -> bytes | None:
@@ -133,15 +149,6 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:
     return None if body is None else frame(body)
 
 
-JSON_PIECES: Mapping[str, Callable[[RouterState], Json | None]] = {
-    TOKENS: lambda state: state.arms.tokens.values(),
-    CACHING: lambda state: state.arms.caching.values(),
-    AVAILABILITY: lambda state: state.availability.values(),
-    PERIODS: lambda state: None if state.ledger is None else state.ledger.pack(),
-}
-"""Pieces that are JSON, None where there is none of it, by their names."""
-
-
 def _body(state: RouterState, name: str) -> bytes | None:
     arms = state.arms
     if name == HEAD_PIECE:
@@ -156,10 +163,12 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
-    elif name in JSON_PIECES or sessions.holds(name):
-        pack = JSON_PIECES.get(name)
-        value = state.sessions.pack(name) if pack is None else pack(state)
-        body = None if value is None else orjson.dumps(value)
+    elif (part_of := JSON_PARTS.get(name)) is not None:
+        body = _json(part_of(state).values())
+    elif name == PERIODS:
+        body = _json(None if state.ledger is None else state.ledger.pack())
+    elif sessions.holds(name):
+        body = _json(state.sessions.pack(name))
     elif name.startswith(LATENCY):
         body = _timing(arms.timing, name)
     elif name == SHAPE:

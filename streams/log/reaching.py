@@ -6,7 +6,12 @@ import asyncio
 import ssl
 
 from aiokafka.conn import AIOKafkaConnection
-from aiokafka.errors import KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanismError
+from aiokafka.errors import (
+    IllegalSaslStateError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
 
 from streams.settings import Settings
 
@@ -26,31 +31,36 @@ async def refusal(settings: Settings) -> str | None:
     )
     try:
         await connection.connect()
-    except SaslAuthenticationFailed:
-        return (
-            f"Kafka at {address} refuses user {settings.sasl_username}: look at PB_SASL_USERNAME "
-            "and PB_SASL_PASSWORD"
-        )
-    except UnsupportedSaslMechanismError:
-        return (
-            f"Kafka at {address} does not take {settings.sasl_mechanism}: look at PB_SASL_MECHANISM"
-        )
-    except ssl.SSLCertVerificationError as error:
-        return (
-            f"the certificate of Kafka at {address} is not trusted ({error.verify_message}): "
-            "look at PB_SSL_CAFILE"
-        )
-    except ssl.SSLError as error:
-        return (
-            f"no TLS with Kafka at {address} ({error.reason}): look at PB_SECURITY_PROTOCOL and "
-            "PB_SSL_CERTFILE"
-        )
-    # Nothing answers, or it is no question of who asks: the caller has a sentence for that.
-    except (KafkaError, OSError, TimeoutError):
-        return None
+    # An OSError where nothing answers, or TLS fails.
+    except (KafkaError, OSError, TimeoutError) as error:
+        said = _said(error, settings)
+        return f"Kafka at {address} {said}" if said else None
     finally:
         await _closed(connection)
     return None
+
+
+def _said(error: Exception, settings: Settings) -> str | None:
+    """Return what Kafka does and what to look at; None if it is no question of who asks."""
+    match error:
+        case SaslAuthenticationFailed():
+            return (
+                f"refuses user {settings.sasl_username}: look at PB_SASL_USERNAME and "
+                "PB_SASL_PASSWORD"
+            )
+        case UnsupportedSaslMechanismError():
+            return f"does not take {settings.sasl_mechanism}: look at PB_SASL_MECHANISM"
+        case IllegalSaslStateError():
+            return "takes no password there: look at PB_SECURITY_PROTOCOL"
+        case ssl.SSLCertVerificationError():
+            why = error.verify_message
+            return f"has a certificate that is not trusted ({why}): look at PB_SSL_CAFILE"
+        case ssl.SSLError() | ConnectionResetError() if settings.security_protocol.endswith("SSL"):
+            why = getattr(error, "reason", None) or "it ends the connection"
+            look = "look at PB_SECURITY_PROTOCOL and PB_SSL_CERTFILE"
+            return f"makes no TLS connection ({why}): {look}"
+        case _:
+            return None
 
 
 async def _closed(connection: AIOKafkaConnection) -> None:

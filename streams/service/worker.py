@@ -103,8 +103,10 @@ def spans_of(settings: Settings) -> Spans | None:
 
 
 def build_ports(app: App) -> Ports:
-    """Return the agents' connections to the outside."""
-    settings = app.settings
+    """Return the agents' connections to the outside. Raises BadSettings for a missing folder."""
+    settings, priors = app.settings, app.settings.priors_path
+    if priors is not None and not priors.is_dir():
+        raise BadSettings(f"PB_PRIORS_PATH: {priors} is not a folder; `pbstream fit` makes one")
     encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
     app.encoder = encode
     return Ports(
@@ -120,7 +122,7 @@ def build_ports(app: App) -> Ports:
         if encode is None
         else {one.dimensions: one.checksum for one in encode.projections},
         check_projection=projection_checker(settings),
-        read_prior=prior_reader(settings.priors_path),
+        read_prior=prior_reader(priors),
         contexts=_redis_contexts(app),
         clock=now,
         rank_of=settings.source_rank,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ground.json_values import Document
-from router_state.arm import Arm
+from router_state.kernel import Arm
 from router_state.state.portable import Exported
 
 COUNTS = (

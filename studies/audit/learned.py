@@ -17,9 +17,9 @@ from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.kernel import PIECES as BLOCKS
 from router_state.kernel import SAMPLE_PIECE
 from router_state.latency.timing import PIECE as LATENCY
-from router_state.pacing.window import PIECES as BLOCKS
 from router_state.periods.traffic import SHAPE
 from router_state.state import snapshot
 from router_state.state.framing import Json, body_of, loads

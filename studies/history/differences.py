@@ -7,7 +7,7 @@ from rich.table import Table
 
 from drawing.numbers import dual
 from ground.json_values import Document
-from router_state.record import Candidates
+from router_state.kernel import Candidates
 from studies.history.verify import Difference, Verdict
 
 COLUMNS = ("mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")

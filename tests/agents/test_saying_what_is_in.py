@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from agents.wire import lambda_value, utc
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
@@ -134,3 +136,31 @@ async def test_only_the_last_few_are_listed() -> None:
         )
     await world.pass_time(0.5)
     assert [one["offset"] for one in last(world)["unbooked"]] == list(range(6, 70))
+
+
+DAY = {"usd": 5.0, "per": "day"}
+LONG_AGO = {"usd": 1.0, "from": "2001-01-01T00:00:00Z", "until": "2001-02-01T00:00:00Z"}
+TO_COME = {**LONG_AGO, "from": "2901-01-01T00:00:00Z", "until": "2901-02-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "least", "most"),
+    [
+        ({"budget": DAY}, 1e-6, 5.0),
+        ({"budget": DAY, "budget_usd_per_request": 1e-6}, 1e-6, 1e-6),
+        ({"budget": {**DAY, "usd": 0.0}, "when_spent": "refuse"}, 0.0, 1e-9),
+        ({"budget": LONG_AGO}, 0.0, 1e-9),
+        ({"budget": TO_COME}, None, None),
+        ({"min_reward": 0.5}, None, None),
+        ({"pool": "none.yet"}, 0.0, 1e-9),
+    ],
+)
+async def test_what_a_request_may_cost_is_said_before_anyone_asks(
+    declared: dict[str, Any], least: float | None, most: float | None
+) -> None:
+    world = World(SETTINGS)
+    await world.start()
+    await world.send("routers", router(HOME, **{"budget_usd_per_request": None, **declared}))
+    await world.pass_time(0.5)
+    allowed = last(world)["budget_usd_per_request"]
+    assert allowed is None if least is None or most is None else least <= allowed <= most

@@ -1,5 +1,6 @@
 """What a gateway refuses before any event leaves it, and how it says so."""
 
+import gzip
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -207,6 +208,31 @@ async def test_a_body_that_is_not_said_to_be_json_is_refused(
 async def test_every_type_of_json_is_read(calls: httpx.AsyncClient, kind: str) -> None:
     answer = await calls.post(COSTS, content="{}", headers={"Content-Type": kind})
     assert reason(answer) == "missing_field"
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/jsonl"])
+async def test_lines_are_a_batch(calls: httpx.AsyncClient, kind: str) -> None:
+    lines = "\n".join(map(json.dumps, (BILL, {**BILL, "revision": -1}, BILL)))
+    answer = await calls.post(COSTS, content=f"{lines}\n", headers={"Content-Type": kind})
+    assert [(one["index"], one["reason"]) for one in answer.json()["errors"]] == [
+        (1, "invalid_field")
+    ]
+
+
+async def test_a_compressed_body_is_refused_as_such(calls: httpx.AsyncClient) -> None:
+    answer = await calls.post(
+        COSTS,
+        content=gzip.compress(json.dumps(BILL).encode()),
+        headers={"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    )
+    assert (answer.status_code, reason(answer)) == (415, "unsupported_media_type")
+    assert "Content-Encoding" in answer.json()["detail"]
+
+
+async def test_a_probe_needs_no_body(calls: httpx.AsyncClient) -> None:
+    for path in ("/livez", "/readyz"):
+        asked, probed = await calls.get(path), await calls.head(path)
+        assert (probed.status_code, probed.text) == (asked.status_code, "")
 
 
 LOCAL = "127.0.0.1:8090"

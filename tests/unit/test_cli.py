@@ -362,8 +362,7 @@ def test_what_shows_something_can_show_it_to_programs(words: tuple[str, ...]) ->
     assert ("--json" in shown) == ("--output" in shown)
 
 
-def test_a_name_that_kafka_does_not_learn_is_no_login() -> None:
-    assert not Settings(sasl_username="pb-worker").logs_in
+def test_a_certificate_that_kafka_does_not_learn_is_no_login() -> None:
     plain = Settings(ssl_certfile=Path("worker.pem"), ssl_keyfile=Path("worker.key"))
     assert not plain.logs_in
     assert plain.model_copy(update={"security_protocol": "SSL"}).logs_in

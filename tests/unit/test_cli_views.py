@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,11 +15,12 @@ from rich.console import Console
 from commands.cli.explain import _bill
 from commands.cli.top import Top, _drawn
 from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
+from doors.console.output import print_json
 from drawing import numbers
 from drawing.alerts import sentence
-from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words
+from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words, times
 from drawing.periods import standing_lines
-from router_state.pacing.dollar_dual import UNREACHABLE
+from router_state.kernel import UNREACHABLE
 from schemas import (
     AlertRaised,
     Candidate,
@@ -180,6 +183,37 @@ def test_a_board_counts_decisions_once_and_repeats_apart() -> None:
 
 def test_spend_against_budget_is_the_mean_bill_by_the_workers_account() -> None:
     assert busy_board().spend_per_budget == 0.0096 / 8 / 0.001
+
+
+def test_a_router_that_was_let_go_and_declared_anew_is_another_one() -> None:
+    later = NOON + timedelta(hours=1)
+    board = Board("default", state=state(decided=1, settled=0, spend_usd=0.0, observed_at=later))
+    for number in range(1, 9):
+        board.observe(decision(number, "large"), at=0.0)
+    board.observe(decision(1, "large"), at=0.0)  # delivered again
+    assert board.decided == 9
+    again = decision(1, "small", request_id="r-9", decided_at=later)
+    board.observe(again, at=0.0)
+    for number in (1, 9):
+        label = RewardObserved(
+            router_id="default", request_id=f"r-{number}", reward=number / 10, source="judge"
+        )
+        board.observe(label, at=0.0)
+    assert (board.decided, board.shares, board.mean_reward) == (1, {"small": 1.0}, 0.9)
+
+
+def test_a_ratio_to_next_to_nothing_stays_readable(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(map(numbers.number, (1e296, 12_345.6, -2e15))) == ("1e+296", "12,346", "−2e+15")
+    print_json({"ratio": math.inf, "text": "Infinity"})
+    assert json.loads(capsys.readouterr().out) == {"ratio": None, "text": "Infinity"}
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [(0.5, "0.5"), (1.49, "1.5"), (9.96, "10"), (151.0, "150"), (6e5, "600,000"), (2e9, "2e+09")],
+)
+def test_a_factor_has_two_digits_and_no_exponent_up_to_a_million(factor: float, said: str) -> None:
+    assert times(factor) == f"{said} times"
 
 
 def test_failed_calls_do_not_make_bills_in_tokens_look_free() -> None:

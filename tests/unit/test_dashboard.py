@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,21 @@ def test_a_router_that_is_gone_leaves_the_table() -> None:
     assert fleet.page(Asked(), now=NOW)[1] == 1
     fleet.observe("lambda", Record(None, key="chat"), now=NOW)
     assert fleet.page(Asked(), now=NOW) == ([], 0)
+
+
+def test_a_router_that_was_declared_anew_shows_nothing_of_the_one_before() -> None:
+    old, new = route("r-1", "a"), route("r-2", "b")
+    later = old.decided_at + timedelta(hours=1)
+    fleet = seen(
+        ("routes", old.model_copy(update={"seq": 1})),
+        ("routes", route("r-3", "a").model_copy(update={"seq": 2})),
+        ("routes", old.model_copy(update={"seq": 1})),  # delivered again
+        ("routes", new.model_copy(update={"seq": 1, "decided_at": later})),
+        ("rewards", label("r-1", 0.1)),
+        ("rewards", label("r-2", 0.9)),
+    )
+    tally = fleet.router("chat").tally
+    assert (tally.decisions, tally.models["a"].chosen, tally.models["b"].chosen) == (1, 0, 1)
 
 
 def test_what_cannot_be_read_is_counted_and_changes_nothing() -> None:

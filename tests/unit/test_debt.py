@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from router_state.pacing.debt import HORIZON, SAVED, Debt
+from router_state.kernel import HORIZON, SAVED, Debt
 
 budgets = st.floats(1e-6, 1e2)
 owed = st.floats(-1e3, 1e3)

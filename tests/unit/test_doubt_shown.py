@@ -62,7 +62,8 @@ def test_an_answer_after_a_crash_lacks_the_doubt_and_nothing_else() -> None:
     first, second = shown(record), shown(again)
     assert first.candidates is not None and first.candidates[0].deviation is not None
     assert second.candidates is not None and second.candidates[0].deviation is None
-    record.unsure = None
+    assert again.candidates == record.candidates
+    record.candidates = again.candidates
     assert shown(again) == shown(record)
 
 

@@ -12,17 +12,17 @@ import numpy.typing as npt
 import pytest
 
 import router_state.kernel
-from router_state.arm import Arm
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import (
-    choosing,
+    candidates,
+    context,
     cost_model,
     costs,
     dual,
     elementary,
     estimating,
-    projection,
+    portfolio,
     propensity,
     randomness,
     regression,
@@ -37,13 +37,14 @@ TEXT: Any = SimpleNamespace(
     **{
         name: value
         for module in (
-            choosing,
+            candidates,
+            context,
             cost_model,
             costs,
             dual,
             elementary,
             estimating,
-            projection,
+            portfolio,
             propensity,
             randomness,
             regression,
@@ -79,15 +80,16 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
     rng, journal = np.random.default_rng(d), Journal()
     prior = kernel.SharedPrior("rewards", d, REWARDS, journal)
     bills = kernel.SharedPrior("bills", d, COSTS, journal)
-    arms = [kernel.Regression(str(k), d, journal) for k in range(K)]
-    costs = [kernel.CostModel(str(k), bills, Price(1.0 + k, 2.0), journal) for k in range(K)]
+    known = kernel.Portfolio(journal, prior, bills)
+    known.all = [kernel.Arm(str(k), bills, Price(1.0 + k, 2.0), journal) for k in range(K)]
+    known.derive()
+    arms, costs, billed = known.regressions, known.costs, known.billed
     for arm, cost in zip(arms, costs, strict=True):
         arm.know_only(prior.ridge, prior.bias_ridge, prior.mean)
         cost.begin()
-    draw, chance, seen = kernel.PosteriorSample(d, journal), kernel.Chance(7), []
+    draw, chance, seen = known.sample, kernel.Chance(7), []
     doubts: list[float] = []
     draw.resize(K)
-    billed = [cost.regression for cost in costs]
     window, lots = np.zeros((16, d), np.float32), rng.normal(size=16 * K)
     for i in range(n):
         x = np.append(rng.normal(size=d - 1), 1.0)
@@ -100,8 +102,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             kernel.estimate(bills, billed)
         if not draw.serve(x):
             draw.measure(arms, noise=prior.noise, free=i % 3 == 0)
-        found = kernel.project(x, d, arms, billed)
-        expected = kernel.expected_costs(costs, found.exponents, 100.0)
+        found = known.look(x, 100.0)
         options = kernel.options(
             window,
             min(i + 1, 16),
@@ -115,25 +116,17 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
             prices=np.linspace(0.9, 1.1, 16),
         )
         price = options.price(target=0.7 * options.cheapest() + 1e-3, start=1.0, within=0.005)
-        terms, penalties, spreads, unsure = kernel.draw(
-            draw,
-            x,
-            found,
-            expected,
-            per_dollar=price or 0.0,
-            regressions=arms,
-            rewards=prior,
-            models=costs,
-            bills=bills,
-            chance=chance,
-        )
-        doubts += unsure
-        k, chosen = kernel.choose(terms, penalties, spreads, [None] * K)
-        assert k == kernel.best(terms, penalties, [None] * K)[0]
+        known.draw(found, price or 0.0, chance)
+        doubts += found.unsure
+        found.excluded = [None] * K
+        k, chosen = found.choose()
+        assert k == found.best()[0]
         residual, variance = arms[k].observe(x, float(rng.random()))
         prior.observe(residual, variance)
         costs[k].observe(float(rng.lognormal()), x, known=0.1, now=float(i))
-        seen += [*found.means, *found.variances, *expected, price or -1.0, chosen, residual]
+        spreads = found.column(candidates.VARIANCE)
+        expected = found.expected_cost_usd
+        seen += [*found.mean, *spreads, *expected, price or -1.0, chosen, residual]
     held = [arm.kept for arm in (*arms, *billed)]
     numbers = [[c.ratio, c.calibration, c.input_share, c.detector.sigma] for c in costs]
     return [
@@ -237,7 +230,7 @@ def test_what_is_no_context_is_an_error_of_python(kernel: Any, name: str) -> Non
         lambda: arm.observe(bad, 0.5),
         lambda: arm.look(bad),
         lambda: arm.revise(bad, difference=0.1, discount=1.0),
-        lambda: kernel.project(bad, 3, [arm], [arm]),
+        lambda: portfolio_of([arm], kernel).look(bad, 0.0),
         lambda: kernel.check(bad, 3),
     ]
     if name not in ("nan", "infinite"):
@@ -266,8 +259,8 @@ def test_few_and_many_dimensions(d: int) -> None:
     for _ in range(3):
         residual, variance = arm.observe(x, 0.5)
     assert 0.0 < residual < 0.5 and 0.0 < variance < 1.0
-    found = compiled.project(x, d, [arm], [arm])
-    assert found.means[0] == pytest.approx(0.5 - residual, abs=0.2)
+    found = portfolio_of([arm]).look_at_means(x)
+    assert found.mean[0] == pytest.approx(0.5 - residual, abs=0.2)
 
 
 def test_a_thousand_models() -> None:
@@ -328,6 +321,18 @@ def learned(reward: float, **other: Any) -> Any:
     return compiled.learn_reward(arm, prior, given["detector"], X, reward, 0, 0.997, 0.0)
 
 
+def shared_of(d: int) -> Any:
+    """Return a shared prior of d dimensions."""
+    return compiled.SharedPrior("p", d, REWARDS, Journal())
+
+
+def without_reasons() -> Any:
+    """Return candidates whose reasons are gone."""
+    found = seen()
+    found.excluded = []
+    return found
+
+
 def solved(n: int = 2, **other: Any) -> Any:
     """Return the options of one model for two contexts."""
     arm = compiled.Regression("m", 3, Journal())
@@ -345,21 +350,47 @@ def solved(n: int = 2, **other: Any) -> Any:
     return compiled.options(given.pop("contexts"), n, 3, **given)
 
 
-def drawn(**given: Any) -> Any:
-    """Draw for one arm, but for what is given."""
+def portfolio_of(regressions: Any, kernel: Any = compiled, models: Any = None) -> Any:
+    """Return a portfolio with these regressions of rewards and, in their place, cost models."""
+    journal, d = Journal(), regressions[0].d if regressions and regressions[0] else 3
+    bills = kernel.SharedPrior("p", d, COSTS, journal)
+    found = kernel.Portfolio(journal, kernel.SharedPrior("p", d, REWARDS, journal), bills)
+    found.all = [
+        kernel.Arm(str(k), bills, Price(1.0, 2.0), journal) for k in range(len(regressions))
+    ]
+    found.sample.resize(len(regressions))
+    found.derive()
+    found.regressions = regressions
+    if models is not None:
+        found.costs = models
+    return found
+
+
+def three(**given: Any) -> Any:
+    """Return a portfolio of three arms, but for what is given."""
+    found = portfolio_of([regression_of(3)] * 3)
+    for name, value in given.items():
+        setattr(found, name, value)
+    return found
+
+
+def seen(**given: Any) -> Any:
+    """Return candidates of one arm, but for what is given."""
     args: dict[str, Any] = {
-        "sample": one_sample(),
-        "x": X,
-        "seen": compiled.Projection([0.5], [0.1], [0.0]),
-        "costs": [1.0],
-        "per_dollar": 1.0,
-        "regressions": [regression_of(3)],
-        "rewards": shared(),
-        "models": [model()],
-        "bills": shared(),
-        "chance": compiled.Chance(1),
+        "models": ("m",),
+        "terms": [0.5, 0.1, 1.0],
+        "penalty": [0.1],
+        "excluded": [None],
     } | given
-    return compiled.draw(*[args.pop(name) for name in ("sample", "x", "seen", "costs")], **args)
+    return compiled.Candidates(**args)
+
+
+def drawn(arms: Any = None, **given: Any) -> Any:
+    """Draw for one arm, but for what is given."""
+    arms = arms or portfolio_of([regression_of(3)])
+    args = {"seen": arms.look(X, 0.0), "per_dollar": 1.0, "chance": compiled.Chance(1)} | given
+    arms.draw(**args)
+    return args["seen"]
 
 
 def kept(**given: Any) -> Any:
@@ -371,17 +402,16 @@ def kept(**given: Any) -> Any:
 
 def tried(**given: Any) -> Any:
     """Score one arm as the paper does, but for what is given."""
-    arm = Arm("m", shared(), Price(1.0, 2.0), Journal())
-    seen = compiled.Projection([0.5], [0.1], [0.0])
-    args: dict[str, Any] = {"arms": [arm], "seen": seen, "costs": [1.0]} | given
-    knobs = {"per_log_price": 0.3, "t": 5, "alpha": 0.1, "gamma": 0.99, "least": 0.01}
-    return compiled.optimistic(args["arms"], args["seen"], args["costs"], **knobs)
+    arms = portfolio_of([regression_of(3)])
+    args = {"seen": arms.look_at_means(X), "per_log_price": 0.3, "t": 5} | given
+    arms.hope(**args, alpha=0.1, gamma=0.99, least=0.01)
+    return args["seen"]
 
 
 def test_a_draw_of_one_arm() -> None:
-    terms, penalties, spreads, unsure = drawn()
-    assert [len(one) for one in (terms, penalties, spreads, unsure)] == [3, 1, 1, 4]
-    assert terms[0] == 0.5 and penalties == [1.0] and spreads[0] > 0.0
+    found = drawn()
+    assert [len(one) for one in (found.terms, found.penalty, found.unsure)] == [3, 1, 4]
+    assert found.penalty == found.expected_cost_usd and found.unsure is not None
 
 
 def test_a_kept_context_is_in_its_row_alone() -> None:
@@ -389,8 +419,17 @@ def test_a_kept_context_is_in_its_row_alone() -> None:
 
 
 def test_the_papers_score_of_one_arm() -> None:
-    terms, penalties = tried()
-    assert terms[0] == 0.5 and terms[1] > 0.0 and penalties[0] >= 0.0
+    mean, bonus, cost_usd = tried().terms
+    assert mean == 0.0 and bonus > 0.0 and cost_usd > 0.0 and tried().penalty[0] >= 0.0
+
+
+def test_candidates_are_as_a_record_has_kept_them() -> None:
+    one = seen()
+    assert (one.terms, one.penalty, one.unsure) == ([0.5, 0.1, 1.0], [0.1], None)
+    assert (one.mean, one.bonus, one.expected_cost_usd) == ([0.5], [0.1], [1.0])
+    assert (one.reward(0), one.cost_usd(0)) == (0.5, 1.0)
+    assert one.score(0) == 0.5 + 0.1 - 0.1 and one.best() == [0]
+    assert one == seen() and one != seen(penalty=[0.2]) and one != "m"
 
 
 def test_options_of_one_model() -> None:
@@ -408,8 +447,32 @@ def test_options_of_one_model() -> None:
         lambda: compiled.wins(3, [1.0], [1.0]),
         lambda: compiled.wins(0, [1.0, 2.0], [1.0]),
         lambda: compiled.wins(0, [1.0, "x"], [1.0, 1.0]),
-        lambda: compiled.best([1.0], [1.0], [None]),
-        lambda: compiled.expected_costs([None], [1.0], 0.0),
+        lambda: seen(terms=[1.0]),
+        lambda: seen(terms=["x", 0.0, 0.0]),
+        lambda: seen(penalty=[]),
+        lambda: seen(excluded=[]),
+        lambda: seen(excluded=None),
+        lambda: seen(models=None),
+        lambda: seen(models=["m"]),
+        lambda: seen().score(1),
+        lambda: seen().score(-1),
+        lambda: seen().reward(1),
+        lambda: seen().cost_usd(-1),
+        lambda: seen().column(10),
+        lambda: seen().column(-1),
+        lambda: setattr(seen(), "penalty", []),
+        lambda: setattr(seen(), "penalty", None),
+        lambda: setattr(seen(), "expected_cost_usd", ["x"]),
+        lambda: without_reasons().best(),
+        lambda: without_reasons().chance_of(0),
+        lambda: seen(excluded=["retired"]).best(),
+        lambda: seen(excluded=["retired"]).choose(),
+        lambda: seen(terms=[1.0, math.nan, 0.0]).choose(),
+        lambda: seen().chance_of(1),
+        lambda: seen().chance_of(-1),
+        lambda: seen().cheapest([0, 7]),
+        lambda: seen().cheapest([0, -1]),
+        lambda: seen().cheapest([]),
         lambda: compiled.Chance("x"),
         lambda: compiled.Chance(1).integers(0),
         lambda: compiled.estimate(None, []),
@@ -417,33 +480,53 @@ def test_options_of_one_model() -> None:
             compiled.SharedPrior("p", 3, REWARDS, Journal()),
             [compiled.Regression("m", 4, Journal())],
         ),
-        lambda: compiled.project(X, 3, [None], [None]),
-        lambda: compiled.project(X, 3, [compiled.Regression("m", 5, Journal())], []),
-        lambda: compiled.project(X, 3, *[[compiled.Regression("m", 5, Journal())]] * 2),
+        lambda: portfolio_of([None]).look(X, 0.0),
+        lambda: portfolio_of([regression_of(5)]).look(X, 0.0),
+        lambda: three(regressions=[regression_of(5)] * 3).look(X, 0.0),
+        lambda: three(regressions=[regression_of(3)]).look(X, 0.0),
+        lambda: three(regressions=None).look(X, 0.0),
+        lambda: three(billed=[]).look(X, 0.0),
+        lambda: three(billed=[None] * 3).look_at_means(X),
+        lambda: three(costs=[]).look(X, 0.0),
+        lambda: three(costs=[None] * 3).look(X, 0.0),
+        lambda: three(costs=[]).look_at_means(X),
+        lambda: three(costs=[None] * 3).look_at_means(X),
+        lambda: three(names=()).look(X, 0.0),
+        lambda: three(names=None).look(X, 0.0),
+        lambda: three(suspect=True, all=[]).look(X, 0.0),
+        lambda: three(suspect=True, all=[None] * 3).look(X, 0.0),
+        lambda: three(rewards=None).look(X, 0.0),
+        lambda: three(rewards=shared_of(4)).look(X, 0.0),
+        lambda: three().look(X, math.nan),
+        lambda: three().look(None, 0.0),
+        lambda: compiled.Portfolio(Journal(), shared_of(3), shared_of(4)),
+        lambda: compiled.Portfolio(Journal(), None, None),
+        lambda: three(all=[None]).derive(),
+        lambda: three(all=None).derive(),
+        lambda: three().played(3, 0, False),
+        lambda: three().played(-1, 0, False),
+        lambda: three(all=[None] * 3).played(0, 0, False),
+        lambda: three().hopeless(seen(), 0, 1.0, 1.0),
+        lambda: three().hopeless(None, 0, 1.0, 1.0),
+        lambda: portfolio_of([regression_of(3)]).hopeless(seen(), 1, 1.0, 1.0),
         lambda: compiled.Regression("m", 3, Journal()).restore(np.zeros(2)),
         lambda: compiled.Regression("m", 3, Journal()).start(np.eye(2), np.zeros(2)),
         lambda: compiled.PosteriorSample(3, Journal()).measure(
             [compiled.Regression("m", 3, Journal())], noise=1.0, free=False
         ),
-        lambda: drawn(sample=compiled.PosteriorSample(3, Journal())),
         lambda: one_sample().measure(
             [compiled.Regression("m", 4, Journal())], noise=1.0, free=True
         ),
         lambda: one_sample().measure([None], noise=1.0, free=True),
-        lambda: drawn(sample=None),
         lambda: drawn(chance=None),
         lambda: drawn(seen=None),
-        lambda: drawn(seen=compiled.Projection([1.0], [], [1.0])),
-        lambda: drawn(costs=[]),
-        lambda: drawn(costs=["x"]),
-        lambda: drawn(x=X[:2]),
-        lambda: drawn(x=X.astype(np.float32)),
-        lambda: drawn(models=[]),
-        lambda: drawn(models=[None]),
-        lambda: drawn(regressions=[]),
-        lambda: drawn(regressions=[None]),
-        lambda: drawn(rewards=None),
-        lambda: drawn(bills=None),
+        lambda: drawn(seen=seen(models=(), terms=[], penalty=[], excluded=[])),
+        lambda: drawn(per_dollar="x"),
+        lambda: drawn(three(), seen=seen()),
+        lambda: drawn(three(sample=None)),
+        lambda: drawn(three(sample=one_sample())),
+        lambda: drawn(three(all=[None] * 3)),
+        lambda: drawn(three(bills=None)),
         lambda: kept(contexts=np.zeros((2, 3))),
         lambda: kept(contexts=np.zeros((2, 6), np.float32)[:, ::2]),
         lambda: kept(contexts=None),
@@ -451,24 +534,13 @@ def test_options_of_one_model() -> None:
         lambda: kept(slot=-1),
         lambda: kept(x=X[:2]),
         lambda: kept(d=4),
-        lambda: compiled.mean_costs([None]),
-        lambda: compiled.mean_costs(None),
-        lambda: tried(arms=[None]),
-        lambda: tried(arms=[]),
-        lambda: tried(costs=[]),
-        lambda: tried(seen=compiled.Projection([1.0], [], [1.0])),
+        lambda: tried(seen=seen(models=(), terms=[], penalty=[], excluded=[])),
         lambda: tried(seen=None),
-        lambda: compiled.choose([1.0], [1.0], [1.0], [None]),
-        lambda: compiled.choose([1.0, 0.0, 0.0], [1.0], [1.0], ["retired"]),
-        lambda: compiled.choose([1.0, math.nan, 0.0], [1.0], [1.0], [None]),
-        lambda: compiled.choose([1.0, 0.0, 0.0], [1.0], [], [None]),
-        lambda: compiled.chance_of(1, [1.0, 0.0, 0.0], [1.0], [1.0], [None]),
-        lambda: compiled.chance_of(-1, [1.0, 0.0, 0.0], [1.0], [1.0], [None]),
-        lambda: compiled.expected_costs([model()], [math.nan], 0.0),
-        lambda: compiled.expected_costs([model()], [], 0.0),
-        lambda: compiled.within_risk([None], [None], [1.0], 1.0, 1.0, 1.0),
-        lambda: compiled.within_risk([model()], [None], [], 1.0, 1.0, 1.0),
-        lambda: compiled.within_risk([model()], [], [1.0], 1.0, 1.0, 1.0),
+        lambda: tried(t="x"),
+        lambda: compiled.within_risk([None], [None], seen(), 1.0, 1.0),
+        lambda: compiled.within_risk([model()], [None], None, 1.0, 1.0),
+        lambda: compiled.within_risk([model()], [], seen(), 1.0, 1.0),
+        lambda: compiled.within_risk([], [], seen(), 1.0, 1.0),
         lambda: compiled.estimate(shared(), [regression_of(3)], left=[]),
         lambda: compiled.conclude_shifted(shared(), [regression_of(3)], []),
         lambda: compiled.conclude_shifted(shared(), [None], [1.0]),

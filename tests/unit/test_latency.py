@@ -379,4 +379,5 @@ def test_events_and_calls_of_methods_are_alike() -> None:
         other.apply(Judged(str(i), REWARDS[record.model] + 0.05 * rng.uniform(-1.0, 1.0)), float(i))
     assert freeze(other).keys() == freeze(by_method).keys()
     assert other.state.arms.timing is not None and by_method.state.arms.timing is not None
-    assert other.state.arms.timing.debt == by_method.state.arms.timing.debt
+    one, two = other.state.arms.timing.debt, by_method.state.arms.timing.debt
+    assert (one.usd, one.scatter, one.settled) == (two.usd, two.scatter, two.settled)

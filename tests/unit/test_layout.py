@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from router_state.arm import Arm
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.engine import Engine
-from router_state.kernel import SharedPrior
+from router_state.kernel import Arm, SharedPrior
 from router_state.learning.guess import COSTS as GUESS
 from router_state.state import layout
 from router_state.state.layout import Numbers

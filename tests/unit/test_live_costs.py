@@ -15,9 +15,7 @@ from router_state.config import BELIEVED, MEMORY, Cap, ModelConfig, Price, Route
 from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
-from router_state.kernel import LIMIT, TAILS, WIDE, CostModel, estimate
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.window import PRICES
+from router_state.kernel import LIMIT, PRICES, TAILS, WIDE, CostModel, DollarDual, estimate
 from router_state.policies.policy import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import invariants
@@ -115,9 +113,9 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         state, x = w.engine.state, np.array([0.3, -0.2, 0.0, 0.1, 1.0])
         pacer = state.pacer
         assert isinstance(pacer, DollarDual)
-        pacer.window.push(x)
+        pacer.window.push(x, None)
         _, costs = pacer.window.candidates(state.arms).arrays()
-        scored = POLICIES["live"].costs(state, state.arms.look(x), None)
+        scored = POLICIES["live"].look(state, x, None).expected_cost_usd
         last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 

@@ -15,9 +15,7 @@ from msgspec import structs
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.costs import believed
 from router_state.engine import Engine
-from router_state.kernel import EVERY, Options
-from router_state.pacing.debt import SAVED
-from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.kernel import EVERY, SAVED, UNREACHABLE, DollarDual, Options
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.live_world import D, World, declaration, world
@@ -150,7 +148,7 @@ def test_what_moves_the_debt_by_many_budgets_is_answered_before_the_next_decisio
     assert not journal.jumped
 
 
-def test_a_call_beyond_fifty_budgets_is_made_only_where_no_cheaper_one_is_allowed() -> None:
+def test_a_call_out_of_reach_is_made_only_where_no_cheaper_one_is_allowed() -> None:
     w = world(1e-4)
     arms, x = w.engine.state.arms, np.ones(D)
     dear = arms.row["dear"]
@@ -176,7 +174,7 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
     pacer.debt.usd, w.engine.state.journal.jumped = owed * pacer.budget_usd, True
     x = np.append(np.zeros(D - 1), 1.0)
     for _ in range(100):
-        pacer.window.push(x)
+        pacer.window.push(x, None)
     pacer.weigh(arms, x, limited_to=None, seq=1, now=0.0)
     _, costs = pacer.window.candidates(arms).arrays()
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd

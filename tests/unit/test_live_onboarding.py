@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from router_state.pacing.dollar_dual import DollarDual
+from router_state.change.suspicion import Suspicion
+from router_state.kernel import DollarDual
 from router_state.policies import choosing
 from tests.unit.live_world import D, declaration, world
 
@@ -85,6 +86,23 @@ def test_one_newcomer_is_pulled_at_a_time() -> None:
         arm.pulls_left = 0 if arm.name == "cheap" else 5
     found = choosing.options(arms, candidates, [0, 1, 2], math.inf)
     assert [option.reason for option in found] == ["onboarding"]
+
+
+def test_a_suspect_that_seems_to_have_recovered_counts_as_good_as_the_best() -> None:
+    w = world(6e-4)
+    w.play(400)
+    arms = w.engine.state.arms
+    arms.suspect_of(arms["cheap"], Suspicion(-0.5, 3, 0.0, 0.0, 400))
+    candidates = w.engine.decide("asked", np.ones(D), now=400.0).candidates
+    assert candidates is not None
+    mean, penalty = candidates.mean, candidates.penalty
+    k = arms.row["cheap"]
+    best = max(m - p for m, p in zip(mean, penalty, strict=True))
+    for evidence, reward in ((0.0, mean[k]), (0.1, max(mean))):
+        arms["cheap"].suspicion = Suspicion(-0.5, 3, evidence, 0.0, 400)
+        [option] = choosing.options(arms, candidates, [0, 1, 2], math.inf)
+        assert (option.k, option.reason) == (k, "probe")
+        assert option.gap == pytest.approx(best - (reward - penalty[k]))
 
 
 def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_it_would_take() -> (

@@ -9,9 +9,7 @@ import pytest
 
 from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.engine import Engine
-from router_state.kernel import LEAST_PROPENSITY, Chance, chance_of, wins
-from router_state.pacing.dollar_dual import UNREACHABLE
-from router_state.pacing.pacer import Weights
+from router_state.kernel import LEAST_PROPENSITY, UNREACHABLE, Chance, wins
 from router_state.policies.policy import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import restoring, snapshot
@@ -33,24 +31,24 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
     for i in range(30):
         record = engine.decide(str(i), X, now=float(i))
         engine.learn(str(i), reward={"a": 0.9, "b": 0.5, "c": 0.4}[record.model])
-    drawn, logged = chosen(engine, X, (0.0, 0.0, 0.0), DRAWS)
+    drawn, logged = chosen(engine, X, 0.0, DRAWS)
     assert agree(drawn, logged, DRAWS)
     if epsilon > 0.0:
         assert drawn.all()
 
 
-def chosen(engine: Engine, x: Vector, weights: Weights, draws: int) -> tuple[Vector, Vector]:
+def chosen(engine: Engine, x: Vector, price: float, draws: int) -> tuple[Vector, Vector]:
     """Return the share of draws that each model won from one state, and the propensity that was
     logged with it: the same each time, as it depends on no draw."""
     state = engine.state
-    policy, seen = POLICIES["live"], state.arms.look(x)
-    costs, open_ = policy.costs(state, seen, None), state.arms.open or []
+    policy = POLICIES["live"]
+    seen = policy.look(state, x, None)
     drawn, logged = np.zeros(len(state.arms)), np.zeros(len(state.arms))
     for _ in range(draws):
-        _, choice = policy.choose(state, x, seen, costs, excluded=open_, weights=weights)
-        assert logged[choice.k] in (0.0, choice.propensity)
-        drawn[choice.k] += 1
-        logged[choice.k] = choice.propensity
+        k, _, propensity = policy.choose(state, seen, price)
+        assert logged[k] in (0.0, propensity)
+        drawn[k] += 1
+        logged[k] = propensity
     return drawn / draws, logged
 
 
@@ -75,8 +73,8 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
         state.chance = Chance(seed)
         prices.add(Engine(state, {}).decide("one", x, now=1e6).lambda_t)
     assert len(prices) == 1  # λ_t does not depend on what is drawn
-    weights = w.engine.state.pacer.weigh(w.engine.state.arms, x, limited_to=None, seq=1, now=1e6)
-    drawn, logged = chosen(w.engine, x, weights, 200_000)
+    price = w.engine.state.pacer.weigh(w.engine.state.arms, x, None, 1, 1e6)
+    drawn, logged = chosen(w.engine, x, price, 200_000)
     assert agree(drawn, logged, 200_000)
     assert len(np.flatnonzero(drawn)) > 1
 
@@ -86,7 +84,8 @@ def test_a_propensity_is_the_share_of_draws_of_costs_where_no_price_meets_the_bu
         name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 9), strict=True)
     }
     engine = Engine.start(RouterConfig(models, 1e-5, 3, "live", knobs_for("live")))
-    drawn, logged = chosen(engine, X, (UNREACHABLE, 0.0, UNREACHABLE / 1e-5), DRAWS)
+    engine.state.pacer.lambda_t = UNREACHABLE
+    drawn, logged = chosen(engine, X, UNREACHABLE / 1e-5, DRAWS)
     assert drawn.min() > 50 / DRAWS
     assert agree(drawn, logged, DRAWS)
     assert logged.sum() == pytest.approx(1.0, abs=0.005)
@@ -122,13 +121,7 @@ def test_inverse_propensities_average_one(budget: float | None) -> None:
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_a_propensity_does_not_depend_on_how_large_penalties_are(k: int) -> None:
     found = [
-        chance_of(
-            k,
-            [0.5, 0.0, 0.0] * 3,
-            [scale, 1.0 * scale, 1.03 * scale],
-            [0.01] * 3,
-            [None] * 3,
-        )
+        wins(k, [0.5 - scale, 0.5 - 1.0 * scale, 0.5 - 1.03 * scale], [0.01] * 3)
         for scale in (1e90, 1e100, 1e120)
     ]
     assert found == [LEAST_PROPENSITY if k == 2 else pytest.approx(0.5)] * 3

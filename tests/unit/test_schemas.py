@@ -260,9 +260,9 @@ def test_condition_of_a_declaration_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"-2", b"1.5", b"\xff", b"9" * 17, b"9" * 5000, "²".encode()]
+    "value", [None, b"", b"-2", b"1.5", b"\xff", b"9" * 17, b"9" * 5000, "²".encode()]
 )
-def test_condition_that_is_no_offset_is_refused(value: bytes) -> None:
+def test_condition_that_is_no_offset_is_refused(value: bytes | None) -> None:
     with pytest.raises(MalformedEvent) as refused:
         based_on([("pb.based_on", value)])
     assert refused.value.reason is Reason.MALFORMED_EVENT

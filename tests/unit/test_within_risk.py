@@ -12,9 +12,10 @@ import pytest
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Price
-from router_state.pacing.debt import HORIZON
+from router_state.costs import believed
+from router_state.kernel import HORIZON, CostModel
 from router_state.policies.eligibility import Excluded
-from router_state.policies.live import CREDIT, TOLERATED
+from router_state.policies.live import TOLERATED
 from router_state.policies.policy import POLICIES
 from router_state.state.router import RouterState
 
@@ -44,10 +45,18 @@ def beyond(arms: Arms) -> list[float]:
     return [one.beyond(cost) for cost, one in zip(expected(arms), arms.costs, strict=True)]
 
 
+def most(model: CostModel, cost: float) -> float:
+    """Return what one call costs at most in nine of ten cases."""
+    variance = model.level + model.prior.noise
+    return cost * math.exp(1.2816 * math.sqrt(variance) - variance / 2.0)
+
+
 def within_risk(arms: Arms, excluded: Excluded, costs: list[float]) -> Excluded:
     """Return why each may not be called, with what the budget rules out."""
     state = cast(RouterState, SimpleNamespace(arms=arms, pacer=SimpleNamespace(budget_usd=BUDGET)))
-    return POLICIES["live"].admit(state, excluded, costs)[0]
+    seen = arms.look(X, 0.0)
+    seen.expected_cost_usd = costs
+    return POLICIES["live"].admit(state, excluded, seen)[0]
 
 
 def left(arms: Arms) -> list[int]:
@@ -68,7 +77,7 @@ def test_without_a_bill_the_risk_in_flight_stays_bounded_and_somebody_is_left(
     for _ in range(600):
         open_ = left(arms)
         assert open_
-        arms.played(open_[-1], t=0, pulled=False)  # the dearest one, always
+        arms.played(open_[-1], 0, False)  # the dearest one, always
         risks = [
             model.awaited * risk
             for model, cost, risk in zip(arms.costs, costs, more, strict=True)
@@ -77,31 +86,35 @@ def test_without_a_bill_the_risk_in_flight_stays_bounded_and_somebody_is_left(
         in_flight = sum(model.awaited for model in arms.costs)
         assert math.hypot(*risks, 0.0) <= max(HORIZON, TOLERATED * in_flight) * BUDGET
     for model, cost in zip(arms.costs, costs, strict=True):
-        assert cost <= CREDIT * BUDGET or model.awaited == 0
+        assert most(model, cost) <= HORIZON * BUDGET or model.awaited == 0
 
 
 def test_one_model_is_called_however_much_it_risks() -> None:
     arms = portfolio(10.0)
     for _ in range(100):
         assert left(arms) == [0]
-        arms.played(0, t=0, pulled=False)
+        arms.played(0, 0, False)
 
 
 def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() -> None:
     arms = portfolio(0.5, 30.0)
     assert left(arms) == [0, 1]
     for _ in range(10):
-        arms.played(1, t=0, pulled=False)
+        arms.played(1, 0, False)
     assert left(arms) == [0]
     costs = arms["m01"].costs
     for _ in range(30):
         costs.observe(1.0, X, known=0.0, now=0.0)
-    arms.played(1, t=0, pulled=False)
+    arms.played(1, 0, False)
     assert left(arms) == [0, 1]
 
 
-def test_a_model_that_costs_more_than_fifty_budgets_is_out_of_reach() -> None:
+def test_a_model_is_out_of_reach_if_one_call_in_ten_costs_more_than_a_hundred_budgets() -> None:
     arms = portfolio(0.5, 80.0)
+    believed.start(arms.costs[1], None, 80.0 * BUDGET, tokens=0.0)
+    edge = HORIZON * BUDGET / most(arms.costs[1], 1.0)
+    for cost, why in ((0.99 * edge, None), (1.01 * edge, "out_of_reach")):
+        assert within_risk(arms, [None, None], [0.5 * BUDGET, cost]) == [None, why]
     found = within_risk(arms, [None, None], expected(arms))
     assert found == [None, "out_of_reach"]
     assert within_risk(arms, ["capped", None], expected(arms)) == ["capped", None]
@@ -110,7 +123,7 @@ def test_a_model_that_costs_more_than_fifty_budgets_is_out_of_reach() -> None:
 def test_who_was_excluded_before_stays_excluded_for_that_reason() -> None:
     arms = portfolio(0.5, 40.0, 40.0)
     for k in (1, 2):
-        arms.played(k, t=0, pulled=False)
+        arms.played(k, 0, False)
     found = within_risk(arms, ["not_allowed", None, None], expected(arms))
     assert found == ["not_allowed", None, None]
 
@@ -118,6 +131,6 @@ def test_who_was_excluded_before_stays_excluded_for_that_reason() -> None:
 def test_free_models_risk_nothing() -> None:
     arms = portfolio(0.0, 0.0)
     for _ in range(50):
-        arms.played(0, t=0, pulled=False)
+        arms.played(0, 0, False)
     excluded: list[str | None] = [None, None]
     assert within_risk(arms, excluded, [0.0, 0.0]) == excluded

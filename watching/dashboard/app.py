@@ -110,11 +110,11 @@ def _add_page(app: FastAPI, board: Dashboard) -> None:
     async def asset(request: Request, name: str) -> Response:
         return board.assets.answer(name, request)
 
-    @app.get("/livez")
+    @app.api_route("/livez", methods=["GET", "HEAD"])
     async def livez() -> Response:
         return PlainTextResponse("ok\n")
 
-    @app.get("/readyz")
+    @app.api_route("/readyz", methods=["GET", "HEAD"])
     async def readyz() -> Response:
         trouble = board.reader.trouble or ("" if board.reader.complete else "reading the past")
         return PlainTextResponse(f"{trouble or 'ok'}\n", 503 if trouble else 200)

@@ -194,7 +194,12 @@ class Fleet:
         self._rows.pop(router_id, None)
 
     def _decide(self, router: RouterView, event: RouteDecided, at: float, now: float) -> None:
-        if event.repeat or not self._joined.add(event):
+        if event.repeat:
+            return
+        if event.seq == 1 and router.first_at not in (None, event.decided_at):
+            router.begin_anew()
+            self._joined.forget(router.router_id)
+        if not self._joined.add(event):
             return
         router.take_decision(event, at=at)
         for take, early, then in self._joined.waited(router.router_id, event.request_id):

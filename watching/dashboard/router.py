@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class RouterView:
     Attributes:
         state: the worker's last account.
         first: its account when it was first seen.
+        first_at: time of the first decision that was seen.
         tally: decisions with their bills and labels, one of each a request.
         suspects, down: models under suspicion, and models that do not answer: why, and since when.
     """
@@ -63,6 +65,7 @@ class RouterView:
     router_id: str
     state: LambdaUpdated | None = None
     first: Money | None = None
+    first_at: datetime | None = None
     tally: Tally = field(default_factory=Tally)
     alarms: int = 0
     refused: int = 0
@@ -107,8 +110,13 @@ class RouterView:
         self.news.extend(self.declarations.add(offset, router, at=at, known=known))
         self.version += 1
 
+    def begin_anew(self) -> None:
+        """Forget the decisions of an earlier router of this name, which was let go."""
+        self.tally, self.bins, self._places, self.first_at = Tally(), Bins(), [], None
+
     def take_decision(self, decision: RouteDecided, *, at: float) -> None:
         """Take a request's first decision in."""
+        self.first_at = self.first_at or decision.decided_at
         self.tally.decide(decision)
         if decision.model not in self._places:
             self._places.append(decision.model)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable
 from types import FrameType
 
 from doors.gateway.keys import BadKeys, Keys, new_key
@@ -21,13 +19,6 @@ class DashboardServer(Server):
     """uvicorn's server, which ends its streams before it stops."""
 
     board: Dashboard
-    when_started: Callable[[], object] | None = None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
-        await super().startup(sockets)
-        if self.started and self.when_started is not None:
-            self.when_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop."""
@@ -81,5 +72,5 @@ def server_of(settings: Settings, sessions: Sessions) -> DashboardServer:
         app, host=settings.dashboard_bind, port=settings.dashboard_port, closing=CLOSING
     )
     server = DashboardServer(config)
-    server.board = app.state.board
+    server.setting, server.board = "PB_DASHBOARD", app.state.board
     return server

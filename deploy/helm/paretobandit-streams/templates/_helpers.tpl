@@ -59,7 +59,7 @@ tolerations: {{ toYaml . | nindent 2 }}
 - { name: PB_PARTITIONS, value: {{ $kafka.partitions | quote }} }
 - { name: PB_REPLICATION, value: {{ $kafka.replication | quote }} }
 - { name: PB_SECURITY_PROTOCOL, value: {{ $kafka.securityProtocol | quote }} }
-{{- if .passwordSecret }}
+{{- if and .passwordSecret (hasPrefix "SASL" $kafka.securityProtocol) }}
 - { name: PB_SASL_MECHANISM, value: {{ $kafka.saslMechanism | quote }} }
 - { name: PB_SASL_USERNAME, value: {{ .username | quote }} }
 - { name: PB_SASL_PASSWORD_FILE, value: /secrets/kafka/password }

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
+from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
-from router_state.arms import Arms
-from router_state.changes import Journal
-from router_state.config import WINDOW, Matrix, Vector
+from router_state.config import WINDOW
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import EVERY, Chance, Options, keep, options
+from router_state.kernel.dual import Options
+from router_state.kernel.portfolio import Portfolio
+from router_state.kernel.randomness import Chance
+from router_state.kernel.sample import EVERY
+from router_state.kernel.window_scores import keep, options
+from router_state.kernel.words import Array, Index, ccall, cclass
+
+if TYPE_CHECKING:
+    from router_state.changes import Journal
+    from router_state.config import Matrix, Vector
 
 CLOSE_ENOUGH = 0.005
 """Share of the target that a solution may leave: far less than what one draw moves."""
-BLOCK = EVERY
+BLOCK: Index = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 CLOSED = 1e6
 """Cost in dollars of an arm that can't be chosen, and its score below zero: no reward is worth it,
@@ -34,17 +41,14 @@ def _spread(step: float) -> Vector:
     return np.asarray(own, np.float64)
 
 
-GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
-PRICES = _spread(GOLDEN)
-"""Price of a dollar of each slot's request, as a multiple of λ_t."""
+PRICES = _spread((sqrt(5.0) - 1.0) / 2.0)
+"""Price of a dollar of each slot's request, as a multiple of λ_t: multiples of the golden ratio,
+modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICE_OF: tuple[float, ...] = tuple(PRICES.tolist())
 """The same numbers, for one decision at a time."""
-SILVER = math.sqrt(2.0) - 1.0
-"""Step of a second such sequence: with two prices of their own, requests that are all alike mix
-three models."""
-WAIT_PRICES = _spread(SILVER)
-"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`."""
+WAIT_PRICES = _spread(sqrt(2.0) - 1.0)
+"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`: with two
+prices of their own, requests that are all alike mix three models."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
 """Names of the blocks' pieces: an event writes the block of its slot alone."""
 
@@ -61,7 +65,7 @@ def lots(K: int) -> Vector:
     return np.concatenate([half, -half])
 
 
-def _save(arms: Arms, costs: Matrix) -> None:
+def _save(arms: Portfolio, costs: Matrix) -> None:
     """Take off costs, shape (size, K), what requests of sessions save at models that have seen most
     of their prompts."""
     for slot, saved in arms.caching.slots.items():
@@ -72,6 +76,7 @@ def _save(arms: Arms, costs: Matrix) -> None:
                 costs[slot, k] = max(costs[slot, k] - usd, 0.0)
 
 
+@cclass
 class Window:
     """A ring of the last 128 contexts, in single precision; scores and expected costs are computed
     anew whenever they are needed.
@@ -84,12 +89,17 @@ class Window:
         size: slots in use; next: the slot that is written next.
     """
 
-    __slots__ = ("_journal", "contexts", "d", "limited", "next", "size")
+    journal: Journal
+    d: Index
+    contexts: Array
+    limited: dict[int, frozenset[str]]
+    size: Index
+    next: Index
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self._journal, self.d = journal, d
-        self.contexts: npt.NDArray[np.float32] = np.zeros((BLOCK, d), dtype=np.float32)
-        self.limited: dict[int, frozenset[str]] = {}
+        self.journal, self.d = journal, d
+        self.contexts = np.zeros((BLOCK, d), dtype=np.float32)
+        self.limited = {}
         self.size = 0
         self.next = 0
 
@@ -98,9 +108,10 @@ class Window:
         """Names of the pieces that hold its contexts."""
         return PIECES[: -(-self.size // BLOCK)]
 
-    def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> int:
+    @ccall
+    def push(self, x: Vector, limited_to: frozenset[str] | None) -> Index:
         """Take a context in for the oldest one; return its slot."""
-        slot = self.next
+        slot: Index = self.next
         if slot >= len(self.contexts):
             self.reserve(slot + 1)
         keep(self.contexts, slot, x, self.d)
@@ -111,7 +122,7 @@ class Window:
         self.next = (slot + 1) % WINDOW
         if self.size < WINDOW:
             self.size += 1
-        self._journal.pieces.add(PIECES[slot // BLOCK])
+        self.journal.pieces.add(PIECES[slot // BLOCK])
         return slot
 
     def reserve(self, slots: int) -> None:
@@ -129,7 +140,7 @@ class Window:
         """Return the last request's price of a wait, as a multiple of everybody's."""
         return WAIT_PRICES.item(self.next - 1)
 
-    def candidates(self, arms: Arms, *, timed: bool = True) -> Options:
+    def candidates(self, arms: Portfolio, *, timed: bool = True) -> Options:
         """Return scores, and expected costs in dollars by each request's price, of every arm for
         every context, as it is known now and the choices see it, chance included.
 
@@ -148,7 +159,7 @@ class Window:
             self._close(arms, *found.arrays())
         return found
 
-    def options(self, arms: Arms, *, drawn: bool = True) -> Options:
+    def options(self, arms: Portfolio, *, drawn: bool = True) -> Options:
         """Return scores and expected costs as if every arm was open; without what the draw adds
         unless it is `drawn`."""
         costs = arms.costs
@@ -159,20 +170,20 @@ class Window:
             rewards=arms.regressions,
             deviations=arms.sample.deviations() if drawn else [0.0] * len(costs),
             lots=lots(len(costs)),
-            shifts=[arm.offset for arm in arms] if arms.suspect else None,
+            shifts=[arm.offset for arm in arms.all] if arms.suspect else None,
             models=costs,
             tokens=arms.tokens.slots,
             prices=PRICES,
         )
 
-    def _close(self, arms: Arms, scores: Matrix, costs: Matrix) -> None:
+    def _close(self, arms: Portfolio, scores: Matrix, costs: Matrix) -> None:
         """Let no arm win where it could not be chosen."""
-        closed = [k for k, arm in enumerate(arms) if arm.retired_at is not None]
+        closed = [k for k, arm in enumerate(arms.all) if arm.retired_at is not None]
         if closed:
             scores[:, closed], costs[:, closed] = -CLOSED, CLOSED
         for slot, models in self.limited.items():
             shut = [k for k, name in enumerate(arms.names) if name not in models]
-            if len({*closed, *shut}) < len(arms):
+            if len({*closed, *shut}) < len(arms.all):
                 scores[slot, shut], costs[slot, shut] = -CLOSED, CLOSED
 
     def pack(self, block: int) -> bytes:

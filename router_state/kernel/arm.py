@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from router_state.change.suspicion import Suspicion
-from router_state.changes import Journal
-from router_state.config import Price
-from router_state.kernel import CostModel, Detector, Regression, SharedPrior, log_of
+from typing import TYPE_CHECKING
 
-LOG_PRICE_FLOOR, LOG_PRICE_CEILING = log_of(1e-4), log_of(0.1)
-"""Ends of the paper's scale of list prices, in $ per 1k tokens (ParetoBandit Eq. 6)."""
+from router_state.kernel.cost_model import CostModel
+from router_state.kernel.detector import Detector
+from router_state.kernel.elementary import log
+from router_state.kernel.regression import Regression
+from router_state.kernel.shared_prior import SharedPrior
+from router_state.kernel.words import Index, Real, cclass
+
+if TYPE_CHECKING:
+    from router_state.change.suspicion import Suspicion
+    from router_state.changes import Journal
+    from router_state.config import Price
 
 
-def log_price(per_1k: float) -> float:
+def log_price(per_1k: Real) -> float:
     """Place a list price ($ per 1k tokens) on the paper's logarithmic scale: 0 at 1e-4, 1 at 0.1,
-    clipped (Eq. 6)."""
-    scale = LOG_PRICE_CEILING - LOG_PRICE_FLOOR
-    return min(1.0, max(0.0, (log_of(max(per_1k, 1e-4)) - LOG_PRICE_FLOOR) / scale))
+    clipped (ParetoBandit Eq. 6)."""
+    floor: Real = log(1e-4)
+    return min(1.0, max(0.0, (log(max(per_1k, 1e-4)) - floor) / (log(0.1) - floor)))
 
 
+@cclass
 class Arm:
     """One model: its price, its regressions of rewards and bills, and its suspicion of a drift.
 
@@ -32,21 +39,16 @@ class Arm:
             settle), or None.
     """
 
-    __slots__ = (
-        "costs",
-        "detector",
-        "last_played",
-        "log_price",
-        "name",
-        "per_1k",
-        "price",
-        "pulls_left",
-        "retired_at",
-        "rewards",
-        "suspicion",
-    )
-
+    name: str
+    price: Price
+    per_1k: Real
+    log_price: Real
+    rewards: Regression
+    costs: CostModel
+    detector: Detector
     suspicion: Suspicion | None
+    last_played: Index
+    pulls_left: Index
     retired_at: float | None
 
     def __init__(
@@ -72,5 +74,5 @@ class Arm:
 
     @property
     def offset(self) -> float:
-        """Return the offset of its expected reward while it is under suspicion, else 0."""
+        """The offset of its expected reward while it is under suspicion, else 0."""
         return 0.0 if self.suspicion is None else self.suspicion.offset

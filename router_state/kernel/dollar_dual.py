@@ -3,48 +3,48 @@ contexts."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from router_state.arms import Arms
-from router_state.changes import Journal
-from router_state.config import WINDOW, Matrix, Vector
-from router_state.kernel import EVERY, FAR
-from router_state.latency import pricing
-from router_state.pacing.debt import HORIZON, SAVED, Debt
-from router_state.pacing.pacer import Terms, Weights
-from router_state.pacing.window import CLOSE_ENOUGH, CLOSED, PRICE_OF, Window
+from router_state.config import WINDOW
+from router_state.kernel.debt import HORIZON, SAVED, Debt
+from router_state.kernel.dual import FAR
+from router_state.kernel.pacer import Pacer, Terms
+from router_state.kernel.portfolio import Portfolio
+from router_state.kernel.sample import EVERY
+from router_state.kernel.window import CLOSE_ENOUGH, CLOSED, PRICE_OF, Window
+from router_state.kernel.words import Flag, Index, Real, ccall, cclass
 
-UNREACHABLE = CLOSED
+if TYPE_CHECKING:
+    from router_state.changes import Journal
+    from router_state.config import Matrix, Vector
+
+UNREACHABLE: Real = CLOSED
 """λ_t where no price of a dollar meets the budget."""
 SURE = 0.01
 """Probability that any model costs less than the budget, below which the budget is unreachable."""
 
 
-class DollarDual:
+@cclass
+class DollarDual(Pacer):
     """Paces spend by a penalty linear in expected dollars: λ_t·ê/B.
 
     Attributes:
-        lambda_t: dual variable, dimensionless: the reward that one budget's worth of dollars must
-            earn.
+        lambda_t: the reward that one budget's worth of dollars must earn.
         debt: dollars charged beyond the budget.
         target_usd: mean cost per request that λ_t was last solved for.
-        unreachable: whether even the cheapest models cost more than the budget.
         window: the contexts to solve over.
     """
 
-    __slots__ = (
-        "_journal",
-        "budget_usd",
-        "debt",
-        "lambda_t",
-        "target_usd",
-        "unreachable",
-        "window",
-    )
+    journal: Journal
+    target_usd: Real
+    debt: Debt
+    window: Window
 
     def __init__(self, budget_usd: float, d: int, journal: Journal) -> None:
         """Start without a history; the first decision solves."""
-        self.budget_usd, self._journal = budget_usd, journal
+        self.budget_usd, self.journal = budget_usd, journal
         self.window, self.debt = Window(d, journal), Debt()
         self.lambda_t = self.target_usd = 0.0
         self.unreachable = False
@@ -53,14 +53,20 @@ class DollarDual:
     def set_budget(self, budget_usd: float) -> None:
         """Pace another budget from the next decision on; the debt in dollars stays."""
         if budget_usd != self.budget_usd:
-            self.budget_usd, self._journal.jumped = budget_usd, True
+            self.budget_usd, self.journal.jumped = budget_usd, True
 
+    @ccall
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
-    ) -> Weights:
+        self,
+        arms: Portfolio,
+        x: Vector,
+        limited_to: frozenset[str] | None,
+        seq: Index,
+        now: Real,
+    ) -> Real:
         """See Pacer; takes the context into the window, and solves again where something has
         jumped."""
-        slot = self.window.push(x, limited_to)
+        slot: Index = self.window.push(x, limited_to)
         if arms.tokens.in_use:
             arms.tokens.place(slot)
         caching = arms.caching
@@ -68,26 +74,45 @@ class DollarDual:
             caching.place(slot)
         # Solved again at the latest when levels were measured. In a short window every context
         # changes the solution.
-        if self._journal.jumped or self.window.size < EVERY:
+        if self.journal.jumped or self.window.size < EVERY:
             if arms.timing is not None:
                 # Solved first, so that spend follows the budget whatever the price of waits.
-                pricing.weigh(
-                    arms.timing,
-                    arms,
-                    self.window,
-                    per_dollar=self.per_dollar(),
-                    target_usd=self.target_usd,
-                    now=now,
-                )
+                price, target = self.per_dollar(1.0), self.target_usd
+                arms.timing.weigh(arms, self.window, per_dollar=price, target_usd=target, now=now)
             self._solve(arms, now=now)
-            self._journal.jumped = False
-        return self.lambda_t, 0.0, self.per_dollar(PRICE_OF[slot])
+            self.journal.jumped = False
+        return self.per_dollar(PRICE_OF[slot])
 
-    def per_dollar(self, multiple: float = 1.0) -> float:
+    @ccall
+    def per_dollar(self, multiple: Real) -> Real:
         """Return the price of a dollar in reward, for a request's own multiple of λ_t or for 1."""
-        return min(self.lambda_t * multiple / self.budget_usd, FAR)
+        budget: Real = self.budget_usd
+        return min(self.lambda_t * multiple / budget, FAR)
 
-    def _solve(self, arms: Arms, *, now: float) -> None:
+    @ccall
+    def commit(self, expected_usd: Real) -> None:
+        """See Pacer."""
+        budget: Real = self.budget_usd
+        self.charge(expected_usd - budget)
+
+    @ccall
+    def settle(self, cost_usd: Real, charged_usd: Real, first: Flag) -> None:
+        """See Pacer."""
+        difference: Real = cost_usd - charged_usd
+        if first:
+            self.debt.note(difference, self.budget_usd)
+        self.charge(difference)
+
+    @ccall
+    def charge(self, usd: Real) -> None:
+        """Add to the debt; a change by several budgets makes λ_t be solved before the next
+        decision."""
+        budget: Real = self.budget_usd
+        self.debt.usd += usd
+        if abs(usd) > SAVED * budget:
+            self.journal.jumped = True
+
+    def _solve(self, arms: Portfolio, *, now: float) -> None:
         """Solve for λ_t: the smallest at which the mean cost of the window's winners is within the
         target."""
         budget = self.budget_usd
@@ -104,7 +129,7 @@ class DollarDual:
             self._review(arms, candidates.arrays()[1], now=now)
         self.debt.bound(budget)
 
-    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+    def _review(self, arms: Portfolio, costs: Matrix, *, now: float) -> None:
         """Raise an alert where every model surely costs more than the budget on the window's
         prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
         costs, budget = np.delete(costs, list(self.window.limited), axis=0), self.budget_usd
@@ -125,25 +150,7 @@ class DollarDual:
         self.unreachable = True
         evidence = {"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget}
         size = cheapest_usd / budget
-        self._journal.tell("budget_unreachable", size, evidence, now=now, model=arms[k].name)
-
-    def commit(self, expected_usd: float) -> None:
-        """See Pacer."""
-        self._charge(expected_usd - self.budget_usd)
-
-    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
-        """See Pacer."""
-        difference = cost_usd - charged_usd
-        if first:
-            self.debt.note(difference, self.budget_usd)
-        self._charge(difference)
-
-    def _charge(self, usd: float) -> None:
-        """Add to the debt; a change by several budgets makes λ_t be solved before the next
-        decision."""
-        self.debt.usd += usd
-        if abs(usd) > SAVED * self.budget_usd:
-            self._journal.jumped = True
+        self.journal.tell("budget_unreachable", size, evidence, now=now, model=arms.names[k])
 
     @property
     def allowance_usd(self) -> float:

@@ -12,21 +12,23 @@ all that better models are worth.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 
 from router_state.config import GUESSED, MEMORY
+from router_state.kernel.words import Real, ccall, cclass, cfunc
 
+DEBT_HELD: Real = GUESSED
+DEBT_MEMORY: Real = MEMORY
 HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
 makes no difference (docs/lab). Calls in flight may cost as many budgets more than is expected."""
-SAVED = HORIZON / 4.0
-"""Budgets that may be saved: spent within a thousand requests they are half of 5 %, the other half
-is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn). A bill that is
-off by more is not chance."""
+SAVED = 25.0
+"""Budgets that may be saved, a quarter of a horizon: spent within a thousand requests they are half
+of 5 %, the other half is for prompts that turn out dearer than expected (benchmarks.elsewhere, in
+turn). A bill that is off by more is not chance."""
 
 
-@dataclass(slots=True)
+@cclass
 class Debt:
     """Dollars charged less the budget of every decision.
 
@@ -37,41 +39,47 @@ class Debt:
         settled: settlements behind it.
     """
 
-    usd: float = 0.0
-    scatter: float = -1.0
-    settled: float = 0.0
+    usd: Real
+    scatter: Real
+    settled: Real
 
-    def note(self, difference_usd: float, budget_usd: float) -> None:
+    def __init__(self, usd: float = 0.0, scatter: float = -1.0, settled: float = 0.0) -> None:
+        self.usd, self.scatter, self.settled = usd, scatter, settled
+
+    @ccall
+    def note(self, difference_usd: Real, budget_usd: Real) -> None:
         """Update the scatter with a bill's difference from its expectation."""
-        most, away = SAVED * budget_usd, abs(difference_usd)
-        square = (away if away < most else most) ** 2
-        if self.settled < MEMORY:
+        away: Real = min(abs(difference_usd), SAVED * budget_usd)
+        if self.settled < DEBT_MEMORY:
             self.settled += 1.0
-        before = self._scatter(budget_usd)
-        self.scatter = before + (square - before) / (GUESSED + self.settled)
+        before: Real = self._scatter(budget_usd)
+        self.scatter = before + (away * away - before) / (DEBT_HELD + self.settled)
 
-    def _scatter(self, budget_usd: float) -> float:
-        return self.scatter if self.scatter >= 0.0 else budget_usd**2
+    @cfunc
+    def _scatter(self, budget_usd: Real) -> Real:
+        return self.scatter if self.scatter >= 0.0 else budget_usd * budget_usd
 
-    def target(self, budget_usd: float, cheapest_usd: float) -> float:
+    def target(self, budget_usd: Real, cheapest_usd: Real) -> float:
         """Return the target: the mean cost of a request.
 
         Args:
             cheapest_usd: expected cost of a request at its cheapest model.
         """
-        square = self.usd * self.usd
-        chance = HORIZON * self._scatter(budget_usd)
+        square: Real = self.usd * self.usd
+        chance: Real = HORIZON * self._scatter(budget_usd)
         # Both may be too small for a floating-point number.
         if square + chance <= 0.0:
             return budget_usd
-        paid = self.usd / HORIZON * square / (square + chance)
+        paid: Real = self.usd / HORIZON * square / (square + chance)
         if paid > 0.0:
-            saved = max(budget_usd - cheapest_usd, 0.0)
-            share = paid / saved if saved > 0.0 else inf
+            saved: Real = max(budget_usd - cheapest_usd, 0.0)
+            if saved <= 0.0:
+                return budget_usd
+            share: Real = paid / saved
             paid /= sqrt(1.0 + share * share)
         return budget_usd - paid
 
-    def bound(self, budget_usd: float) -> None:
+    def bound(self, budget_usd: Real) -> None:
         """Drop savings beyond `SAVED` budgets, which would be overspent within a thousand
         requests."""
         self.usd = max(self.usd, -SAVED * budget_usd)
