@@ -50,6 +50,9 @@ PARTS = (
     "pacer",
     "ema_pacer",
     "dollar_dual",
+    "record",
+    "books",
+    "settling",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
@@ -75,6 +78,8 @@ CLASSES = re.findall(
     re.MULTILINE,
 )
 """Classes of the kernel: what is one of them is no mere object."""
+OBJECTS = "Array|Charged|Guess|Journal|Judged|Matrix|ModuleType|Outcome|Price|Records|Vector"
+"""Names of types that C does not know."""
 HEAD = '''\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: infer_types=True, cdivision=False, nonecheck=True
@@ -237,7 +242,7 @@ def _part(text: str) -> str:
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
     found = found.replace("@ccall\n", "@cython.ccall\n")
     found = found.replace("@uncollected\n", "@cython.no_gc\n")
-    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price|Array)\b", r"\1object", found)
+    found = re.sub(rf"(: |-> )({OBJECTS})\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 
 
@@ -276,7 +281,9 @@ def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
     kind = ast.unparse(node.annotation).partition("[")[0]
-    kind = FIELDS.get(kind, kind if kind in (*CLASSES, "list", "set", "tuple") else "object")
+    kind = kind.removesuffix(" | None")
+    own = (*CLASSES, "dict", "list", "set", "tuple")
+    kind = FIELDS.get(kind, kind if kind in own else "object")
     if kind.endswith("*") or name.startswith("_"):
         word = "cdef"
     lines[at] = re.sub(r"\w+: [^=]+?(?= =|$)", f"{word} {kind} {name}", lines[at], count=1)

@@ -37,11 +37,6 @@ class Arms(Portfolio):
         """Return an arm by its position or its name. Raises LookupError."""
         return self.all[self.row[which] if isinstance(which, str) else which]
 
-    def find(self, name: str) -> Arm | None:
-        """Return an arm by its name, or None."""
-        k = self.row.get(name)
-        return None if k is None else self.all[k]
-
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
         """Append an arm with statistics A (d, d), a prior in it, and b (d,), known at clock
         `now_t`."""

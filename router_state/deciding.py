@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from router_state import capabilities, conversing
 from router_state.events import Asked
-from router_state.kernel import EVERY, Candidates, DollarDual
+from router_state.kernel import EVERY, Candidates, DollarDual, record_of
 from router_state.latency import observing
 from router_state.periods import guarding
 from router_state.policies import eligibility
@@ -50,8 +50,8 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
     if reason == "ucb":
         reason = capped or relaxed or reason
     record = _written(state, request, seen, k, reason, propensity, now)
-    state.t += policy.ticks
-    _commit(state, request.request_id, record, k)
+    state.commit(request.request_id, record, policy.ticks)
+    _commit(state, record, k)
     if request.session_id is not None:
         conversing.note(state, request, record, warm)
     if state.config.caches:
@@ -76,7 +76,7 @@ def _written(
     now: float,
 ) -> RequestRecord:
     config, contained = state.config, request.contained
-    return RequestRecord(
+    return record_of(
         state.seq + 1,
         seen.models[k],
         reason,
@@ -90,8 +90,8 @@ def _written(
         state.arms[k].price,
         request.x,
         seen,
-        applied=None if contained is None else Basis(*contained, state.expired, *config.applied),
-        input_tokens=request.input_tokens,
+        None if contained is None else Basis(*contained, state.expired, *config.applied),
+        request.input_tokens,
     )
 
 
@@ -130,16 +130,15 @@ def _who_may(
     return excluded, limited_to, capped
 
 
-def _commit(state: RouterState, request_id: str, record: RequestRecord, k: int) -> None:
-    """Move what counts decisions, and put the k-th arm's expected cost on the books."""
-    state.latest = max(state.latest, record.decided_at)
+def _commit(state: RouterState, record: RequestRecord, k: int) -> None:
+    """Note the k-th arm's call, and charge its expected cost wherever money is counted."""
     if state.availability.models:
         nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
         record.call = Call(nth=nth) if nth else None
     state.arms.played(k, state.t, record.reason == "onboarding")
-    state.commit(request_id, record)
-    state.pacer.commit(record.expected_cost_usd)
+    expected_usd = record.expected_cost_usd
+    state.pacer.commit(expected_usd)
     if state.ledger is not None:
         state.ledger.commit(record)
     for bucket in state.buckets:
-        bucket.spend(record.expected_cost_usd)
+        bucket.spend(expected_usd)

@@ -23,11 +23,11 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
+from router_state.kernel import checked_cost, learn, settle
 from router_state.periods.leases import Granted
 from router_state.record import Records, RequestRecord
 from router_state.sessions import WHOLE
 from router_state.state import portable, portfolio, sweeping
-from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 from router_state.state.snapshot import piece_names
 
@@ -150,7 +150,7 @@ class Engine:
             NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
             UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
         """
-        return feedback.settle(self.state, self.records, Charged(request_id, cost_usd, **bill))
+        return settle(self.state, self.records, Charged(request_id, cost_usd, **bill), feedback)
 
     def learn(self, request_id: str, *, reward: float, **judged: Any) -> Outcome:
         """Learn a reward; one of higher rank, or of higher revision from the same source, revises
@@ -167,7 +167,7 @@ class Engine:
         event = Judged(request_id, reward, **judged)
         if request_id.startswith(WHOLE):
             return feedback.learn_session(self.state, self.records, event)[0]
-        return feedback.learn(self.state, self.records, event)
+        return learn(self.state, self.records, event)
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
@@ -206,7 +206,7 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
-    changes.outcome = feedback.settle(engine.state, engine.records, event)
+    changes.outcome = settle(engine.state, engine.records, event, feedback)
     if changes.outcome is not Outcome.DUPLICATE:
         engine.state.since.billed(event.offset, waited=event.waited)
         changes.records[event.request_id] = engine.records[event.request_id]
@@ -218,7 +218,7 @@ def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None
     if event.request_id.startswith(WHOLE):
         changes.outcome, changed = feedback.learn_session(state, records, event)
     else:
-        changes.outcome = feedback.learn(state, records, event)
+        changes.outcome = learn(state, records, event)
     if changes.outcome is not Outcome.DUPLICATE:
         state.since.rewarded(event.offset, waited=event.waited)
         changes.records |= {request_id: records[request_id] for request_id in changed}

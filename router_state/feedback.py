@@ -1,40 +1,18 @@
-"""Apply bills and rewards: correct the books, and learn."""
+"""Apply what a bill has beside its dollars, see `kernel.settle`, and the rewards of sessions."""
 
 from __future__ import annotations
 
-import math
-
-from router_state import attempts, conversing
-from router_state.availability import UNANSWERED
-from router_state.change.rewards import NOT_LEARNED
+from router_state import attempts, availability, conversing
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
-from router_state.costs.ratio import list_price_of
-from router_state.errors import (
-    ContextLost,
-    CostOutOfRange,
-    NonFiniteInput,
-    RewardOutOfRange,
-    UnknownRequest,
-    UnpricedModel,
-)
+from router_state.errors import ContextLost, CostOutOfRange, UnknownRequest, UnpricedModel
 from router_state.events import Charged, Judged
-from router_state.kernel import check, exp_of
+from router_state.kernel import checked_reward, learn
 from router_state.latency import observing
 from router_state.ranks import BELOW_OWN
-from router_state.record import Label, Records, RequestRecord, Settlement
+from router_state.record import Records, RequestRecord
 from router_state.sessions import WHOLE
-from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
-
-
-def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:
-    """Return a request's context. One from another store is checked like a new one. Raises
-    WrongContext, NonFiniteInput."""
-    if record.x is not None or x is None:
-        return record.x
-    check(x, state.arms.d)
-    return x
 
 
 def tokens_usd(
@@ -52,7 +30,7 @@ def tokens_usd(
         called: the model that the bill is of.
         cached: how many of the input tokens were billed as cached; None: not known.
     """
-    price = _price_of(state, record, called)
+    price = price_of(state, record, called)
     if price is None:
         return None
     return price.cost_usd(
@@ -64,7 +42,7 @@ def tokens_usd(
     )
 
 
-def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
+def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
     """Return what a bill's tokens are priced at: as at the decision, or what another model that was
     called costs now; None if that is not in the portfolio.
 
@@ -76,47 +54,7 @@ def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price |
     return None if arm is None else arm.price
 
 
-def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
-    """Book a request's bill, or a later revision of it, in place of what was charged so far; see
-    `Engine.settle`."""
-    record = records.get(event.request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {event.request_id!r}")
-    cost_usd, before = event.cost_usd, record.bill
-    cost_usd = checked_cost(_priced(state, record, event) if cost_usd is None else cost_usd)
-    if before is not None and event.revision <= before.revision:
-        return DUPLICATE
-    x = record.x if event.x is None else _context(state, record, event.x)
-    called = event.model or record.answered_by or record.model
-    answered = before is not None and record.is_answered
-    charged_usd = record.expected_cost_usd if before is None else before.cost_usd
-    state.pacer.settle(cost_usd, charged_usd, before is None)
-    if state.buckets or state.ledger is not None:
-        _hold(state, record, cost_usd - charged_usd)
-    state.bill(event.request_id, record, cost_usd)
-    observed = (
-        record.call is not None
-        or event.status is not None
-        or state.availability.models
-        or state.arms.timing is not None
-    )
-    if observed:
-        _observe(state, record, event, called=called, answered=answered, x=x)
-    # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
-    # an answer has not taught.
-    if not answered:
-        if event.status not in UNANSWERED:
-            _learn_bill(state, record, event, cost_usd, called=called, x=x)
-        if observed:
-            attempts.note(record, status=event.status, cost_usd=cost_usd)
-    record.bill = Settlement(cost_usd, event.revision)
-    # Candidates are published and no longer needed; with 64 models they are most of a record.
-    record.candidates = record.waits = None
-    records[event.request_id] = record
-    return APPLIED if before is None else REVISED
-
-
-def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
+def priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     """Return the dollars of a bill in tokens. Raises CostOutOfRange, UnpricedModel."""
     if event.tokens is None:
         raise CostOutOfRange("a bill needs cost_usd or token counts")
@@ -129,7 +67,7 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def _observe(
+def observe(
     state: RouterState,
     record: RequestRecord,
     event: Charged,
@@ -147,7 +85,10 @@ def _observe(
         conversing.billed(state, record, event, called=called)
 
 
-def _hold(state: RouterState, record: RequestRecord, difference_usd: float) -> None:
+note, counted, UNANSWERED = attempts.note, conversing.counted, availability.UNANSWERED
+
+
+def hold(state: RouterState, record: RequestRecord, difference_usd: float) -> None:
     """Let caps and periods, which were charged what was expected, take the difference of a bill."""
     for bucket in state.buckets:
         bucket.spend(difference_usd)
@@ -158,53 +99,6 @@ def _hold(state: RouterState, record: RequestRecord, difference_usd: float) -> N
             seq=record.seq,
             awaited=record.bill is None and not record.expired,
         )
-
-
-def _learn_bill(
-    state: RouterState,
-    record: RequestRecord,
-    event: Charged,
-    cost_usd: float,
-    called: str,
-    x: Vector | None,
-) -> None:
-    """Let the billed model learn the bill, and keep the model and its price in the record."""
-    price, arms = record.price, state.arms
-    if record.label is None:
-        record.answered_by = None if called == record.model else called
-    if called != record.model:
-        if (used := _price_of(state, record, called)) is None:
-            return
-        price = record.price = used
-    arm = arms.find(called)
-    # The model was dropped, or changed between free and priced, so that the ratio has another
-    # meaning.
-    if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
-        return
-    known, costs = 0.0, arm.costs
-    list_price = costs.list_price if arm.price is price else list_price_of(price)
-    if record.call is not None:
-        cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
-    if arms.tokens.in_use:
-        counted = conversing.counted(state, record, event, called=called)
-        known = counted * price.input_price_per_m / 1e6 / list_price
-    state.policy.bill(state, costs, cost_usd / list_price, known, x)
-
-
-def _checked(reward: float) -> float:
-    reward = float(reward)
-    if not 0.0 <= reward <= 1.0:
-        if not math.isfinite(reward):
-            raise NonFiniteInput("a reward is not finite")
-        raise RewardOutOfRange("a reward must be between 0 and 1")
-    return reward
-
-
-def _is_news(label: Label, event: Judged) -> bool:
-    """Tell whether a reward is of higher rank, or a later revision from the same source."""
-    return event.rank > label.rank or (
-        event.source == label.source and event.revision > label.revision
-    )
 
 
 def learn_session(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, list[str]]:
@@ -218,7 +112,7 @@ def learn_session(state: RouterState, records: Records, event: Judged) -> tuple[
         UnknownRequest: none of its requests is remembered.
         ContextLost: the context of none of them is in a store.
     """
-    name, reward = event.request_id.removeprefix(WHOLE), _checked(event.reward)
+    name, reward = event.request_id.removeprefix(WHOLE), checked_reward(event.reward)
     requests = conversing.requests_of(state, records, name)
     if not requests:
         raise UnknownRequest(f"no request of session {name!r} is remembered")
@@ -240,33 +134,3 @@ def learn_session(state: RouterState, records: Records, event: Judged) -> tuple[
     changed = [name for name, outcome in outcomes.items() if outcome is not DUPLICATE]
     ordered = (APPLIED, REVISED, DUPLICATE)
     return min(outcomes.values(), key=ordered.index), changed
-
-
-def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
-    """Learn a request's reward, or revise the one that was learned; see `Engine.learn`."""
-    record = records.get(event.request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {event.request_id!r}")
-    reward = _checked(event.reward)
-    label, forgotten = record.label, NOT_LEARNED
-    if label is not None and not _is_news(label, event):
-        return DUPLICATE
-    x = record.x if event.x is None else _context(state, record, event.x)
-    if x is None:
-        raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-    if label is None and event.model is not None:
-        # A caller that did not wait called another model, and the reward is of that one.
-        record.answered_by = None if event.model == record.model else event.model
-    arm = state.arms.find(record.answered_by or record.model)
-    if label is None:
-        if arm is not None:
-            forgotten = state.policy.learn(state, arm, record, x, reward)
-        state.rewards_applied += 1
-    elif arm is not None:
-        # Only the remaining weight of the first reward can be revised.
-        discount = exp_of(label.forgotten - arm.rewards.forgotten)
-        arm.rewards.revise(x, difference=reward - label.reward, discount=discount)
-        forgotten = label.forgotten
-    record.label = Label(reward, event.source, event.rank, event.revision, forgotten)
-    records[event.request_id] = record
-    return APPLIED if label is None else REVISED

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from router_state.change.suspicion import Suspicion
-from router_state.config import MEMORY, Vector
+from router_state.config import Vector
 from router_state.kernel import LIMIT, RIDGE_FLOOR, Arm, Shift
 from router_state.state.router import RouterState
-
-NOT_LEARNED = -MEMORY
-"""Mark of a reward that was not learned, in place of what the arm had forgotten by then."""
 
 
 def found(state: RouterState, arm: Arm, shift: Shift) -> None:

@@ -42,6 +42,7 @@ COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.arm import Arm, log_price
+    from router_state.kernel.books import Books, Forgotten, checked_cost
     from router_state.kernel.candidates import Candidates
     from router_state.kernel.context import check
     from router_state.kernel.cost_means import LEAST_PART, cost_piece
@@ -62,8 +63,10 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
+    from router_state.kernel.record import Label, RequestRecord, Settlement, record_of
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
+    from router_state.kernel.settling import NOT_LEARNED, checked_reward, learn, settle
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
     from router_state.kernel.window import (
@@ -97,6 +100,7 @@ __all__ = [
     "LIMIT",
     "MAX_DECAY_STEPS",
     "MOST_TAUGHT",
+    "NOT_LEARNED",
     "PIECES",
     "PRICES",
     "RIDGE_FLOOR",
@@ -107,6 +111,7 @@ __all__ = [
     "WAIT_PRICES",
     "WIDE",
     "Arm",
+    "Books",
     "Candidates",
     "Chance",
     "CostModel",
@@ -114,12 +119,16 @@ __all__ = [
     "Detector",
     "DollarDual",
     "EmaPacer",
+    "Forgotten",
+    "Label",
     "Options",
     "Pacer",
     "Portfolio",
     "PosteriorSample",
     "Predictive",
     "Regression",
+    "RequestRecord",
+    "Settlement",
     "SharedPrior",
     "Shift",
     "Side",
@@ -127,17 +136,22 @@ __all__ = [
     "Unpaced",
     "Window",
     "check",
+    "checked_cost",
+    "checked_reward",
     "conclude_shifted",
     "cost_piece",
     "estimate",
     "exp_of",
     "keep",
+    "learn",
     "learn_bill",
     "learn_reward",
     "log_of",
     "log_price",
     "lognormal_mean",
     "options",
+    "record_of",
+    "settle",
     "sources",
     "tabulated",
     "waits",

@@ -27,7 +27,7 @@ from router_state.kernel.randomness import Chance
 from router_state.kernel.regression import MAX_DECAY_STEPS, Regression, multiply, spread_at
 from router_state.kernel.sample import PosteriorSample
 from router_state.kernel.shared_prior import SharedPrior
-from router_state.kernel.words import Flag, Floats, Index, Real, behind, cclass, cfunc, known
+from router_state.kernel.words import Flag, Floats, Index, Real, behind, ccall, cclass, cfunc, known
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -80,6 +80,12 @@ class Portfolio:
         self.all, self.sample = [], PosteriorSample(rewards.d, journal)
         self.timing = None
         self.derive()
+
+    @ccall
+    def find(self, name: str) -> Arm | None:
+        """Return an arm by its name, or None."""
+        k = self.row.get(name)
+        return None if k is None else self.all[k]
 
     def derive(self) -> None:
         """Derive the values that the hot path reads."""

@@ -12,6 +12,7 @@ from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import (
     HORIZON,
+    NOT_LEARNED,
     RIDGE_FLOOR,
     SAVED,
     UNREACHABLE,
@@ -179,7 +180,7 @@ class Live:
             # A reward of a decision before the alarm belongs to the arm before its drift.
             if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
                 self._estimate_rewards(state)
-            return rewards.NOT_LEARNED
+            return NOT_LEARNED
         regression, shared, t = arm.rewards, state.arms.rewards, state.t
         gamma = state.config.knobs.gamma
         # The prior fades with every reward; below its floor A would lose rank where no reward came.

@@ -10,7 +10,7 @@ from msgspec import structs, to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price
-from router_state.kernel import Candidates
+from router_state.kernel import Candidates, record_of
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 from router_state.state.framing import Json, frame, loads, reading
 
@@ -31,6 +31,8 @@ RECORD_SCALARS = (
 _SCALARS_OF = attrgetter(*RECORD_SCALARS)
 """Reads all of them in one call: every event writes a record."""
 
+_LABEL_OF = attrgetter("reward", "source", "rank", "revision", "forgotten")
+
 
 def pack_record(record: RequestRecord) -> bytes:
     """Return a request's record without its context, which is kept apart."""
@@ -40,8 +42,8 @@ def pack_record(record: RequestRecord) -> bytes:
                 *_SCALARS_OF(record),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
                 _seen(record.candidates),
-                record.bill,
-                record.label,
+                None if (bill := record.bill) is None else (bill.cost_usd, bill.revision),
+                None if record.label is None else _LABEL_OF(record.label),
                 record.expired,
                 record.applied,
                 *_optional(record),
@@ -103,18 +105,17 @@ def unpack_record(data: bytes) -> RequestRecord:
         fields = loads(data)
         price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
         answered_by, input_tokens, call = [*optional, None, None, None][:3]
-        # By position, in the order of `RequestRecord`: every bill and every reward reads a record.
-        known: list[Json] = [
+        decided: list[Json] = [
             *fields[: len(RECORD_SCALARS)],
             Price(*price),
             None,
             None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
-            None if bill is None else Settlement(*bill),
-            None if label is None else Label(*label),
-            expired,
             None if applied is None else Basis(*applied),
-            answered_by,
             input_tokens,
-            None if call is None else _call(call),
         ]
-        return RequestRecord(*known)
+        record = record_of(*decided)
+        record.bill = None if bill is None else Settlement(*bill)
+        record.label = None if label is None else Label(*label)
+        record.expired, record.answered_by = expired, answered_by
+        record.call = None if call is None else _call(call)
+        return record

@@ -11,14 +11,12 @@ from router_state.arms import Arms
 from router_state.availability import Availability
 from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.kernel import Chance, Pacer, Unpaced
+from router_state.kernel import Books, Chance, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
 from router_state.sessions import Sessions
 from router_state.since import Since
-from router_state.state.books import Books
-from router_state.state.caps import Bucket
 
 if TYPE_CHECKING:
     from router_state.policies.policy import Policy
@@ -33,45 +31,33 @@ class RouterState(Books):
     `RequestRecord`.
 
     Attributes:
-        config: the declaration in force; policy: the one of its profile.
-        arms: what is known of every model.
+        config: the declaration in force.
         chance: draws posterior samples, ties, probes and pulls.
         journal: what has changed since it was last written.
-        t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
-        latest: when something last happened, in seconds since the epoch.
-        pacer: spends the budget.
-        buckets: what is left of each cap.
-        ledger: what is left of periods, where the router has budgets of them.
         since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
-        availability: which models answer; sessions: conversations.
+        sessions: conversations.
     """
 
     config: RouterConfig
-    policy: Policy = field(init=False)
-    arms: Arms
     chance: Chances
-    journal: Journal
-    t: int = 0
-    latest: float = 0.0
-    pacer: Pacer = field(default_factory=Unpaced)
-    buckets: list[Bucket] = field(default_factory=list)
-    ledger: Ledger | None = None
+    journal: Journal = field(default_factory=Journal)
     since: Since = field(default_factory=Since)
+    if TYPE_CHECKING:
+        arms: Arms = field(init=False)
     newcomers: Newcomers = field(default_factory=Newcomers)
-    availability: Availability = field(init=False)
     sessions: Sessions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.availability = Availability(self.journal)
-        self.sessions = Sessions(self.journal)
+        Books.__init__(self)
+        self.arms, self.pacer = Arms(self.config.dimensions, self.journal), Unpaced()
+        self.buckets, self.ledger = [], None
+        self.availability, self.sessions = Availability(self.journal), Sessions(self.journal)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:
         """Return the state of a router that has no arms yet; `Engine.configure` adds them."""
-        journal = Journal()
-        arms, chance = Arms(config.dimensions, journal), Chance(config.knobs.seed)
-        return cls(config=config, arms=arms, chance=chance, journal=journal)
+        return cls(config=config, chance=Chance(config.knobs.seed))
 
     @property
     def lambda_t(self) -> float:

@@ -13,6 +13,7 @@ from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Charged
+from router_state.kernel import settle
 from router_state.record import RequestRecord
 from router_state.since import Step
 from router_state.state import portfolio, sweeping
@@ -170,7 +171,7 @@ class Rerun:
                 seconds(bill.latency_ms),
                 seconds(bill.first_token_ms),
             )
-            feedback.settle(engine.state, engine.records, charged)
+            settle(engine.state, engine.records, charged, feedback)
             return
         reward = event.reward
         engine.learn(

@@ -22,17 +22,20 @@ from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.kernel import (
     Arm,
+    Books,
     CostModel,
     Debt,
     Detector,
     DollarDual,
     EmaPacer,
+    Forgotten,
     PosteriorSample,
     Regression,
     SharedPrior,
     Side,
     Window,
     arm,
+    books,
     cost_model,
     debt,
     detector,
@@ -47,7 +50,6 @@ from router_state.kernel import (
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot
-from router_state.state.books import Books, Forgotten
 from router_state.state.caps import Bucket
 from router_state.state.framing import body_of, frame
 from router_state.state.router import RouterState
@@ -228,6 +230,7 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
 
 TEXT = (
     arm,
+    books,
     cost_model,
     debt,
     detector,
@@ -241,19 +244,8 @@ TEXT = (
 )
 REPORTS = {"_journal", "journal", "pieces", "values"}  # whom an object reports to, where it works
 KEPT_APART = {
-    RouterState: {
-        "config",
-        "arms",
-        "chance",
-        "journal",
-        "pacer",
-        "buckets",
-        "since",
-        "ledger",
-        "availability",
-        "sessions",
-    },
-    Books: {"open_commitments"},
+    RouterState: {"config", "chance", "journal", "since", "sessions"},
+    Books: {"open_commitments", "arms", "pacer", "buckets", "ledger", "availability"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "array", "pending"},
     CostModel: {"prior"},
@@ -267,7 +259,8 @@ KEPT_APART = {
 }
 DERIVED = {
     Ledger: {"accounts"},
-    RouterState: {"newcomers", "policy"},
+    RouterState: {"newcomers"},
+    Books: {"policy"},
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},
@@ -414,7 +407,7 @@ def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         (HEAD, _counter("t", 0)),
         (HEAD, _counter("seq", 1.5)),
         (HEAD, _counter("spend_usd", None)),
-        (HEAD, _counter("forgotten.bills", True)),
+        (HEAD, _counter("forgotten.bills", -1)),
         (HEAD, _set("dual", to=None)),
         (HEAD, _dual("lambda_t", -1.0)),
         (HEAD, _dual("debt.usd", None)),

@@ -2,47 +2,68 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING
 
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
-from router_state.record import RequestRecord
+from router_state.kernel.pacer import Pacer
+from router_state.kernel.portfolio import Portfolio
+from router_state.kernel.record import RequestRecord
+from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
+
+if TYPE_CHECKING:
+    from router_state.availability import Availability
+    from router_state.periods.ledger import Ledger
+    from router_state.policies.policy import Policy
+    from router_state.state.caps import Bucket
+
+MOST_USD: Real = MAX_COST_USD
 
 
-def checked_cost(cost_usd: float) -> float:
-    """Return a cost as a float.
+@ccall
+def checked_cost(cost_usd: Real) -> Real:
+    """Return a cost.
 
     Raises:
         NonFiniteInput, CostOutOfRange: not a cost.
     """
-    cost_usd = float(cost_usd)
     # One comparison for a good bill; a NaN fails it too.
-    if not 0.0 <= cost_usd <= MAX_COST_USD:
-        if not math.isfinite(cost_usd):
+    if not 0.0 <= cost_usd <= MOST_USD:
+        if not isfinite(cost_usd):
             raise NonFiniteInput("a cost is not finite")
         raise CostOutOfRange(f"a cost must be between 0 and {MAX_COST_USD:g} dollars")
     return cost_usd
 
 
-@dataclass(slots=True)
+@cclass
 class Forgotten:
     """The parts of a router's totals that come from forgotten requests."""
 
-    requests: int = 0
-    bills: int = 0
-    rewards: int = 0
-    spend_usd: float = 0.0
+    requests: Index
+    bills: Index
+    rewards: Index
+    spend_usd: Real
+
+    def __init__(self) -> None:
+        self.requests = self.bills = self.rewards = 0
+        self.spend_usd = 0.0
 
 
-@dataclass(slots=True)
+@cclass
 class Books:
-    """Counts and sums over a router's requests.
+    """Counts and sums over a router's requests, its clocks, and what bills and rewards move.
 
     Attributes:
+        arms: what is known of every model; policy: the one of the router's profile.
+        pacer: spends the budget; buckets: what is left of each cap.
+        ledger: what is left of periods, where the router has budgets of them.
+        availability: which models answer.
         seq: decisions made; the last one's number.
         settled: decisions whose bill has come; expired: those whose bill did not come in time.
         rewards_applied: decisions that have a reward.
+        t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
+        latest: when something last happened, in seconds since the epoch.
         spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a
             request.
         committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order
@@ -51,36 +72,58 @@ class Books:
             remembered request stands for.
     """
 
-    seq: int = 0
-    settled: int = 0
-    expired: int = 0
-    rewards_applied: int = 0
-    spend_usd: float = 0.0
-    committed_usd: float = 0.0
-    unmatched_cost_usd: float = 0.0
-    open_commitments: dict[str, float] = field(default_factory=dict)
-    forgotten: Forgotten = field(default_factory=Forgotten)
+    seq: Index
+    settled: Index
+    expired: Index
+    rewards_applied: Index
+    t: Index
+    latest: Real
+    spend_usd: Real
+    committed_usd: Real
+    unmatched_cost_usd: Real
+    open_commitments: dict[str, float]
+    forgotten: Forgotten
+    arms: Portfolio
+    policy: Policy
+    pacer: Pacer
+    buckets: list[Bucket]
+    ledger: Ledger | None
+    availability: Availability
+
+    def __init__(self) -> None:
+        self.t, self.latest, self.open_commitments = 0, 0.0, {}
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Empty the books, for a router that goes on from another one's learned state."""
+        self.seq = self.settled = self.expired = self.rewards_applied = 0
+        self.spend_usd = self.committed_usd = self.unmatched_cost_usd = 0.0
+        self.forgotten = Forgotten()
 
     @property
     def in_flight(self) -> int:
         """Decisions whose bill is awaited."""
         return len(self.open_commitments)
 
-    def commit(self, request_id: str, record: RequestRecord) -> None:
-        """Number a decision and put its expected cost on the books."""
-        self.seq = record.seq
+    @ccall
+    def commit(self, request_id: str, record: RequestRecord, ticks: Index) -> None:
+        """Number a decision, put its expected cost on the books, and move the clocks."""
+        self.seq, self.t = record.seq, self.t + ticks
+        self.latest = max(self.latest, record.decided_at)
         self.open_commitments[request_id] = record.decided_at
         self.committed_usd += record.expected_cost_usd
 
-    def bill(self, request_id: str, record: RequestRecord, cost_usd: float) -> None:
+    @ccall
+    def bill(self, request_id: str, record: RequestRecord, cost_usd: Real) -> None:
         """Book a request's bill, or replace it by a later revision."""
-        if record.bill is None:
+        before = record.bill
+        if before is None:
             self.spend_usd += cost_usd
             self.settled += 1
             self._close(request_id, record)
         else:
             # By the difference: `settled` counts requests, and this one is counted.
-            self.spend_usd += cost_usd - record.bill.cost_usd
+            self.spend_usd += cost_usd - before.cost_usd
 
     def expire(self, request_id: str, record: RequestRecord) -> None:
         """Stop waiting for a bill; the commitment stands at its expectation."""
@@ -98,12 +141,7 @@ class Books:
             gone.bills += 1
             gone.spend_usd += record.bill.cost_usd
 
-    def start_over(self) -> None:
-        """Empty the books, for a router that goes on from another one's learned state."""
-        self.seq = self.settled = self.expired = self.rewards_applied = 0
-        self.spend_usd = self.committed_usd = self.unmatched_cost_usd = 0.0
-        self.forgotten = Forgotten()
-
+    @cfunc
     def _close(self, request_id: str, record: RequestRecord) -> None:
         """Take a commitment off the books, if it is still there."""
         if self.open_commitments.pop(request_id, None) is not None:
