@@ -14,6 +14,7 @@ from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.availability import Availability
+    from router_state.changes import Journal
     from router_state.config import RouterConfig
     from router_state.periods.ledger import Ledger
     from router_state.policies.newcomers import Newcomers
@@ -61,6 +62,7 @@ class Books:
         pacer: spends the budget; buckets: what is left of each cap.
         ledger: what is left of periods, where the router has budgets of them.
         availability: which models answer.
+        journal: what has changed since it was last written.
         config: the declaration in force; chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
         seq: decisions made; the last one's number.
@@ -93,6 +95,7 @@ class Books:
     buckets: list[Bucket]
     ledger: Ledger | None
     availability: Availability
+    journal: Journal
     config: RouterConfig
     chance: Chances
     newcomers: Newcomers
