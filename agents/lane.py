@@ -120,11 +120,16 @@ class Lane:
             yield group.answers
         await asyncio.shield(self.send(group))
 
-    async def room(self) -> None:
+    async def room(self, *, whole: bool = True) -> None:
         """Wait until another group may be applied. The number on the way is bounded, and groups
-        grow meanwhile."""
+        grow meanwhile.
+
+        Args:
+            whole: as much is there as a group takes. What is less waits until the batch that
+                travels has landed: each group costs as much as the decisions of several requests.
+        """
         while (
-            self._under_way >= UNDER_WAY
+            self._under_way >= (UNDER_WAY if whole else 1)
             or len(self._groups) >= UNANSWERED
             or not self.shard.table.open
         ) and self._broken is None:

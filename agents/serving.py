@@ -113,7 +113,8 @@ class Serving:
                 await self._inbox.arrived.wait()
                 self._inbox.arrived.clear()
                 while any(map(self._has_work, self._agents)):
-                    await self._lane.room()
+                    waiting = sum(len(self._inbox.queues[name]) for name in self._agents)
+                    await self._lane.room(whole=waiting >= self._size)
                     await self._turns.take(urgent=self._has_work("requests"))
                     if batches := self.take():
                         await self._pass(batches)

@@ -38,7 +38,9 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
         "routers",
         "look" if untaken else "fine",
         _count(routers, untaken),
-        "a worker takes them up" if untaken else "",
+        "a worker takes them up, unless it has refused them: pbstream dlq list --topic routers"
+        if untaken
+        else "",
     )
     ahead = [
         state

@@ -13,9 +13,10 @@ class MemoryTopics:
     def __init__(self, records: Mapping[tuple[str, int], Sequence[Record]]) -> None:
         self._records = records
 
-    def partitions(self) -> list[int]:
-        """Return all partitions."""
-        return sorted({partition for _, partition in self._records})
+    def partitions(self, topic: str = "requests") -> list[int]:
+        """Return the partitions of a topic."""
+        places = [place for place in self._records if topic != "dlq" or place[0] == "dlq"]
+        return sorted({partition for _, partition in places})
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records."""

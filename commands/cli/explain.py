@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 from rich.console import Console
@@ -79,9 +79,10 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
             out.print(f"Now: {line}.", soft_wrap=True)
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)
-    for bill, late in zip(found.costs, _superseded(found.costs), strict=True):
+    for bill, late in zip(found.costs, superseded(found.costs, lambda source: 0), strict=True):
         out.print(f"Cost: {_bill(bill, _dollars(bill, found, then))}{late}.")
-    _outcomes(out, found.costs, found.rewards, letters)
+    notes = superseded(found.rewards, session.settings.source_rank)
+    _outcomes(out, found.costs, list(zip(found.rewards, notes, strict=True)), letters)
 
 
 def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float | None:
@@ -130,12 +131,12 @@ def _call(bill: CostReported) -> str:
 def _outcomes(
     out: Console,
     costs: list[CostReported],
-    rewards: list[RewardObserved],
+    rewards: list[tuple[RewardObserved, str]],
     letters: list[DeadLetter],
 ) -> None:
     if not costs:
         out.print("Cost: none reported yet.")
-    for label, late in zip(rewards, _superseded(rewards), strict=True):
+    for label, late in rewards:
         out.print(f"Reward: {label.reward:g} by {label.source}{_revision(label.revision)}{late}.")
     if not rewards:
         out.print("Reward: none reported yet.")
@@ -150,20 +151,30 @@ def _revision(number: int) -> str:
     return f", revision {number}" if number else ""
 
 
-def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
-    """Return a note for each event: whether it changed nothing, as its source had sent the same or
-    a higher revision before."""
-    highest: dict[str, int] = {}
+def superseded(
+    events: Sequence[CostReported | RewardObserved], rank_of: Callable[[str], int]
+) -> list[str]:
+    """Return a note for each event: why it changed nothing, empty if it did.
+
+    Args:
+        rank_of: rank of a source of rewards.
+    """
+    counts: tuple[str, int] | None = None
     said = []
     for event in events:
         source = event.source if isinstance(event, RewardObserved) else ""
-        said.append(
-            " (changed nothing: this or a higher revision came before)"
-            if event.revision <= highest.get(source, -1)
-            else ""
-        )
         # Revisions compare only within a source; a source of higher rank wins without one.
-        highest[source] = max(event.revision, highest.get(source, -1))
+        if (
+            counts is None
+            or rank_of(source) > rank_of(counts[0])
+            or (source == counts[0] and event.revision > counts[1])
+        ):
+            counts = source, event.revision
+            said.append("")
+        elif source == counts[0]:
+            said.append(" (changed nothing: this or a higher revision came before)")
+        else:
+            said.append(f" (changed nothing: that by {counts[0]} counts)")
     return said
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, TypeVar, get_args
 
 import click
+from pydantic import ValidationError
 
 from commands.reports import Report, report
 from doors.console.output import print_json
@@ -18,6 +19,7 @@ from doors.console.session import (
 from drawing.numbers import dual, dual_in_words, usd
 from schemas import CostReported, RewardObserved
 from schemas.costs import MAX_MILLISECONDS, Status
+from schemas.sentences import what_is_wrong
 
 SENTENCES = {
     "booked": "Booked.",
@@ -34,6 +36,7 @@ SENTENCES = {
     ),
 }
 """Sentence about an event, by its outcome; the other outcomes are failures."""
+E = TypeVar("E", CostReported, RewardObserved)
 revision_option = click.option(
     "--revision",
     type=click.IntRange(min=0),
@@ -101,7 +104,8 @@ def cost(
         raise click.UsageError("give dollars, or both of --input-tokens and --output-tokens.")
     if cached_tokens is not None and input_tokens is not None and cached_tokens > input_tokens:
         raise click.UsageError("--cached-tokens are some of --input-tokens: give fewer.")
-    event = CostReported(
+    event = _event(
+        CostReported,
         router_id=router_id,
         request_id=request_id,
         cost_usd=cost_usd,
@@ -150,7 +154,8 @@ def reward(
       pbstream reward 4f1c22a90b13 0.85 --source judge
       pbstream reward talk-17 1 --session --source user
     """
-    event = RewardObserved(
+    event = _event(
+        RewardObserved,
         router_id=router_id,
         request_id=None if of_session else request_id,
         session_id=request_id if of_session else None,
@@ -191,3 +196,12 @@ def _report(found: Report, what: str, as_json: bool) -> None:
         f"Router {state.router_id} now: bills {state.settled}, spend {usd(state.spend_usd)}, "
         f"rewards {state.rewards_applied}. {price}"
     )
+
+
+def _event(kind: type[E], **fields: Any) -> E:
+    """Return an event. Raises UsageError for values that the contract does not allow."""
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise click.UsageError(f"{first['loc'][-1]} {what_is_wrong(first)}.") from None

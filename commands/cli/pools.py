@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import click
 
 from commands.cli.budget import CARRY, TIMEZONE, Budget, with_period
@@ -167,6 +169,16 @@ def join_pool(
         return
     what = "is in no pool" if pool_id == "none" else f"is in pool {pool_id}"
     click.echo(f"Router {router_id} {what}. In force at offset {state.config_offset}.")
+    if pool_id != "none" and pool_id not in run(_declared(session)):
+        click.echo(
+            f"No pool {pool_id} is declared yet, so nothing is lent: `pbstream pools set {pool_id} "
+            "USD --per month`."
+        )
+
+
+async def _declared(session: Session) -> Collection[str]:
+    async with open_bus(session.settings, "pools") as bus:
+        return await read_pools(bus)
 
 
 @pools.command("show")

@@ -22,10 +22,13 @@ def faults(document: Document) -> list[str]:
     try:
         RouterDeclared.model_validate_json(orjson.dumps(document))
     except ValidationError as error:
-        found += [
-            f"{_place(one['loc'])}: {_plain(one['msg'])}"
+        wrong = {
+            _place(one["loc"], document): _plain(one["msg"])
             for one in error.errors(include_url=False, include_context=False)
-        ]
+        }
+        # Of a part that is wrong, the whole is wrong as well.
+        inner = {where for where in wrong if not any(at.startswith(f"{where}.") for at in wrong)}
+        found += [f"{where}: {what}" for where, what in wrong.items() if where in inner]
     return list(dict.fromkeys(found))
 
 
@@ -78,10 +81,19 @@ def _meant(name: str, known: list[str]) -> str:
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
 
 
-def _place(path: tuple[int | str, ...]) -> str:
-    # pydantic marks that a key of a mapping is wrong, not its value, which helps nobody here.
-    parts = [str(part) for part in path if part != "[key]"]
-    return ".".join(part or '""' for part in parts) or "the router"
+def _place(path: tuple[int | str, ...], document: object) -> str:
+    """Return where a fault is, without what pydantic adds: marks of keys, and which of several
+    forms a value has."""
+    parts: list[str] = []
+    for at, part in enumerate(path):
+        known = isinstance(document, dict) and part in document
+        known = known or (isinstance(document, list) and isinstance(part, int))
+        if known:
+            document = document[part]  # type: ignore[index]  # it is one of both
+        elif part == "[key]" or not isinstance(document, dict) or at < len(path) - 1:
+            continue  # only a field that is missing stands last
+        parts.append(str(part) or '""')
+    return ".".join(parts) or "the router"
 
 
 def _plain(message: str) -> str:

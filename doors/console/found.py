@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +99,7 @@ async def _records(
 async def _dead_letters(
     bus: Bus, router_id: str, request_id: str, *, limit: int | None
 ) -> list[DeadLetter]:
-    found = []
+    found, quoted = [], json.dumps(request_id, ensure_ascii=False).encode()
     async for record in bus.backwards("dlq", router_id, limit=limit):
         if record.value is None or not may_name(record.value, request_id):
             continue
@@ -115,9 +116,9 @@ async def _dead_letters(
         # from.
         kind = kinds.get(bus.name_of(letter.topic))
         event = kind and _readable(kind, record.value)
-        # An event that cannot be parsed is shown if it contains the id and has the router's key.
+        # One that can't be read is shown if it has the router's key and the id as a text.
         if (
-            record.key == router_id.encode() and request_id.encode() in record.value
+            kind is not None and record.key == router_id.encode() and quoted in record.value
             if event is None
             else (event.router_id, event.request_id) == (router_id, request_id)
         ):

@@ -80,7 +80,6 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.waiting import waits
     from router_state.kernel.window import (
         BLOCK,
-        CLOSE_ENOUGH,
         CLOSED,
         PIECES,
         PRICES,
@@ -94,7 +93,6 @@ else:
 __all__ = [
     "BLOCK",
     "CLOSED",
-    "CLOSE_ENOUGH",
     "COMPILED",
     "CUT_AT",
     "EMA_STEP",

@@ -13,6 +13,7 @@ from router_state.kernel.candidates import Candidates
 from router_state.kernel.costs import within_risk
 from router_state.kernel.debt import HORIZON, SAVED
 from router_state.kernel.dollar_dual import UNREACHABLE
+from router_state.kernel.randomness import Chance
 from router_state.kernel.words import Flag, Index, Real, ccall, cclass
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class Thompson(Decider):
         The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
         arms = state.arms
-        arms.draw(seen, price, state.chance)
+        chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
+        arms.draw(seen, price, chance)
         if arms.timing is not None:
             seen.penalty = arms.timing.penalties(seen.penalty)
         # If no price of a dollar meets the budget, only the cheapest model matters.

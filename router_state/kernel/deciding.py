@@ -77,15 +77,15 @@ def decide(state: Books, request: Asked, now: Real, others: ModuleType) -> Reque
 def is_limited(state: Books, request: Asked) -> Flag:
     """Tell whether anything but the budget may rule out a model that takes traffic."""
     limited: Flag = request.allowed_models is not None or request.max_price_per_1k is not None
-    limited = limited or state.buckets or state.ledger is not None
-    return limited or state.config.offers or state.availability.models
+    limited = limited or bool(state.buckets) or state.ledger is not None
+    return limited or bool(state.config.offers) or bool(state.availability.models)
 
 
 @cfunc
 def has_more(state: Books) -> Flag:
     """Tell whether a call is noted by more than the books, the arm and the pacer."""
     more: Flag = state.arms.timing is not None or state.ledger is not None
-    return more or state.buckets or state.availability.models
+    return more or bool(state.buckets) or bool(state.availability.models)
 
 
 @cfunc

@@ -13,7 +13,7 @@ from router_state.kernel.dual import FAR
 from router_state.kernel.pacer import Pacer, Terms
 from router_state.kernel.portfolio import Portfolio
 from router_state.kernel.sample import EVERY
-from router_state.kernel.window import CLOSE_ENOUGH, CLOSED, PRICE_OF, Window
+from router_state.kernel.window import CLOSED, PRICE_OF, Window
 from router_state.kernel.words import Flag, Index, Real, ccall, cclass
 
 if TYPE_CHECKING:
@@ -119,9 +119,7 @@ class DollarDual(Pacer):
         candidates = self.window.candidates(arms)
         cheapest_usd = candidates.cheapest()
         self.target_usd = self.debt.target(budget, cheapest_usd)
-        per_dollar = candidates.price(
-            target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH
-        )
+        per_dollar = candidates.price(target=self.target_usd, start=self.lambda_t / budget)
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
         if cheapest_usd <= budget:
             self.unreachable = False

@@ -115,7 +115,7 @@ class Options:
             dollars += costs[place]
         self.total, self.dollars = total, dollars
 
-    def price(self, *, target: Real, start: Real = 0.0, within: Real = 0.0) -> float | None:
+    def price(self, *, target: Real, start: Real = 0.0) -> float | None:
         """Return the smallest λ ≥ 0 at which the contexts' winners (largest scores − λ·costs) cost
         at most `target` on average, or None.
 
@@ -126,11 +126,9 @@ class Options:
         Args:
             target: mean cost per context.
             start: where to look first.
-            within: share of the target by which the cost may be below it; 0: exact.
         """
         allowed: Real = target * self.n
         slack: Real = EPSILON * abs(allowed)
-        enough: Real = -within * abs(allowed)
         low_total = low_over = high_total = high_over = 0.0
         has_low = has_high = False
         price: Real = min(start, FAR)
@@ -144,8 +142,6 @@ class Options:
             self.choose(price)
             total: Real = self.total
             over: Real = self.dollars - allowed
-            if enough < 0.0 and enough <= over <= slack:
-                break
             if both:
                 again = total == low_total and over == low_over
                 again = again or (total == high_total and over == high_over)

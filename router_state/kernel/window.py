@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from router_state.changes import Journal
     from router_state.config import Matrix, Vector
 
-CLOSE_ENOUGH = 0.005
-"""Share of the target that a solution may leave: far less than what one draw moves."""
 BLOCK: Index = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 CLOSED = 1e6

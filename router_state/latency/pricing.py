@@ -10,7 +10,6 @@ import numpy as np
 
 from router_state.config import WINDOW, Matrix
 from router_state.kernel import (
-    CLOSE_ENOUGH,
     CLOSED,
     HORIZON,
     PRICES,
@@ -74,9 +73,7 @@ def weigh(
     timing.expected = float(waits[np.arange(len(won)), won].mean())
     _review(timing, window, scores, costs, waits, now=now)
     timing.target = timing.debt.target(most, float(waits.min(1).mean()))
-    price = Options.of(scored, counted).price(
-        target=timing.target, start=timing.per_unit, within=CLOSE_ENOUGH
-    )
+    price = Options.of(scored, counted).price(target=timing.target, start=timing.per_unit)
     highest = MOST_PRICE / most
     timing.per_unit = highest if price is None else min(price, highest)
     timing.debt.bound(most)
@@ -97,7 +94,7 @@ def _of_seconds(
 
     def too_low(per_second: float) -> bool:
         per_dollar = Options.of(scores - per_second * seconds, costs).price(
-            target=target_usd, start=start, within=CLOSE_ENOUGH
+            target=target_usd, start=start
         )
         return per_dollar is None or per_dollar * usd_per_second > per_second
 

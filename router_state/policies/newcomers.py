@@ -4,14 +4,10 @@ need."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from router_state.changes import Journal
 from router_state.config import BELIEVED, WINDOW
-from router_state.kernel import EVERY, Arm, Candidates
-
-if TYPE_CHECKING:
-    from router_state.state.router import RouterState
+from router_state.kernel import EVERY, Arm, Books, Candidates
 
 PATIENCE = WINDOW // EVERY
 """Solutions of λ_t in a row that must agree: those in which the whole window is renewed. It is high
@@ -47,12 +43,12 @@ class Newcomers:
     found: dict[str, Unaffordable] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)
 
-    def look(self, state: RouterState, seen: Candidates, k: int) -> None:
+    def look(self, state: Books, seen: Candidates, k: int) -> None:
         """Note whom the budget has no place for, given a decision for the k-th arm; raise an alert
         once it is certain."""
         arms, budget = state.arms, state.pacer.budget_usd
         # Even with the largest possible reward they would score below the chosen arm.
-        hopeless = [arms[j] for j in arms.hopeless(seen, k, budget, 2.0 * BELIEVED)]
+        hopeless = [arms.all[j] for j in arms.hopeless(seen, k, budget, 2.0 * BELIEVED)]
         if not (hopeless or self._looks):
             return
         # Any other is looked at from the beginning, should it come to that again.

@@ -29,12 +29,11 @@ class RouterState(Books):
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:
-        journal: what has changed since it was last written.
         since: what was applied since the last decision, in its order.
         sessions: conversations.
     """
 
-    __slots__ = ("journal", "sessions", "since")
+    __slots__ = ("sessions", "since")
     if TYPE_CHECKING:
         arms: Arms
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aiokafka.producer import sender
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.default_records import DefaultRecordBatch
 
@@ -26,6 +27,24 @@ CODECS = {
 """Codec numbers of Kafka's record batch format by the names of PB_OUTPUT_COMPRESSION."""
 BATCH_BYTES = 512 * 1024
 """Most bytes of records in one batch, before compression: half of what a topic takes by default."""
+
+
+class ProduceRequest(sender.SendProduceReqHandler):  # type: ignore[misc]
+    """One produce request; one at a time is under way to a broker.
+
+    The next one leaves a pass of the event loop after its answer, so that it takes along what
+    waited for that: the answers of a group that is durable now, and the next group's record batch.
+    """
+
+    async def do(self, node_id: int) -> None:
+        """Send it, and return a pass after what the broker said was passed on."""
+        await super().do(node_id)
+        await asyncio.sleep(0)
+
+
+def answers_join_the_next_request() -> None:
+    """Let every producer of this process send its requests so."""
+    sender.SendProduceReqHandler = ProduceRequest
 
 
 @dataclass(slots=True)

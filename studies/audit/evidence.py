@@ -49,7 +49,7 @@ def checksum(value: bytes | None) -> int:
 def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: str) -> Letters:
     """Index all dead letters; several of one event must be alike."""
     letters: Letters = {}
-    for partition in topics.partitions():
+    for partition in topics.partitions("dlq"):
         for record in read("dlq", partition):
             findings.checked["dlq"] += 1
             where = f"dlq-{partition} offset {record.offset}"

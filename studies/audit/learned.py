@@ -77,7 +77,7 @@ class Contained:
         self._evidence = evidence
         self._read = read
 
-    def partitions(self) -> list[int]:
+    def partitions(self, topic: str = "requests") -> list[int]:
         """Return the partition."""
         return [self._evidence.number]
 

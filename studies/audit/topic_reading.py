@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from aiokafka import TopicPartition
 
 from streams.settings import Settings
-from studies.history.kafka_reader import KafkaReader, bounds_of, consumer_of
+from studies.history.kafka_reader import KafkaReader, bounds_of, consumer_of, counts_in
 from studies.history.records import Record
 
 NAMES = (
@@ -36,8 +36,8 @@ has published what its state contains."""
 class Topics(Protocol):
     """The records of a service. Topics go by their short names; the changelog is `changelog`."""
 
-    def partitions(self) -> list[int]:
-        """Return all partitions."""
+    def partitions(self, topic: str = "requests") -> list[int]:
+        """Return the partitions of a topic; dead letters may have more or fewer than the others."""
         ...
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
@@ -68,9 +68,9 @@ class KafkaTopics(KafkaReader):
         super().__init__(settings)
         self._bounds = self.look(self._look())
 
-    def partitions(self) -> list[int]:
-        """Return all partitions."""
-        return list(range(self.settings.partitions))
+    def partitions(self, topic: str = "requests") -> list[int]:
+        """Return the partitions of a topic."""
+        return sorted(number for name, number in self._bounds if name == topic)
 
     def begin(self, topic: str, partition: int) -> int:
         """Return where a partition's log begins."""
@@ -94,9 +94,13 @@ class KafkaTopics(KafkaReader):
     async def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return first and next offset of every partition."""
         bounds: dict[tuple[str, int], tuple[int, int]] = {}
+        counts = await counts_in(self.settings)
         async with consumer_of(self.settings) as consumer:
             for name in NAMES:
-                places = [TopicPartition(self._full(name), number) for number in self.partitions()]
+                count = self.settings.partitions
+                if name == "dlq":
+                    count = counts.get(self._full(name), count)
+                places = [TopicPartition(self._full(name), number) for number in range(count)]
                 bounds |= {
                     (name, place.partition): found
                     for place, found in (await bounds_of(consumer, places)).items()

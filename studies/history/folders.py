@@ -42,10 +42,10 @@ def export(
     folder.mkdir(parents=True, exist_ok=True)
     write = write_parquet if form == "parquet" else write_jsonl
     written = 0
-    for partition in history.partitions():
-        for topic in SOURCES:
-            # A decision in the range may depend on an earlier declaration.
-            first = float("-inf") if topic == "routers" else since
+    for topic in SOURCES:
+        # A decision in the range may depend on an earlier declaration.
+        first = float("-inf") if topic == "routers" else since
+        for partition in {*history.partitions(), *history.partitions(topic)}:
             written += write(
                 _within(history.read(topic, partition), first, until),
                 folder / f"{topic}-{partition}.{form}",

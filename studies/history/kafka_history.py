@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
-from streams.log.topics import counts_of
 from streams.settings import Settings
-from studies.history.kafka_reader import KafkaReader, bounds_of, consumer_of
+from studies.history.kafka_reader import KafkaReader, bounds_of, consumer_of, counts_in
 from studies.history.records import SOURCES, Record
 
 
@@ -32,9 +30,9 @@ class KafkaHistory(KafkaReader):
         super().__init__(settings)
         self._bounds = self.look(self._look())
 
-    def partitions(self) -> list[int]:
-        """Return the partitions of requests."""
-        return sorted(number for topic, number in self._bounds if topic == "requests")
+    def partitions(self, topic: str = "requests") -> list[int]:
+        """Return the partitions of a topic."""
+        return sorted(number for name, number in self._bounds if name == topic)
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records, oldest first; none where there is no such topic."""
@@ -44,12 +42,7 @@ class KafkaHistory(KafkaReader):
 
     async def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return first and next offset of every partition of the topics that exist."""
-        admin = AIOKafkaAdminClient(**self.settings.kafka_auth(), client_id="pbstream-replay")
-        try:
-            await admin.start()
-            present = await counts_of(admin)
-        finally:
-            await admin.close()
+        present = await counts_in(self.settings)
         names = {self.settings.topic(name): name for name in SOURCES}
         if self.settings.topic("requests") not in present:
             raise MissingTopics(

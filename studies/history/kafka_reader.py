@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from typing import Self, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from ground.boundary import undoing
 from ground.messages import Record as KafkaRecord
 from streams.log.consumer import log_consumer
 from streams.log.stretch import read_stretch
+from streams.log.topics import counts_of
 from streams.settings import Settings
 from studies.history.records import NO_HEADERS, Record
 
@@ -27,6 +29,16 @@ LOOK_AGAIN_MS = 1000
 def consumer_of(settings: Settings) -> AIOKafkaConsumer:
     """Return a consumer that belongs to no group, not yet started."""
     return log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
+
+
+async def counts_in(settings: Settings) -> dict[str, int]:
+    """Return how many partitions each topic has that is there."""
+    admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream-history")
+    try:
+        await admin.start()
+        return await counts_of(admin)
+    finally:
+        await admin.close()
 
 
 async def bounds_of(consumer: AIOKafkaConsumer, places: Iterable[TopicPartition]) -> Bounds:
@@ -53,7 +65,8 @@ async def batches(
 def record_of(found: KafkaRecord) -> Record:
     """Return a consumer's record as a history holds it."""
     headers = (
-        {name: value.decode(errors="replace") for name, value in found.headers}
+        # A header may have no value at all.
+        {name: (value or b"").decode(errors="replace") for name, value in found.headers}
         if found.headers
         else NO_HEADERS
     )

@@ -48,11 +48,10 @@ class ParquetHistory:
         if not any(folder.glob("requests-*.parquet")):
             raise FileNotFoundError(2, "no requests-PARTITION.parquet in this folder", str(folder))
 
-    def partitions(self) -> list[int]:
-        """Return the partitions that have a file of requests."""
-        return sorted(
-            int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.parquet")
-        )
+    def partitions(self, topic: str = "requests") -> list[int]:
+        """Return the partitions of a topic that have a file."""
+        files = self._folder.glob(f"{topic}-*.parquet")
+        return sorted(int(path.stem.rpartition("-")[2]) for path in files)
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records; none where there is no file."""

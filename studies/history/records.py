@@ -38,8 +38,8 @@ class Record(Struct, frozen=True, gc=False):
 class History(Protocol):
     """A source of a service's past records. Topics go by their short names."""
 
-    def partitions(self) -> list[int]:
-        """Return the partitions that hold requests."""
+    def partitions(self, topic: str = "requests") -> list[int]:
+        """Return the partitions of a topic; dead letters may have more or fewer than the others."""
         ...
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
@@ -71,7 +71,7 @@ def refused_offsets(history: History) -> dict[tuple[str, int], set[int]]:
     partition.
     """
     refused: dict[tuple[str, int], set[int]] = {}
-    for partition in history.partitions():
+    for partition in history.partitions("dlq"):
         for record in history.read("dlq", partition):
             topic = record.headers.get(SOURCE_TOPIC, "").rpartition(".")[2]
             if topic in SOURCES:
@@ -110,11 +110,10 @@ class JsonlHistory:
         if not any(folder.glob("requests-*.jsonl")):
             raise FileNotFoundError(2, "no requests-PARTITION.jsonl in this folder", str(folder))
 
-    def partitions(self) -> list[int]:
-        """Return the partitions that have a file of requests."""
-        return sorted(
-            int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.jsonl")
-        )
+    def partitions(self, topic: str = "requests") -> list[int]:
+        """Return the partitions of a topic that have a file."""
+        files = self._folder.glob(f"{topic}-*.jsonl")
+        return sorted(int(path.stem.rpartition("-")[2]) for path in files)
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records; none where there is no file.

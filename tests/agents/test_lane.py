@@ -19,6 +19,8 @@ from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
 
+ONE_A_GROUP = SETTINGS.model_copy(update={"batch_size": 1})
+
 
 class Slow(MemoryWorker):
     """A worker whose batches land when the test says so.
@@ -86,7 +88,7 @@ async def started(worker: Slow | None = None) -> tuple[Slow, Log]:
 async def test_the_next_group_is_applied_while_one_travels_and_each_is_answered_as_it_lands() -> (
     None
 ):
-    worker, log = await started()
+    worker, log = await started(Slow(ONE_A_GROUP))
     await worker.fetched("requests", ask(log, "a"))
     await worker.fetched("requests", ask(log, "b"))
     assert worker.service.shards[0].knows(HOME, "b")
@@ -97,17 +99,19 @@ async def test_the_next_group_is_applied_while_one_travels_and_each_is_answered_
     assert worker.seqs() == [1, 2]
 
 
-async def test_what_is_under_way_is_bounded_and_groups_grow_meanwhile() -> None:
-    worker, log = await started()
+@pytest.mark.parametrize(("settings", "applied"), [(ONE_A_GROUP, UNDER_WAY), (SETTINGS, 1)])
+async def test_what_is_under_way_is_bounded_and_less_than_a_group_waits_for_what_travels(
+    settings: Settings, applied: int
+) -> None:
+    worker, log = await started(Slow(settings))
     for number in range(10):
         await worker.fetched("requests", ask(log, f"r-{number}"))
-    assert sum(worker.service.shards[0].knows(HOME, f"r-{n}") for n in range(10)) == UNDER_WAY
-    for _ in range(UNDER_WAY):
-        await worker.decide()
-    # All that came meanwhile is one group.
-    assert (len(worker.waiting), worker.seqs()) == (1, [1, 2])
+    assert sum(worker.service.shards[0].knows(HOME, f"r-{n}") for n in range(10)) == applied
     await worker.decide()
-    assert worker.seqs() == list(range(1, 11))
+    assert (len(worker.waiting), worker.seqs()) == (1, [1])
+    await worker.decide()
+    # All that came meanwhile is one group, where it is allowed to be.
+    assert worker.seqs() == ([1, 2] if settings is ONE_A_GROUP else list(range(1, 11)))
 
 
 async def test_partitions_do_not_wait_for_each_other() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import engine, feedback
+from router_state import engine, kernel
 from router_state.state import invariants, portfolio, sweeping
 from streams.settings import Settings
 from studies.audit.run import audit
@@ -70,7 +70,9 @@ async def test_a_request_that_always_fails_is_refused_after_three_lives_and_the_
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker, log = await started()
-    failed = defect(monkeypatch, engine, "decide", lambda state, request: request.request_id == "b")
+    failed = defect(
+        monkeypatch, engine, "decide", lambda state, request, *_: request.request_id == "b"
+    )
     await worker.take(
         "requests",
         [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "abc"],
@@ -95,7 +97,7 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
         monkeypatch,
         engine,
         "decide",
-        lambda state, request: request.request_id == "b",
+        lambda state, request, *_: request.request_id == "b",
         times=poison.LIVES,
     )
     await worker.take(
@@ -109,10 +111,10 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("topic", "module", "name", "event"),
     [
-        ("costs", feedback, "settle", {"request_id": "first", "cost_usd": 0.001}),
+        ("costs", engine, "settle", {"request_id": "first", "cost_usd": 0.001}),
         (
             "rewards",
-            feedback,
+            engine,
             "learn",
             {"request_id": "first", "reward": 0.5, "source": "judge"},
         ),
@@ -151,7 +153,7 @@ async def test_a_request_that_waited_for_its_router_and_fails_then_is_refused(
         "requests",
         [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "ab"],
     )
-    defect(monkeypatch, engine, "decide", lambda state, request: request.request_id == "a")
+    defect(monkeypatch, engine, "decide", lambda state, request, *_: request.request_id == "a")
     await worker.take("routers", [log.event("routers", router(HOME))])
     assert ([route["request_id"] for route in routes(worker)], reasons(worker)) == (
         ["b"],
@@ -194,7 +196,7 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
         monkeypatch,
         engine,
         "decide",
-        lambda state, request: request.request_id.endswith("3"),
+        lambda state, request, *_: request.request_id.endswith("3"),
         times=17,
     )
     for number in range(20):
@@ -210,7 +212,7 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
 async def test_an_event_that_breaks_an_invariant_is_refused_where_states_are_checked(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    true = engine.decide
+    true = kernel.decide
 
     def miscounting(state: Any, request: Any, *rest: Any) -> Any:
         record = true(state, request, *rest)

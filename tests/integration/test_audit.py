@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+
 from tests.integration.service import (
     ROOT,
     RunningService,
@@ -43,6 +45,17 @@ def audited(service: RunningService) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
+async def more_partitions_of_dead_letters(service: RunningService) -> None:
+    """Give the dead letters more partitions than the other topics have."""
+    admin = AIOKafkaAdminClient(**service.settings.kafka_auth())
+    await admin.start()
+    try:
+        wanted = {service.settings.topic("dlq"): NewPartitions(service.settings.partitions + 3)}
+        await admin.create_partitions(wanted)
+    finally:
+        await admin.close()
+
+
 async def traffic(service: RunningService, first: int, count: int) -> None:
     """Send requests with bills and rewards, some of them twice, and everything that is
     malformed.
@@ -68,6 +81,7 @@ async def test_audit_of_a_service_that_was_killed_is_clean_until_somebody_tamper
     kafka: str, tmp_path: Path
 ) -> None:
     async with running_service(kafka, tmp_path, PB_ORPHAN_WAIT="1") as service:
+        await more_partitions_of_dead_letters(service)
         await service.ready(service.worker(instance="one"))
         for number, home in enumerate(HOMES):
             await service.send("routers", router(home, profile=("live", "paper")[number % 2]))

@@ -140,6 +140,26 @@ async def test_plain_streamed_and_cached_calls_are_billed(
     assert records["mine"].input_tokens == litellm.token_counter(model="", messages=HELLO)
 
 
+async def test_a_model_without_a_known_price_is_billed_in_tokens_and_a_free_one_in_dollars(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    name, price = bandit.router_id, {"input_price_per_m": 1.0, "output_price_per_m": 2.0}
+    models = {"of-our-own": price, "on-the-house": price}
+    await service.until(lambda: service.lambda_of(name), "the router")
+    before = service.lambda_of(name)["config_offset"]
+    await service.send("routers", {"router_id": name, "models": models, "dimensions": 2})
+    await service.until(lambda: service.lambda_of(name)["config_offset"] > before, "the models")
+    free = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+    for settled, (model, costs) in enumerate({"of-our-own": {}, "on-the-house": free}.items(), 1):
+        router = smart(bandit, f"openai/{model}")
+        router.model_list[0]["litellm_params"] |= costs
+        router.set_model_list(router.model_list)
+        await router.acompletion("smart", HELLO, metadata={"pb_request_id": model})
+        # LiteLLM's mocked answers have 10 input and 20 output tokens.
+        spent = (await books(service, name, settled=settled))["spend_usd"]
+        assert spent == pytest.approx(10 * 1e-6 + 20 * 2e-6)
+
+
 async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
     service: RunningService, litellm: Any, bandit: ParetoBandit
 ) -> None:

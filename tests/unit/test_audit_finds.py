@@ -436,3 +436,17 @@ def test_a_period_that_was_charged_otherwise_is_found(world: World, at: int) -> 
     log[last] = replace(log[last], value=frame(json.dumps(found).encode()))
     seen = audit(MemoryTopics({**world.records, place: log}), SETTINGS)
     assert Kind.PERIOD.value in seen.violations
+
+
+def test_what_was_sent_on_may_be_gone_before_what_it_was_sent_on_from(world: World) -> None:
+    place, last = next(
+        (place, log[-1].offset)
+        for place, log in world.records.items()
+        if place[0] == "requests" and any("pb.forwarded" in record.headers for record in log)
+    )
+    kept = [record for record in world.records[place] if record.offset == last]
+    topics = MemoryTopics({**world.records, place: kept})
+    found = audit(topics, SETTINGS)
+    assert found.notes["strays"] > 0 and not found.violations[Kind.STRAY_LOST]
+    lost = [record for record in world.records[place] if "pb.forwarded" not in record.headers]
+    assert audit(MemoryTopics({**world.records, place: lost}), SETTINGS).violations[Kind.STRAY_LOST]

@@ -390,3 +390,19 @@ def test_a_principal_is_a_user_unless_it_says_otherwise() -> None:
     assert "--operation Read --group paretobandit-ingest" in foreign
     assert run("topics", "acls", "--role", "client", "--topic", "spans").exit_code == 2
     assert "--allow-principal Group:all" in run("topics", "acls", "--principal", "Group:all").output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("reward", "a", "nan"), "reward is not finite"),
+        (("reward", "a", "0.5", "--source", ""), "source must have at least 1 character"),
+        (("cost", "a", "nan"), "cost_usd is not finite"),
+        (("cost", "", "0.1"), "request_id must have at least 1 character"),
+    ],
+)
+def test_an_event_that_the_contract_does_not_allow_is_a_wrong_argument(
+    words: tuple[str, ...], said: str
+) -> None:
+    result = run(*words)
+    assert (result.exit_code, said in result.output) == (2, True)

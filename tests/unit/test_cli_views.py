@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from commands.cli.explain import _bill
+from commands.cli.explain import _bill, superseded
 from commands.cli.top import Top, _drawn
 from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
 from doors.console.output import print_json
@@ -34,6 +34,7 @@ from schemas import (
 )
 from schemas.alerts import AlertKind
 from schemas.lambdas import FloorStanding, PeriodStanding
+from streams.settings import load_settings
 from watching import screen
 from watching.board import Board
 
@@ -556,3 +557,21 @@ def test_alerts_of_periods_say_what_follows(
         observed_at=NOON,
     )
     assert re.search(words, sentence(raised))
+
+
+def test_a_label_of_a_lower_source_is_not_shown_as_if_it_counted() -> None:
+    labels = [
+        RewardObserved(
+            router_id="default", request_id="a", reward=0.5, source=source, revision=revision
+        )
+        for source, revision in (
+            ("user", 0),
+            ("human", 0),
+            ("judge", 3),
+            ("human", 0),
+            ("human", 1),
+        )
+    ]
+    notes = superseded(labels, load_settings().source_rank)
+    assert [bool(note) for note in notes] == [False, False, True, True, False]
+    assert "by human counts" in notes[2] and "higher revision" in notes[3]

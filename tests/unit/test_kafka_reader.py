@@ -1,6 +1,7 @@
 """A partition that is not read to its end leaves no connection behind."""
 
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,3 +59,9 @@ def test_partition_that_is_let_go_while_another_one_is_awaited_is_closed_with_it
         reader.run(let_go())
         assert closed == []
     assert closed == [5]
+
+
+def test_a_header_without_a_value_is_read_as_an_empty_one() -> None:
+    headers = [("pb.based_on", None), ("x", b"\xff1")]
+    found: Any = SimpleNamespace(offset=7, timestamp=1500, key=b"a", value=None, headers=headers)
+    assert kafka_reader.record_of(found).headers == {"pb.based_on": "", "x": "\ufffd1"}

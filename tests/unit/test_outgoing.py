@@ -6,7 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiokafka.producer import sender as aiokafka_sender
+from aiokafka.producer.message_accumulator import BatchBuilder, MessageAccumulator
+from aiokafka.producer.sender import SendProduceReqHandler
+from aiokafka.protocol.produce import ProduceResponse_v8
 from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.structs import TopicPartition
 
 from streams.faust import outgoing
 from streams.faust.outgoing import Outgoing
@@ -103,3 +108,73 @@ async def test_a_batch_that_is_refused_fails_for_each_of_its_senders(producer: P
     for delivery in sent:
         with pytest.raises(ValueError, match="too large"):
             await delivery
+
+
+class Broker:
+    """The leader of every partition, as aiokafka's sender sees it: it answers when it is told to.
+
+    Attributes:
+        requests: the topics of each produce request.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[set[str]] = []
+        self.answers = asyncio.Semaphore(0)
+
+    def leader_for_partition(self, tp: TopicPartition) -> int:
+        return 0
+
+    async def send(self, node_id: int, request: Any) -> Any:
+        self.requests.append({topic for topic, _ in request._topics})
+        await self.answers.acquire()
+        taken = [
+            (topic, [(number, 0, 0, -1, 0, [], None) for number, _ in partitions])
+            for topic, partitions in request._topics
+        ]
+        return ProduceResponse_v8(taken, 0)
+
+
+async def passes() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_what_waits_for_a_request_goes_with_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(aiokafka_sender, "SendProduceReqHandler", SendProduceReqHandler)
+    outgoing.answers_join_the_next_request()
+    broker = Broker()
+    accumulator = MessageAccumulator(broker, 1000, 0, 10.0)
+    sending = aiokafka_sender.Sender(
+        broker,
+        acks=-1,
+        txn_manager=None,
+        message_accumulator=accumulator,
+        retry_backoff_ms=1,
+        request_timeout_ms=10_000,
+    )
+    await sending.start()
+
+    async def deliver(topic: str) -> None:
+        builder = BatchBuilder(1000, 0)
+        builder.append(timestamp=None, key=None, value=b"1")
+        await (await accumulator.add_batch(builder, TopicPartition(topic, 0), 10.0))
+
+    async def group(changelog: str, answers: str) -> None:
+        await deliver(changelog)
+        await asyncio.create_task(deliver(answers))
+
+    first = asyncio.create_task(group("changelog", "answers"))
+    await passes()
+    second = asyncio.create_task(group("other-changelog", "other-answers"))
+    for _ in range(4):  # as many as there are batches, if each went alone
+        await passes()
+        broker.answers.release()
+    await asyncio.gather(first, second)
+    await sending.close()
+    assert broker.requests == [
+        {"changelog"},
+        {"other-changelog", "answers"},
+        {"other-answers"},
+    ]

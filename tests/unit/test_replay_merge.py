@@ -30,7 +30,7 @@ class Memory:
     def __init__(self) -> None:
         self.topics: dict[str, list[Record]] = {}
 
-    def partitions(self) -> list[int]:
+    def partitions(self, topic: str = "requests") -> list[int]:
         return [0]
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
@@ -281,7 +281,7 @@ def test_without_pyarrow_the_error_says_what_to_install(
 
 def test_a_router_is_looked_for_on_its_own_partition() -> None:
     class Eight:
-        def partitions(self) -> list[int]:
+        def partitions(self, topic: str = "requests") -> list[int]:
             return list(range(8))
 
         def read(self, topic: str, partition: int) -> Iterator[Record]:

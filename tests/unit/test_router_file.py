@@ -144,3 +144,22 @@ def test_what_is_left_empty_goes() -> None:
     assert document == {"router_id": "r"}
     with pytest.raises(Failure, match="router_id has no fields"):
         put(document, ["router_id", "x"], 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"budget": [{"usd": 1, "per": "day", "timezone": "Mars/X"}]},
+            "budget.0.timezone: is not an IANA time zone, for example Europe/Berlin",
+        ),
+        (
+            {"budget": {"usd": 1, "per": "day", "carry": -1}},
+            "budget.carry: should be greater than or equal to 0",
+        ),
+        ({"min_reward": 1.5}, "min_reward: should be less than or equal to 1"),
+        ({"min_reward": {"of_best": 2}}, "min_reward.of_best: should be less than or equal to 1"),
+    ],
+)
+def test_a_fault_stands_where_the_file_has_it(fields: dict[str, Any], said: str) -> None:
+    assert faults({**ROUTER, **fields}) == [said]

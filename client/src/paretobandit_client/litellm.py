@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import litellm
 from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
@@ -307,12 +308,27 @@ def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
     """Return a bill in dollars, or in tokens where LiteLLM knows no price."""
     usd = kwargs.get("response_cost")
     usage = getattr(response, "usage", None)
-    if usd is None and usage is not None:
+    if usage is not None and (usd is None or (not usd and not _has_price(kwargs))):
         return {
             "input_tokens": usage.prompt_tokens or 0,
             "output_tokens": usage.completion_tokens or 0,
         }
     return {"cost_usd": float(usd or 0.0)}
+
+
+def _has_price(kwargs: Mapping[str, Any]) -> bool:
+    """Tell whether a cost of 0 is one: of an answer from LiteLLM's own cache, or of a model whose
+    price LiteLLM knows. A router registers models without a price as well, and they cost 0."""
+    model, parameters = str(kwargs.get("model")), kwargs.get("litellm_params") or {}
+    names = (
+        (parameters.get("model_info") or {}).get("id"),
+        _metadata(kwargs).get("deployment"),
+        model,
+        f"{kwargs.get('custom_llm_provider')}/{model}",
+    )
+    known = [one for name in names if name for one in (litellm.model_cost.get(name) or {}).items()]
+    priced = any("_cost_per_" in field and price is not None for field, price in known)
+    return priced or bool(kwargs.get("cache_hit"))
 
 
 def _cached(response: object) -> dict[str, int]:
