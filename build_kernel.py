@@ -53,6 +53,8 @@ PARTS = (
     "record",
     "books",
     "settling",
+    "deciders",
+    "deciding",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
@@ -78,7 +80,7 @@ CLASSES = re.findall(
     re.MULTILINE,
 )
 """Classes of the kernel: what is one of them is no mere object."""
-OBJECTS = "Array|Charged|Guess|Journal|Judged|Matrix|ModuleType|Outcome|Price|Records|Vector"
+OBJECTS = "Array|Asked|Charged|Guess|Journal|Judged|Matrix|ModuleType|Outcome|Price|Records|Vector"
 """Names of types that C does not know."""
 HEAD = '''\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False

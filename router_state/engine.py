@@ -23,7 +23,7 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
-from router_state.kernel import checked_cost, learn, settle
+from router_state.kernel import checked_cost, decide, learn, settle
 from router_state.periods.leases import Granted
 from router_state.record import Records, RequestRecord
 from router_state.sessions import WHOLE
@@ -133,7 +133,7 @@ class Engine:
         return record
 
     def _decide(self, event: Asked, now: float) -> RequestRecord:
-        record = deciding.decide(self.state, self.state.policy, event, now=now)
+        record = decide(self.state, event, now, deciding)
         self.state.since.decided(record.seq)
         self.records[event.request_id] = record
         return record

@@ -49,6 +49,8 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.cost_model import MOST_TAUGHT, CostModel
     from router_state.kernel.costs import within_risk
     from router_state.kernel.debt import HORIZON, SAVED, Debt
+    from router_state.kernel.deciders import TOLERATED, Decider, Optimism, Thompson
+    from router_state.kernel.deciding import decide
     from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dollar_dual import UNREACHABLE, DollarDual
     from router_state.kernel.dual import FAR, Options
@@ -105,6 +107,7 @@ __all__ = [
     "SAMPLE_PIECE",
     "SAVED",
     "TAILS",
+    "TOLERATED",
     "UNREACHABLE",
     "WAIT_PRICES",
     "WIDE",
@@ -114,11 +117,13 @@ __all__ = [
     "Chance",
     "CostModel",
     "Debt",
+    "Decider",
     "Detector",
     "DollarDual",
     "EmaPacer",
     "Forgotten",
     "Label",
+    "Optimism",
     "Options",
     "Pacer",
     "Portfolio",
@@ -131,6 +136,7 @@ __all__ = [
     "Shift",
     "Side",
     "Terms",
+    "Thompson",
     "Unpaced",
     "Window",
     "check",
@@ -138,6 +144,7 @@ __all__ = [
     "checked_reward",
     "conclude_shifted",
     "cost_piece",
+    "decide",
     "estimate",
     "exp_of",
     "keep",

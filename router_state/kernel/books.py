@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
@@ -14,9 +14,12 @@ from router_state.kernel.words import Index, Real, ccall, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.availability import Availability
+    from router_state.changes import Journal
+    from router_state.config import RouterConfig
     from router_state.periods.ledger import Ledger
-    from router_state.policies.policy import Policy
+    from router_state.policies.newcomers import Newcomers
     from router_state.state.caps import Bucket
+    from router_state.state.router import Chances
 
 MOST_USD: Real = MAX_COST_USD
 
@@ -59,6 +62,9 @@ class Books:
         pacer: spends the budget; buckets: what is left of each cap.
         ledger: what is left of periods, where the router has budgets of them.
         availability: which models answer.
+        journal: what has changed since it was last written.
+        config: the declaration in force; chance: draws posterior samples, ties, probes and pulls.
+        newcomers: whom the budget has no place for; not kept.
         seq: decisions made; the last one's number.
         settled: decisions whose bill has come; expired: those whose bill did not come in time.
         rewards_applied: decisions that have a reward.
@@ -84,11 +90,15 @@ class Books:
     open_commitments: dict[str, float]
     forgotten: Forgotten
     arms: Portfolio
-    policy: Policy
+    policy: Any
     pacer: Pacer
     buckets: list[Bucket]
     ledger: Ledger | None
     availability: Availability
+    journal: Journal
+    config: RouterConfig
+    chance: Chances
+    newcomers: Newcomers
 
     def __init__(self) -> None:
         self.t, self.latest, self.open_commitments = 0, 0.0, {}

@@ -145,6 +145,7 @@ class Candidates:  # noqa: PLW1641  # it changes while a decision is made
         """Return what a record keeps."""
         return f"Candidates({self.models}, {self.terms}, {self.penalty}, {self.excluded})"
 
+    @ccall
     def reward(self, k: Index) -> float:
         """Return the expected reward of the k-th arm."""
         return self._values[self.row(k) + MEAN]
@@ -197,6 +198,7 @@ class Candidates:  # noqa: PLW1641  # it changes while a decision is made
             raise NonFiniteInput("a score is not finite")
         return found
 
+    @ccall
     def choose(self) -> tuple[int, float]:
         """Return the eligible arm with the best score, the cheaper one of a tie, and the
         probability of that choice over posterior samples; −1 and 0 where costs are equal as well.
@@ -204,7 +206,7 @@ class Candidates:  # noqa: PLW1641  # it changes while a decision is made
         Raises:
             NonFiniteInput: a score is not finite.
         """
-        k: Index = self._leader()
+        k: Index = self.leader()
         if k < 0:
             tied: list[int] = self.cheapest(self.best())
             if len(tied) > 1:
@@ -213,7 +215,7 @@ class Candidates:  # noqa: PLW1641  # it changes while a decision is made
         return k, self.chance_of(k)
 
     @cfunc
-    def _leader(self) -> Index:
+    def leader(self) -> Index:
         """Return the eligible arm whose score is above all others, −1 if none is."""
         self._require_reasons()
         values: Floats = self._values

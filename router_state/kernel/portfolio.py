@@ -102,6 +102,7 @@ class Portfolio:
         self.onboarding = any(arm.pulls_left for arm in arms)
         self.suspect = any(arm.suspicion is not None for arm in arms)
 
+    @ccall
     def played(self, k: Index, t: Index, pulled: Flag) -> None:
         """Note that the k-th arm was chosen at clock t, for an onboarding pull or not."""
         if not 0 <= k < len(self.all):
@@ -112,8 +113,10 @@ class Portfolio:
         model.awaited += 1
         if pulled:
             arm.pulls_left -= 1
-            self.onboarding = any(one.pulls_left for one in self.all)
+            if arm.pulls_left == 0:
+                self.derive()
 
+    @ccall
     def look(self, x: Vector, tokens: Real) -> Candidates:
         """Return the arms' predictions for a context, shape (d,), last entry the bias 1.0, and so
         many input tokens that are counted apart.
@@ -134,6 +137,7 @@ class Portfolio:
             raise NonFiniteInput("what an arm has learned of its costs is not finite")
         return seen
 
+    @ccall
     def look_at_means(self, x: Vector) -> Candidates:
         """Look as `look` does, but expect of every call what a model's calls cost on average."""
         seen: Candidates = self._predict(x)
@@ -183,6 +187,7 @@ class Portfolio:
             raise ValueError(f"candidates of {seen.K} arms, not of {len(self.all)}")
         return seen.K
 
+    @ccall
     def draw(self, seen: Candidates, per_dollar: Real, chance: Chance) -> None:
         """Draw for a decision: add to what was seen the draws, their variances, the penalties of
         costs at a price of a dollar, and the doubts."""
@@ -210,6 +215,7 @@ class Portfolio:
             row[UNSURE + 2] = model.paid
         seen._drawn = True
 
+    @ccall
     def hope(
         self,
         seen: Candidates,

@@ -16,7 +16,18 @@ import numpy as np
 
 from router_state.errors import CorruptSnapshot
 from router_state.kernel.regression import Regression, multiply, room_of_products, spread_at
-from router_state.kernel.words import Array, Floats, Index, Real, cclass, cfunc, known, view
+from router_state.kernel.words import (
+    Array,
+    Flag,
+    Floats,
+    Index,
+    Real,
+    ccall,
+    cclass,
+    cfunc,
+    known,
+    view,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +82,8 @@ class PosteriorSample:
         self.array = np.concatenate([np.zeros(2 * K), center])
         self.values = view(self.array)
 
-    def serve(self, x: Vector) -> bool:
+    @ccall
+    def serve(self, x: Vector) -> Flag:
         """Take a decision's context x, shape (d,), into the mean; return whether the measured
         levels are still in use."""
         d: Index = self.d

@@ -113,7 +113,7 @@ def learn_bill_of(
     if arms.tokens.in_use:
         counted: Real = others.counted(state, record, event, called=called)
         known = counted * price.input_price_per_m / 1e6 / list_price
-    state.policy.bill(state, costs, cost_usd / list_price, known, x)  # type: ignore[arg-type]
+    state.policy.bill(state, costs, cost_usd / list_price, known, x)
 
 
 @ccall
@@ -156,7 +156,7 @@ def learn(state: Books, records: Records, event: Judged) -> Outcome:
     forgotten: Real = NOT_LEARNED
     if label is None:
         if arm is not None:
-            forgotten = state.policy.learn(state, arm, record, x, reward)  # type: ignore[arg-type]
+            forgotten = state.policy.learn(state, arm, record, x, reward)
         state.rewards_applied += 1
     elif arm is not None:
         one = arm.rewards

@@ -15,7 +15,7 @@ import numpy as np
 from router_state.config import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.gaussian import WIDE
 from router_state.kernel.linear import dot
-from router_state.kernel.words import Array, Floats, Index, Real, ccall, cclass, cfunc
+from router_state.kernel.words import Array, Flag, Floats, Index, Real, ccall, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.changes import Journal
@@ -100,6 +100,11 @@ class SharedPrior:
     def due(self) -> bool:
         """Tell whether there is so much new evidence that scales and shared coefficients are to be
         estimated again, before the next decision."""
+        return self.is_due()
+
+    @cfunc
+    def is_due(self) -> Flag:
+        """See `due`."""
         return self.seen >= self.due_at
 
     @property

@@ -11,41 +11,33 @@ import numpy as np
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import (
-    HORIZON,
     NOT_LEARNED,
     RIDGE_FLOOR,
-    SAVED,
-    UNREACHABLE,
     Arm,
     Candidates,
     Chance,
     CostModel,
     DollarDual,
     Pacer,
+    Thompson,
     Unpaced,
     conclude_shifted,
     estimate,
     learn_bill,
     learn_reward,
-    within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
 from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, priors
 from router_state.policies.choosing import Choice
-from router_state.policies.eligibility import Excluded
 from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
-
-TOLERATED = SAVED / HORIZON
-"""Budgets for each call in flight that the bills may be beyond their expectations: what may be
-saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
 
 
 class Live:
     """See the module, and `Policy`; the clock counts feedback."""
 
-    ticks = 0
+    decider = Thompson(ticks=0)
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
@@ -90,18 +82,6 @@ class Live:
         """See Policy; the scales stay as they are."""
         estimate(state.arms.rewards, state.arms.regressions, rescaled=False)
 
-    def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
-        """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
-        arms = state.arms
-        moved = (arms.rewards.due or arms.bills.due) and self.catch_up(state)
-        if tokens is not None or arms.tokens.count:
-            moved |= self._take_tokens(state, tokens)
-        if not arms.sample.serve(x):
-            arms.sample.measure(
-                arms.regressions, noise=arms.rewards.noise, free=state.lambda_t <= 0.0
-            )
-        return moved
-
     def catch_up(self, state: RouterState) -> bool:
         """Estimate what is due before a decision, and tell whether anything was: what comes in
         between two decisions changes the estimate that the second one needs, so one is enough."""
@@ -121,7 +101,7 @@ class Live:
                 arm.rewards.forget(t=state.t, gamma=state.config.knobs.gamma)
         estimate(state.arms.rewards, state.arms.regressions)
 
-    def _take_tokens(self, state: RouterState, said: int | None) -> bool:
+    def take_tokens(self, state: RouterState, said: int | None) -> bool:
         """Take in how many input tokens a request says it has. Once enough have, what is expected
         of whole bills is split; tell whether it was."""
         arms = state.arms
@@ -137,38 +117,8 @@ class Live:
         state.journal.jumped = True
         return True
 
-    def look(self, state: RouterState, x: Vector, tokens: int | None) -> Candidates:
-        """See Policy."""
-        arms = state.arms
-        return arms.look(x, arms.tokens.of(tokens) if arms.tokens.in_use else 0.0)
-
-    def admit(
-        self, state: RouterState, excluded: Excluded, seen: Candidates
-    ) -> tuple[Excluded, str | None]:
-        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
-        flight as many more than is expected of them."""
-        budget = state.pacer.budget_usd
-        if budget is None:
-            return excluded, None
-        most, each = HORIZON * budget, TOLERATED * budget
-        return within_risk(state.arms.costs, excluded, seen, most, each), None
-
-    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
-        """See Policy.
-
-        The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
-        """
-        arms = state.arms
-        chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
-        arms.draw(seen, price, chance)
-        if arms.timing is not None:
-            seen.penalty = arms.timing.penalties(seen.penalty)
-        # If no price of a dollar meets the budget, only the cheapest model matters.
-        short = state.pacer.lambda_t >= UNREACHABLE
-        if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
-            k, propensity = seen.choose()
-            if k >= 0:
-                return k, "ucb", propensity
+    def among_ways(self, state: RouterState, seen: Candidates, *, short: bool) -> Choice:
+        """Choose where several ways lead to an arm, see `choosing`."""
         return choosing.among_ways(state, seen, short=short)
 
     def learn(

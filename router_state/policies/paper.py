@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates, CostModel, EmaPacer, Pacer, Unpaced
+from router_state.kernel import Arm, Candidates, CostModel, EmaPacer, Optimism, Pacer, Unpaced
 from router_state.policies import eligibility, priors
 from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
@@ -20,7 +20,7 @@ from router_state.state.router import Chances, RouterState
 class Paper:
     """See the module, and `Policy`; the clock counts decisions."""
 
-    ticks = 1
+    decider = Optimism(ticks=1)
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy."""
@@ -49,39 +49,20 @@ class Paper:
     def joined(self, state: RouterState, names: list[str]) -> None:
         """See Policy; nothing is shared."""
 
-    def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
-        """See Policy."""
-        return False
+    def under_ceiling(self, state: RouterState, excluded: Excluded) -> tuple[Excluded, str | None]:
+        """Rule out dear list prices while λ_t > 0."""
+        return eligibility.under_ceiling(state.arms, excluded, lambda_t=state.pacer.lambda_t)
 
-    def look(self, state: RouterState, x: Vector, tokens: int | None) -> Candidates:
-        """See Policy."""
-        return state.arms.look_at_means(x)
-
-    def admit(
-        self, state: RouterState, excluded: Excluded, seen: Candidates
-    ) -> tuple[Excluded, str | None]:
-        """See Policy; a hard ceiling on list prices while λ_t > 0."""
-        lambda_t = state.pacer.lambda_t
-        if lambda_t <= 0.0:
-            return excluded, None
-        return eligibility.under_ceiling(state.arms, excluded, lambda_t=lambda_t)
-
-    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
-        """See Policy.
-
-        The score is θᵀx + α·√(v ÷ max(γ^dt, 1/V_max)) − weight·c̃: idle arms become uncertain again
-        (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last choice: one that
-        awaits its rewards is not stale. Ties are broken at random.
-        """
-        arms, knobs, chance = state.arms, state.config.knobs, state.chance
-        arms.hope(seen, price, state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
-        if arms.onboarding:
-            for k, arm in enumerate(arms):
+    def among_ways(self, state: RouterState, seen: Candidates) -> Choice:
+        """Choose where there are onboarding pulls, chance or ties."""
+        epsilon, chance = state.config.knobs.epsilon, state.chance
+        if state.arms.onboarding:
+            for k, arm in enumerate(state.arms):
                 if arm.pulls_left > 0 and seen.excluded[k] in (None, "ceiling"):
                     return k, "onboarding", 1.0
         tied = seen.best()
         k = tied[0] if len(tied) == 1 else tied[int(chance.integers(len(tied)))]
-        reason, epsilon, share = "ucb", knobs.epsilon, 1.0 / len(tied)
+        reason, share = "ucb", 1.0 / len(tied)
         if epsilon <= 0.0:
             return k, reason, share
         eligible = [j for j, why in enumerate(seen.excluded) if why is None]

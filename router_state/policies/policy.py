@@ -7,9 +7,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates, CostModel, Pacer
-from router_state.policies.choosing import Choice
-from router_state.policies.eligibility import Excluded
+from router_state.kernel import Arm, CostModel, Decider, Pacer
 from router_state.policies.live import Live
 from router_state.policies.paper import Paper
 from router_state.record import RequestRecord
@@ -21,11 +19,11 @@ class Policy(Protocol):
     router's.
 
     Attributes:
-        ticks: by how much a decision moves the clock of forgetting.
+        decider: makes the policy's steps of a decision.
     """
 
     @property
-    def ticks(self) -> int: ...
+    def decider(self) -> Decider: ...
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return the pacer from now on: the present one if it can go on."""
@@ -43,26 +41,6 @@ class Policy(Protocol):
 
     def joined(self, state: RouterState, names: list[str]) -> None:
         """Complete the start of newcomers, and update the shared prior by their priors."""
-        ...
-
-    def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
-        """Prepare a decision for context x, shape (d,); tell whether the arms' predictions
-        changed."""
-        ...
-
-    def look(self, state: RouterState, x: Vector, tokens: int | None) -> Candidates:
-        """Return what is expected of each arm for context x, shape (d,): reward, and dollars."""
-        ...
-
-    def admit(
-        self, state: RouterState, excluded: Excluded, seen: Candidates
-    ) -> tuple[Excluded, str | None]:
-        """Rule out arms that the budget can't afford; return the reason if none would be left."""
-        ...
-
-    def choose(self, state: RouterState, seen: Candidates, price: float) -> Choice:
-        """Complete the scores of all arms, given what money weighs in them (`Pacer.weigh`), and
-        choose one of those that are not excluded."""
         ...
 
     def learn(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -25,34 +24,26 @@ Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
 
 
-@dataclass(slots=True, kw_only=True)
 class RouterState(Books):
     """One router's state, the books among it. Requests are remembered beside it, see
     `RequestRecord`.
 
     Attributes:
-        config: the declaration in force.
-        chance: draws posterior samples, ties, probes and pulls.
-        journal: what has changed since it was last written.
         since: what was applied since the last decision, in its order.
-        newcomers: whom the budget has no place for; not kept.
         sessions: conversations.
     """
 
-    config: RouterConfig
-    chance: Chances
-    journal: Journal = field(default_factory=Journal)
-    since: Since = field(default_factory=Since)
+    __slots__ = ("sessions", "since")
     if TYPE_CHECKING:
-        arms: Arms = field(init=False)
-    newcomers: Newcomers = field(default_factory=Newcomers)
-    sessions: Sessions = field(init=False)
+        arms: Arms
 
-    def __post_init__(self) -> None:
-        Books.__init__(self)
-        self.arms, self.pacer = Arms(self.config.dimensions, self.journal), Unpaced()
-        self.buckets, self.ledger = [], None
-        self.availability, self.sessions = Availability(self.journal), Sessions(self.journal)
+    def __init__(self, *, config: RouterConfig, chance: Chances) -> None:
+        super().__init__()
+        self.config, self.chance, self.journal = config, chance, Journal()
+        self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
+        self.buckets, self.ledger, self.newcomers = [], None, Newcomers()
+        self.since, self.availability = Since(), Availability(self.journal)
+        self.sessions = Sessions(self.journal)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:

@@ -186,10 +186,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         async with self._gate:
             # What was fetched of them before is handed over: while aiokafka has it, it fetches
             # nothing of their broker for a tenth of a second.
-            pause(consumer, self._full)
+            known = positions(consumer)
+            pause(known, self._full)
             # aiokafka moves positions while it drains, also of partitions whose records it then
             # loses.
-            before = {tp: state.position for tp, state in positions(consumer)}
+            before = {tp: state.position for tp, state in known}
             try:
                 records: Fetched = await super()._fetch_records(consumer, *args, **kwargs)
             except UnreadableBatch as error:

@@ -23,9 +23,9 @@ def positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPar
     return [(tp, state) for tp, state in states if state.has_valid_position]
 
 
-def pause(consumer: AIOKafkaConsumer, full: Set[TP]) -> None:
-    """Have nothing fetched of these partitions, and go on with all others."""
-    for tp, state in positions(consumer):
+def pause(known: list[tuple[TopicPartition, TopicPartitionState]], full: Set[TP]) -> None:
+    """Have nothing fetched of full partitions, and go on with all others that are known."""
+    for tp, state in known:
         if state.paused and tp not in full:
             state.resume()
             # Its leader had nothing to answer meanwhile.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import deciding, feedback
+from router_state import engine, kernel
 from router_state.state import invariants, portfolio, sweeping
 from streams.settings import Settings
 from studies.audit.run import audit
@@ -71,7 +71,7 @@ async def test_a_request_that_always_fails_is_refused_after_three_lives_and_the_
 ) -> None:
     worker, log = await started()
     failed = defect(
-        monkeypatch, deciding, "decide", lambda state, policy, request: request.request_id == "b"
+        monkeypatch, engine, "decide", lambda state, request, *_: request.request_id == "b"
     )
     await worker.take(
         "requests",
@@ -95,9 +95,9 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
     worker, log = await started()
     defect(
         monkeypatch,
-        deciding,
+        engine,
         "decide",
-        lambda state, policy, request: request.request_id == "b",
+        lambda state, request, *_: request.request_id == "b",
         times=poison.LIVES,
     )
     await worker.take(
@@ -111,10 +111,10 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("topic", "module", "name", "event"),
     [
-        ("costs", feedback, "settle", {"request_id": "first", "cost_usd": 0.001}),
+        ("costs", engine, "settle", {"request_id": "first", "cost_usd": 0.001}),
         (
             "rewards",
-            feedback,
+            engine,
             "learn",
             {"request_id": "first", "reward": 0.5, "source": "judge"},
         ),
@@ -153,9 +153,7 @@ async def test_a_request_that_waited_for_its_router_and_fails_then_is_refused(
         "requests",
         [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "ab"],
     )
-    defect(
-        monkeypatch, deciding, "decide", lambda state, policy, request: request.request_id == "a"
-    )
+    defect(monkeypatch, engine, "decide", lambda state, request, *_: request.request_id == "a")
     await worker.take("routers", [log.event("routers", router(HOME))])
     assert ([route["request_id"] for route in routes(worker)], reasons(worker)) == (
         ["b"],
@@ -196,9 +194,9 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
     await world.send("routers", router(HOME))
     defect(
         monkeypatch,
-        deciding,
+        engine,
         "decide",
-        lambda state, policy, request: request.request_id.endswith("3"),
+        lambda state, request, *_: request.request_id.endswith("3"),
         times=17,
     )
     for number in range(20):
@@ -214,15 +212,15 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
 async def test_an_event_that_breaks_an_invariant_is_refused_where_states_are_checked(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    true = deciding.decide
+    true = kernel.decide
 
-    def miscounting(state: Any, policy: Any, request: Any, **rest: Any) -> Any:
-        record = true(state, policy, request, **rest)
+    def miscounting(state: Any, request: Any, *rest: Any) -> Any:
+        record = true(state, request, *rest)
         if request.request_id == "b":
             state.settled += 1
         return record
 
-    monkeypatch.setattr(deciding, "decide", miscounting)
+    monkeypatch.setattr(engine, "decide", miscounting)
     worker, log = await started(SETTINGS.model_copy(update={"validate_state": True}))
     names = [{"request_id": name, "context": CONTEXT} for name in "abc"]
     await worker.take("requests", [log.event("requests", name) for name in names])

@@ -11,7 +11,7 @@ from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.types import TP
 
 from streams.faust.fetching import AHEAD, ConsumerThread
-from streams.faust.positions import pause, silence
+from streams.faust.positions import pause, positions, silence
 from streams.service.condition import SILENT_AFTER
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
@@ -105,12 +105,12 @@ async def test_full_partitions_are_paused_in_the_client_and_their_leader_owes_no
     client: Any = SimpleNamespace(
         _subscription=subscription, _fetcher=SimpleNamespace(_records={tps[0]: object()})
     )
-    pause(client, {OTHER})
+    pause(positions(client), {OTHER})
     assert subscription.paused_partitions() == {OTHER}
     assert silence(client) == 0.0
-    pause(client, {ONE, OTHER})
+    pause(positions(client), {ONE, OTHER})
     assert subscription.paused_partitions() == {ONE, OTHER}
-    pause(client, frozenset())
+    pause(positions(client), frozenset())
     assert subscription.paused_partitions() == set()
     # Since it was resumed, not since it was paused.
     assert silence(client) < SILENT_AFTER

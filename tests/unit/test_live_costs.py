@@ -115,7 +115,7 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         assert isinstance(pacer, DollarDual)
         pacer.window.push(x, None)
         _, costs = pacer.window.candidates(state.arms).arrays()
-        scored = POLICIES["live"].look(state, x, None).expected_cost_usd
+        scored = POLICIES["live"].decider.look(state, x, None).expected_cost_usd
         last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 

@@ -41,11 +41,11 @@ def chosen(engine: Engine, x: Vector, price: float, draws: int) -> tuple[Vector,
     """Return the share of draws that each model won from one state, and the propensity that was
     logged with it: the same each time, as it depends on no draw."""
     state = engine.state
-    policy = POLICIES["live"]
-    seen = policy.look(state, x, None)
+    decider = POLICIES["live"].decider
+    seen = decider.look(state, x, None)
     drawn, logged = np.zeros(len(state.arms)), np.zeros(len(state.arms))
     for _ in range(draws):
-        k, _, propensity = policy.choose(state, seen, price)
+        k, _, propensity = decider.choose(state, seen, price)
         assert logged[k] in (0.0, propensity)
         drawn[k] += 1
         logged[k] = propensity

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 import pytest
 
+from router_state import kernel
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.costs import believed
-from router_state.kernel import HORIZON, CostModel
+from router_state.kernel import HORIZON, TOLERATED, CostModel
 from router_state.policies.eligibility import Excluded
-from router_state.policies.live import TOLERATED
-from router_state.policies.policy import POLICIES
-from router_state.state.router import RouterState
 
 X = np.array([0.0, 1.0])
 BUDGET = 1e-3
@@ -53,10 +49,9 @@ def most(model: CostModel, cost: float) -> float:
 
 def within_risk(arms: Arms, excluded: Excluded, costs: list[float]) -> Excluded:
     """Return why each may not be called, with what the budget rules out."""
-    state = cast(RouterState, SimpleNamespace(arms=arms, pacer=SimpleNamespace(budget_usd=BUDGET)))
     seen = arms.look(X, 0.0)
     seen.expected_cost_usd = costs
-    return POLICIES["live"].admit(state, excluded, seen)[0]
+    return kernel.within_risk(arms.costs, excluded, seen, HORIZON * BUDGET, TOLERATED * BUDGET)
 
 
 def left(arms: Arms) -> list[int]:
