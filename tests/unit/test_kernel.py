@@ -520,7 +520,7 @@ def test_options_of_one_model() -> None:
         lambda: compiled.decide(deciding_state(), None, 0.0, None),
         lambda: compiled.decide(deciding_state(), Asked("q", X), "now", None),
         lambda: compiled.decide(deciding_state(), Asked("q", X[:1]), 0.0, None),
-        lambda: compiled.decide(deciding_state(), Asked("q", None), 0.0, None),
+        lambda: compiled.decide(deciding_state(), Asked("q", None), 0.0, None),  # type: ignore[arg-type]
         lambda: compiled.decide(deciding_state(arms=three()), Asked("q", X), 0.0, None),
         lambda: compiled.decide(deciding_state(policy=None), Asked("q", X), 0.0, None),
         lambda: compiled.decide(deciding_state(config=None), Asked("q", X), 0.0, None),
