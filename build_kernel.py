@@ -22,39 +22,39 @@ except ImportError:
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "router_state" / "kernel"
 PARTS = (
-    "elementary",
-    "linear",
-    "gaussian",
-    "regression",
-    "shared_prior",
-    "evidence",
-    "estimating",
-    "randomness",
-    "sample",
-    "dual",
-    "context",
-    "propensity",
-    "detector",
-    "predictive",
-    "cost_means",
-    "cost_model",
-    "candidates",
-    "costs",
-    "window_scores",
-    "waiting",
-    "arm",
-    "portfolio",
-    "window",
-    "debt",
-    "pacer",
-    "ema_pacer",
-    "dollar_dual",
-    "record",
-    "books",
-    "learning",
-    "settling",
-    "deciders",
-    "deciding",
+    "numbers/elementary",
+    "numbers/linear",
+    "learning/gaussian",
+    "learning/regression",
+    "learning/shared_prior",
+    "learning/evidence",
+    "learning/estimating",
+    "numbers/randomness",
+    "choosing/sample",
+    "pacing/dual",
+    "choosing/context",
+    "choosing/propensity",
+    "learning/detector",
+    "costs/predictive",
+    "costs/cost_means",
+    "costs/cost_model",
+    "choosing/candidates",
+    "routing/risk",
+    "pacing/window_scores",
+    "pacing/waiting",
+    "choosing/arm",
+    "choosing/portfolio",
+    "pacing/window",
+    "pacing/debt",
+    "pacing/pacer",
+    "pacing/ema_pacer",
+    "pacing/dollar_dual",
+    "routing/record",
+    "routing/books",
+    "routing/learners",
+    "routing/settling",
+    "routing/deciders",
+    "routing/deciding",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
@@ -184,13 +184,13 @@ cdef inline (double, int) frexp(double value) noexcept:
     cdef double mantissa = _frexp(value, &exponent)
     return mantissa, exponent
 '''
-"""The words of the kernel, in C: see router_state/kernel/words.py."""
+"""The words of the kernel, in C: see router_state/kernel/numbers/words.py."""
 
 
 def sources() -> str:
     """Return a digest of the kernel's modules, as `router_state.kernel.sources` does."""
     digest = blake2b(digest_size=16)
-    for path in sorted(FOLDER.glob("*.py")):
+    for path in sorted(FOLDER.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -1,6 +1,9 @@
 """The arithmetic of every event, compiled where it can be.
 
-The modules of this folder are Python, and are what is compiled: into one extension, `_compiled`, by
+`routing` has the events, `pacing` the budget, `choosing` the arms and their scores, `costs` what a
+call costs, `learning` the regressions, `numbers` the sums. Each folder uses those named after it.
+
+The modules are Python, and are what is compiled: into one extension, `_compiled`, by
 `build_kernel.py`. Without it, or if it was compiled from another text, they run as Python: equal to
 the bit, and hundreds of times slower.
 """
@@ -16,9 +19,9 @@ from typing import TYPE_CHECKING
 
 
 def sources() -> str:
-    """Return a digest of this folder's modules."""
+    """Return a digest of the modules."""
     digest = blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -41,44 +44,30 @@ _compiled = _load()
 COMPILED: bool = _compiled is not None
 """True where the kernel runs compiled."""
 if TYPE_CHECKING or _compiled is None:
-    from router_state.kernel.arm import Arm, log_price
-    from router_state.kernel.books import Books, Forgotten, checked_cost
-    from router_state.kernel.candidates import Candidates
-    from router_state.kernel.context import check
-    from router_state.kernel.cost_means import LEAST_PART, cost_piece
-    from router_state.kernel.cost_model import MOST_TAUGHT, CostModel
-    from router_state.kernel.costs import within_risk
-    from router_state.kernel.debt import HORIZON, SAVED, Debt
-    from router_state.kernel.deciders import TOLERATED, Decider, Optimism, Thompson
-    from router_state.kernel.deciding import decide
-    from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
-    from router_state.kernel.dollar_dual import UNREACHABLE, DollarDual
-    from router_state.kernel.dual import FAR, Options
-    from router_state.kernel.elementary import exp_of, log_of, tabulated
-    from router_state.kernel.ema_pacer import EMA_STEP, LAMBDA_MAX, EmaPacer
-    from router_state.kernel.estimating import conclude_shifted, estimate
-    from router_state.kernel.gaussian import TAILS, WIDE
-    from router_state.kernel.learning import (
-        NOT_LEARNED,
-        Apart,
-        Learner,
-        Together,
-        learn_bill,
-        learn_reward,
-    )
-    from router_state.kernel.linear import EPSILON
-    from router_state.kernel.pacer import Pacer, Terms, Unpaced
-    from router_state.kernel.portfolio import Portfolio
-    from router_state.kernel.predictive import Predictive, lognormal_mean
-    from router_state.kernel.propensity import LEAST_PROPENSITY, wins
-    from router_state.kernel.randomness import Chance
-    from router_state.kernel.record import Label, RequestRecord, Settlement, record_of
-    from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
-    from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
-    from router_state.kernel.settling import checked_reward, learn, settle
-    from router_state.kernel.shared_prior import SharedPrior
-    from router_state.kernel.waiting import waits
-    from router_state.kernel.window import (
+    from router_state.kernel.choosing.arm import Arm, log_price
+    from router_state.kernel.choosing.candidates import Candidates
+    from router_state.kernel.choosing.context import check
+    from router_state.kernel.choosing.portfolio import Portfolio
+    from router_state.kernel.choosing.propensity import LEAST_PROPENSITY, wins
+    from router_state.kernel.choosing.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
+    from router_state.kernel.costs.cost_means import LEAST_PART, cost_piece
+    from router_state.kernel.costs.cost_model import MOST_TAUGHT, CostModel
+    from router_state.kernel.costs.predictive import Predictive, lognormal_mean
+    from router_state.kernel.learning.detector import CUT_AT, LIMIT, Detector, Shift, Side
+    from router_state.kernel.learning.estimating import conclude_shifted, estimate
+    from router_state.kernel.learning.gaussian import TAILS, WIDE
+    from router_state.kernel.learning.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
+    from router_state.kernel.learning.shared_prior import SharedPrior
+    from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
+    from router_state.kernel.numbers.linear import EPSILON
+    from router_state.kernel.numbers.randomness import Chance
+    from router_state.kernel.pacing.debt import HORIZON, SAVED, Debt
+    from router_state.kernel.pacing.dollar_dual import UNREACHABLE, DollarDual
+    from router_state.kernel.pacing.dual import FAR, Options
+    from router_state.kernel.pacing.ema_pacer import EMA_STEP, LAMBDA_MAX, EmaPacer
+    from router_state.kernel.pacing.pacer import Pacer, Terms, Unpaced
+    from router_state.kernel.pacing.waiting import waits
+    from router_state.kernel.pacing.window import (
         BLOCK,
         CLOSED,
         PIECES,
@@ -86,7 +75,21 @@ if TYPE_CHECKING or _compiled is None:
         WAIT_PRICES,
         Window,
     )
-    from router_state.kernel.window_scores import keep, options
+    from router_state.kernel.pacing.window_scores import keep, options
+    from router_state.kernel.routing.books import Books, Forgotten, checked_cost
+    from router_state.kernel.routing.deciders import TOLERATED, Decider, Optimism, Thompson
+    from router_state.kernel.routing.deciding import decide
+    from router_state.kernel.routing.learners import (
+        NOT_LEARNED,
+        Apart,
+        Learner,
+        Together,
+        learn_bill,
+        learn_reward,
+    )
+    from router_state.kernel.routing.record import Label, RequestRecord, Settlement, record_of
+    from router_state.kernel.routing.risk import within_risk
+    from router_state.kernel.routing.settling import checked_reward, learn, settle
 else:
     globals().update(_compiled.public())
 

@@ -34,19 +34,12 @@ from router_state.kernel import (
     SharedPrior,
     Side,
     Window,
-    arm,
-    books,
-    cost_model,
-    debt,
-    detector,
-    dollar_dual,
-    ema_pacer,
-    pacer,
-    regression,
-    sample,
-    shared_prior,
-    window,
 )
+from router_state.kernel.choosing import arm, sample
+from router_state.kernel.costs import cost_model
+from router_state.kernel.learning import detector, regression, shared_prior
+from router_state.kernel.pacing import debt, dollar_dual, ema_pacer, pacer, window
+from router_state.kernel.routing import books
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot

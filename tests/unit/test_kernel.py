@@ -16,22 +16,12 @@ from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.events import Asked
-from router_state.kernel import (
-    candidates,
-    context,
-    cost_model,
-    costs,
-    dual,
-    elementary,
-    estimating,
-    portfolio,
-    propensity,
-    randomness,
-    regression,
-    sample,
-    shared_prior,
-    window_scores,
-)
+from router_state.kernel.choosing import candidates, context, portfolio, propensity, sample
+from router_state.kernel.costs import cost_model
+from router_state.kernel.learning import estimating, regression, shared_prior
+from router_state.kernel.numbers import elementary, randomness
+from router_state.kernel.pacing import dual, window_scores
+from router_state.kernel.routing import risk
 from router_state.learning.guess import COSTS, REWARDS
 from router_state.profiles import knobs_for
 
@@ -43,7 +33,7 @@ TEXT: Any = SimpleNamespace(
             candidates,
             context,
             cost_model,
-            costs,
+            risk,
             dual,
             elementary,
             estimating,

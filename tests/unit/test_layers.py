@@ -51,6 +51,24 @@ def test_no_module_imports_one_that_imports_it() -> None:
         pytest.fail(f"a circle of imports: {' → '.join(error.args[1])}")
 
 
+def test_a_folder_of_the_kernel_uses_those_below_it() -> None:
+    """Import-linter would count the ways that lead out of the kernel and back."""
+    order = ("numbers", "learning", "costs", "choosing", "pacing", "routing")
+    known = {
+        name: path
+        for name, path in _modules("router_state").items()
+        if name.startswith("router_state.kernel.")
+    }
+    rank = {name: order.index(name.split(".")[2]) for name in known}
+    assert set(rank.values()) == set(range(len(order)))
+    assert [
+        f"{name} imports {used}"
+        for name, path in known.items()
+        for used in _imports(path, known)
+        if rank[used] > rank[name]
+    ] == []
+
+
 def test_types_are_said() -> None:
     """`Any` is for what click, LiteLLM and JSON hand over; everything else has a type."""
     untyped = [

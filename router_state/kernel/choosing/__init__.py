@@ -1,0 +1,1 @@
+"""The arms as decisions see them: predictions, posterior samples, scores, propensities."""

@@ -1,0 +1,229 @@
+"""The evidence of all models, and the shared prior, means and scales, that follows from it.
+
+θ_a = θ_0 + δ_a, δ_a ~ N(0, σ²R⁻¹), θ_0 ~ N(μ, σ²R_0⁻¹), R and R_0 diagonal. Given θ_0 the
+regressions are independent, so nothing of size (Nd)² is needed: each keeps V_a = (A_a + R)⁻¹, and
+θ_0 follows from sums of d × d matrices (Lindley and Smith 1972).
+
+All is said around a point m, the shared coefficients as they were: y_a = b_a − A_a·m is what the
+response says beyond it. With B_a = I − V_a·R = V_a·A_a, how far data determine a regression,
+
+    θ_0 = m + e,   (R·ΣB_a + R_0)·e = R·ΣV_a·y_a + R_0·(μ − m),   θ_a = m + V_a·(y_a + R·e).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from router_state.kernel.learning.regression import Regression
+from router_state.kernel.learning.shared_prior import SharedPrior, rescale
+from router_state.kernel.numbers.linear import EPSILON, add, dot, invert, quadratic, times
+from router_state.kernel.numbers.words import (
+    Array,
+    Floats,
+    Index,
+    Real,
+    behind,
+    cclass,
+    cfunc,
+    view,
+)
+
+
+@cclass
+class Evidence:
+    """The evidence of N regressions of dimension d.
+
+    Attributes:
+        A, y: all A_a, as lower triangles, and all y_a, each in one array.
+        work: room for two triangles, and for columns.
+        m: the shared coefficients as they were, shape (d,).
+        square: mean square of a feature.
+        N, d, T: how many, of how many dimensions, and the size of a triangle.
+    """
+
+    prior: SharedPrior
+    regressions: list[Regression]
+    A: Floats
+    y: Floats
+    m: Floats
+    work: Floats
+    arrays: list[Array]
+    square: Real
+    N: Index
+    d: Index
+    T: Index
+
+    def __init__(self, prior: SharedPrior, regressions: list[Regression]) -> None:
+        d: Index = prior.d
+        self.prior, self.regressions, self.N, self.d = prior, regressions, len(regressions), d
+        self.T = d * (d + 1) // 2
+        A, y = np.empty(self.N * self.T), np.empty(self.N * d)
+        work, m = np.zeros(2 * self.T + 8 * d), np.array(prior.mean)
+        self.arrays = [A, y, work, m]
+        self.A, self.y, self.work, self.m = view(A), view(y), view(work), view(m)
+
+    def gather(self, left: list[float]) -> None:
+        """Take in A_a = V_a⁻¹ − R and y_a = V_a⁻¹·(θ_a − m), both decayed."""
+        T, d, A, y = self.T, self.d, self.A, self.y
+        one: Regression
+        column: Index = 2 * T
+        for a in range(self.N):
+            one = self.regressions[a]
+            one.own()
+            one.flush()
+            share: Real = left[a]
+            for n in range(T):
+                A[a * T + n] = one.values[n]
+            invert(A, a * T, d, behind(self.work, column))
+            for i in range(d):
+                self.work[column + i] = one.values[T + i] - self.m[i]
+            times(A, a * T, self.work, column, y, a * d, d)
+            for i in range(d):
+                A[a * T + i * (i + 1) // 2 + i] -= self.ridge_of(i)
+                y[a * d + i] *= share
+            for n in range(a * T, (a + 1) * T):
+                A[n] *= share
+        self.square = self.spread()
+
+    @cfunc
+    def ridge_of(self, i: Index) -> Real:
+        """Return an entry of R."""
+        return self.prior.bias_ridge if i == self.d - 1 else self.prior.ridge
+
+    def shift(self, shifts: list[float]) -> None:
+        """Shift every observation of the a-th regression."""
+        # The last feature is 1 for every context: the last row of A is Σx.
+        for a in range(self.N):
+            add(shifts[a], self.A, (a + 1) * self.T - self.d, self.y, a * self.d, self.d)
+
+    @cfunc
+    def information(self, total: Index, column: Index) -> None:
+        """Turn ΣV_a, at `total`, into (N·R − R·ΣV_a·R + R_0)⁻¹."""
+        work, d, place = self.work, self.d, total
+        bias: Real = self.prior.noise / (self.prior.guess.deviation * self.prior.guess.deviation)
+        for i in range(d):
+            for j in range(i + 1):
+                work[place + j] *= -self.ridge_of(i) * self.ridge_of(j)
+            own: Real = bias if i == d - 1 else self.prior.shared_ridge
+            work[place + i] += self.N * self.ridge_of(i) + own
+            place += i + 1
+        invert(work, total, d, behind(work, column))
+
+    @cfunc
+    def toward(self, said: Index) -> None:
+        """Turn ΣV_a·y_a, at `said`, into R·ΣV_a·y_a + R_0·(μ − m)."""
+        work, d = self.work, self.d
+        for i in range(d - 1):
+            work[said + i] = self.prior.ridge * work[said + i] - self.prior.shared_ridge * self.m[i]
+        bias: Real = self.prior.noise / (self.prior.guess.deviation * self.prior.guess.deviation)
+        mu: Real = self.prior.guess.mean
+        work[said + d - 1] = self.prior.bias_ridge * work[said + d - 1] + bias * (
+            mu - self.m[d - 1]
+        )
+
+    @cfunc
+    def spread(self) -> Real:
+        """Return the mean square of a feature over all that was observed, and note the mean
+        context; 1 before anything was."""
+        squares, count, d, T = 0.0, 0.0, self.d, self.T
+        for a in range(self.N):
+            for i in range(d - 1):
+                squares += self.A[a * T + i * (i + 1) // 2 + i]
+            count += self.A[(a + 1) * T - 1]
+        features: Real = squares / max(d - 1, 1)
+        if count < EPSILON or features <= EPSILON * count:
+            return 1.0
+        mean = np.zeros(d)
+        center: Floats = view(mean)
+        for a in range(self.N):
+            # The last feature is 1 for every context: the last row of A is Σx.
+            add(1.0 / count, self.A, (a + 1) * T - d, center, 0, d)
+        center[d - 1] = 1.0
+        self.prior.center = mean
+        return features / count
+
+    def rescale(self) -> None:
+        """Move the scales, from what is known of the sizes of coefficients at those of which the
+        regressions are, as if nothing was forgotten since the last estimate."""
+        d, T, work, prior = self.d, self.T, self.work, self.prior
+        total, said, shift, determined, squares, row, column = (
+            0,
+            2 * T,
+            2 * T + d,
+            2 * T + 2 * d,
+            2 * T + 3 * d,
+            2 * T + 4 * d,
+            2 * T + 5 * d,
+        )
+        one: Regression
+        for n in range(2 * T + 8 * d):
+            work[n] = 0.0
+        for a in range(self.N):
+            one = self.regressions[a]
+            add(1.0, one.values, 0, work, total, T)
+            for i in range(d):
+                work[said + i] += one.values[T + i] - self.m[i]
+        self.toward(said)
+        self.information(total, column)
+        times(work, total, work, said, work, shift, d)
+        for a in range(self.N):
+            one = self.regressions[a]
+            for i in range(d):
+                # The i-th row of B_a.
+                for j in range(d):
+                    V: Real = one.values[i * (i + 1) // 2 + j if j <= i else j * (j + 1) // 2 + i]
+                    work[row + j] = (1.0 if i == j else 0.0) - V * self.ridge_of(j)
+                # The variance of δ_a = θ_a − θ_0 = V_a·y_a − B_a·e includes that of θ_0.
+                doubt: Real = quadratic(work, total, work, row, d) * self.ridge_of(i)
+                # 1 for a coefficient that data determine, 0 for one that only the prior determines.
+                work[determined + i] += max(work[row + i] - doubt, 0.0)
+                size: Real = one.values[T + i] - self.m[i] - dot(work, row, work, shift, d)
+                work[squares + i] += size * size
+        shared: Real = 0.0
+        for i in range(d - 1):
+            shared += max(1.0 - prior.shared_ridge * work[total + i * (i + 1) // 2 + i], 0.0)
+        for i in range(d):
+            work[shift + i] += self.m[i]
+        rescale(
+            prior,
+            behind(work, determined),
+            behind(work, squares),
+            behind(work, shift),
+            shared,
+            self.square,
+        )
+
+    def conclude(self) -> None:
+        """Compute the prior's means and every regression from A and y at the present scales."""
+        d, T, work, A, y = self.d, self.T, self.work, self.A, self.y
+        total, said, shift, column = 0, 2 * T, 2 * T + d, 2 * T + 2 * d
+        one: Regression
+        for n in range(2 * T + 8 * d):
+            work[n] = 0.0
+        for a in range(self.N):
+            one = self.regressions[a]
+            V: Floats = one.values
+            for n in range(T):
+                V[n] = A[a * T + n]
+            for i in range(d):
+                V[i * (i + 1) // 2 + i] += self.ridge_of(i)
+            invert(V, 0, d, behind(work, column))
+            add(1.0, V, 0, work, total, T)
+            times(V, 0, y, a * d, work, column, d)
+            add(1.0, work, column, work, said, d)
+        self.toward(said)
+        self.information(total, column)
+        times(work, total, work, said, work, shift, d)
+        for a in range(self.N):
+            one = self.regressions[a]
+            for i in range(d):
+                work[column + i] = y[a * d + i] + self.ridge_of(i) * work[shift + i]
+            times(one.values, 0, work, column, one.values, T, d)
+            add(1.0, self.m, 0, one.values, T, d)
+            one.decay = 1.0
+            one.changed()
+        mean = np.empty(d)
+        shared: Floats = view(mean)
+        for i in range(d):
+            shared[i] = self.m[i] + work[shift + i]
+        self.prior.mean = mean

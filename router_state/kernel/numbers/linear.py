@@ -1,0 +1,223 @@
+"""Arithmetic of vectors and of symmetric matrices.
+
+A matrix is kept as its lower triangle, row after row. Sums are taken in a fixed order, four or
+eight side by side, so a processor can compute them together and every machine gets the same digits.
+An argument `at`, `i` or `j` is the position where a matrix or a vector begins.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from router_state.kernel.numbers.words import (
+    Array,
+    Floats,
+    Index,
+    Real,
+    cfunc,
+    pure,
+    vectored,
+    view,
+)
+
+EPSILON = 1e-12
+"""Largest share, or difference of rewards, that counts as rounding: some thousand units of the last
+place of a 64-bit float. Scores that differ by less are equal; a pivot or a variance is at least
+this."""
+
+
+SIZE: Index = 4096
+ROOM: Array = np.empty(SIZE)
+"""Scratch space of one call of the kernel; the next call overwrites it."""
+SPACE: Floats = view(ROOM)
+
+
+@cfunc
+def room(n: Index) -> Floats:
+    """Return room for n numbers."""
+    global ROOM, SPACE, SIZE  # noqa: PLW0603
+    if n > SIZE:
+        SIZE = 2 * n
+        ROOM = np.empty(SIZE)
+        SPACE = view(ROOM)
+    return SPACE
+
+
+@pure
+@vectored
+def dot(a: Floats, i: Index, b: Floats, j: Index, n: Index) -> Real:
+    """Return the product of n entries of a from i on with those of b from j on."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    k: Index = 0
+    while k + 8 <= n:
+        s0 += a[i + k] * b[j + k]
+        s1 += a[i + k + 1] * b[j + k + 1]
+        s2 += a[i + k + 2] * b[j + k + 2]
+        s3 += a[i + k + 3] * b[j + k + 3]
+        s4 += a[i + k + 4] * b[j + k + 4]
+        s5 += a[i + k + 5] * b[j + k + 5]
+        s6 += a[i + k + 6] * b[j + k + 6]
+        s7 += a[i + k + 7] * b[j + k + 7]
+        k += 8
+    if k + 4 <= n:
+        s0 += a[i + k] * b[j + k]
+        s1 += a[i + k + 1] * b[j + k + 1]
+        s2 += a[i + k + 2] * b[j + k + 2]
+        s3 += a[i + k + 3] * b[j + k + 3]
+        k += 4
+    while k < n:
+        s0 += a[i + k] * b[j + k]
+        k += 1
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+
+
+@pure
+@vectored
+def add(c: Real, a: Floats, i: Index, b: Floats, j: Index, n: Index) -> None:
+    """Add c times n entries of a from i on to those of b from j on."""
+    for k in range(n):
+        b[j + k] += c * a[i + k]
+
+
+@pure
+@vectored
+def times(V: Floats, at: Index, x: Floats, i: Index, y: Floats, j: Index, d: Index) -> None:
+    """Write Vx into y."""
+    for row in range(d):
+        value = x[i + row]
+        y[j + row] = dot(V, at, x, i, row) + V[at + row] * value
+        add(value, V, at, y, j, row)
+        at += row + 1
+
+
+@pure
+@vectored
+def quadratic(V: Floats, at: Index, x: Floats, i: Index, d: Index) -> Real:
+    """Return xᵀVx."""
+    total = 0.0
+    for row in range(d):
+        value = x[i + row]
+        total += value * (2.0 * dot(V, at, x, i, row) + V[at + row] * value)
+        at += row + 1
+    return total
+
+
+@pure
+@vectored
+def products(x: Floats, d: Index) -> None:
+    """Write the triangle of xxᵀ behind x, entries off the diagonal twice as large.
+
+    Its dot product with the triangle of V is then xᵀVx.
+    """
+    place: Index = d
+    for row in range(d):
+        double: Real = 2.0 * x[row]
+        for j in range(row):
+            x[place + j] = double * x[j]
+        x[place + row] = x[row] * x[row]
+        place += row + 1
+
+
+@pure
+@vectored
+def take_off(c: Real, u: Floats, i: Index, V: Floats, at: Index, d: Index) -> None:
+    """Take c·uuᵀ off V."""
+    for row in range(d):
+        add(-c * u[i + row], u, i, V, at, row + 1)
+        at += row + 1
+
+
+@cfunc
+def invert(V: Floats, at: Index, d: Index, column: Floats) -> None:
+    """Invert V in place, by sweeping one pivot after the other (Goodnight 1979); `column` has room
+    for d numbers.
+
+    Raises:
+        ZeroDivisionError: V is singular.
+    """
+    for k in range(d):
+        first = at + k * (k + 1) // 2
+        for j in range(k):
+            column[j] = V[first + j]
+        pivot: Real = V[first + k]
+        place = first + k + 1
+        for i in range(k + 1, d):
+            column[i] = V[place + k]
+            place += i + 1
+        scale = 1.0 / pivot
+        column[k] = 0.0
+        place = at
+        for i in range(d):
+            if i != k:
+                add(-column[i] * scale, column, 0, V, place, i + 1)
+            place += i + 1
+        for j in range(k):
+            V[first + j] = column[j] * scale
+        V[first + k] = -scale
+        place = first + k + 1
+        for i in range(k + 1, d):
+            V[place + k] = column[i] * scale
+            place += i + 1
+    for n in range(at, at + d * (d + 1) // 2):
+        V[n] = -V[n]
+
+
+@pure
+def factor(V: Floats, at: Index, d: Index) -> None:
+    """Put L with LLᵀ = V in the place of V (Cholesky).
+
+    A pivot of which rounding has left less than the share `EPSILON` is set to that share.
+    """
+    row = at
+    for i in range(d):
+        other = at
+        for j in range(i):
+            pivot: Real = V[other + j]
+            rest: Real = V[row + j] - dot(V, row, V, other, j)
+            V[row + j] = rest / pivot if pivot > 0.0 else 0.0
+            other += j + 1
+        least: Real = EPSILON * V[row + i]
+        square: Real = V[row + i] - dot(V, row, V, row, i)
+        square = square if square > least else least
+        V[row + i] = sqrt(square) if square > 0.0 else 0.0
+        row += i + 1
+
+
+@pure
+def product(L: Floats, at: Index, d: Index) -> None:
+    """Put LLᵀ in the place of L, see `factor`."""
+    row = at + d * (d + 1) // 2
+    for i in range(d - 1, -1, -1):
+        row -= i + 1
+        for j in range(i, -1, -1):
+            L[row + j] = dot(L, row, L, at + j * (j + 1) // 2, j + 1)
+
+
+@pure
+@vectored
+def total_of(a: Floats, i: Index, n: Index) -> Real:
+    """Return the sum of n entries of a from i on."""
+    s0 = s1 = s2 = s3 = 0.0
+    k: Index = i
+    while k + 4 <= i + n:
+        s0 += a[k]
+        s1 += a[k + 1]
+        s2 += a[k + 2]
+        s3 += a[k + 3]
+        k += 4
+    while k < i + n:
+        s0 += a[k]
+        k += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+@pure
+def finite(a: Floats, i: Index, n: Index) -> bool:
+    """Tell whether n entries of a from i on are all finite."""
+    total = 0.0
+    for k in range(n):
+        # The difference is 0 for a finite number, and NaN for all others.
+        total += a[i + k] - a[i + k]
+    return total == 0.0

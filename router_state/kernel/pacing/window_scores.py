@@ -1,0 +1,179 @@
+"""Compute scores and expected costs of every arm for the window of the dual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from router_state.errors import NonFiniteInput
+from router_state.kernel.choosing.context import require_dimensions
+from router_state.kernel.costs.cost_means import bounded_exponent
+from router_state.kernel.costs.cost_model import CostModel
+from router_state.kernel.learning.regression import Regression
+from router_state.kernel.numbers.elementary import exps
+from router_state.kernel.numbers.linear import add, finite, room
+from router_state.kernel.numbers.words import (
+    Array,
+    Floats,
+    Index,
+    Real,
+    Singles,
+    behind,
+    cfunc,
+    known,
+    pure,
+    singles,
+    vectored,
+)
+from router_state.kernel.pacing.dual import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router_state.config import Vector
+
+LANES = 4
+"""Sums that a product takes side by side."""
+
+
+def options(
+    contexts: Array,
+    n: Index,
+    d: Index,
+    *,
+    rewards: Sequence[Regression],
+    deviations: Sequence[float],
+    lots: Vector,
+    shifts: Sequence[float] | None,
+    models: Sequence[CostModel],
+    tokens: Vector,
+    prices: Array,
+) -> Options:
+    """Return present scores and expected costs of every arm for n contexts.
+
+    Args:
+        contexts: n rows of d, or more.
+        deviations: of the draw of each arm's score.
+        lots: standard normal numbers in place of draws, n rows of K.
+        shifts: what is added to every score of an arm.
+        models: the cost model of each arm.
+        tokens: by context, input tokens that are counted apart.
+        prices: by context, its own price of a dollar as a share of everybody's.
+
+    Raises:
+        NonFiniteInput: a score or a cost is not finite.
+    """
+    K: Index = len(rewards)
+    held: Singles = singles(contexts, n * d)
+    if len(lots) < n * K or len(prices) < n or len(tokens) < n:
+        raise ValueError("arrays do not fit")
+    lot: Floats = known(lots, len(lots))
+    own: Floats = known(prices, len(prices))
+    said: Floats = known(tokens, len(tokens))
+    if not len(models) == len(deviations) == K or (shifts is not None and len(shifts) != K):
+        raise ValueError(f"an entry for each of {K} arms is wanted")
+    found = Options(n, K)
+    values: Floats = found.values
+    # The coefficients of each arm's rewards and bills; then room for their products.
+    thetas: Floats = room(2 * K * d + (1 + 2 * LANES * K) * n)
+    sums: Floats = behind(thetas, 2 * K * d)
+    model: CostModel
+    for k in range(K):
+        model = models[k]
+        copy_theta(rewards[k], d, behind(thetas, 2 * k * d))
+        copy_theta(model.regression, d, behind(thetas, (2 * k + 1) * d))
+    multiply_all(held, n, d, thetas, 2 * K, sums)
+    for k in range(K):
+        model = models[k]
+        shift: Real = 0.0 if shifts is None else shifts[k]
+        scores: Floats = behind(values, k * n)
+        add_up(behind(sums, 2 * k * LANES * n), n, scores)
+        draw_all(scores, n, shift, deviations[k], behind(lot, k), K)
+        costs: Floats = behind(values, (K + k) * n)
+        add_up(behind(sums, (2 * k + 1) * LANES * n), n, costs)
+        bound_all(costs, n, 0.5 * model.variance())
+    sound = finite(values, 0, 2 * n * K)
+    if sound:
+        exps(behind(values, K * n), K * n)
+        for k in range(K):
+            model = models[k]
+            paid: Real = 1.0 if model.free else model.paid
+            factor: Real = model.multiple() * model.list_price * paid
+            per_token: Real = model.input_share * model.input_usd * paid
+            bill_all(behind(values, (K + k) * n), n, factor, per_token, said, own)
+        sound = finite(values, K * n, K * n)
+    if not sound:
+        raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
+    return found
+
+
+def keep(contexts: Array, slot: Index, x: Vector, d: Index) -> None:
+    """Write a context of d dimensions into its row, in single precision."""
+    if slot < 0:
+        raise ValueError(f"there is no row {slot}")
+    held: Singles = singles(contexts, (slot + 1) * d)
+    context: Floats = known(x, d)
+    for i in range(d):
+        held[slot * d + i] = context[i]
+
+
+@cfunc
+def copy_theta(one: Regression, d: Index, found: Floats) -> None:
+    """Copy the coefficients of a regression. Raises ValueError where it has other dimensions."""
+    require_dimensions(one, d)
+    for i in range(d):
+        found[i] = one.values[one.at + i]
+
+
+@pure
+@vectored
+def multiply_all(
+    held: Singles, n: Index, d: Index, thetas: Floats, count: Index, sums: Floats
+) -> None:
+    """Write θᵀx of n contexts for each of many θ, as four sums; behind these is room for n
+    entries.
+
+    One entry of all contexts is taken after the other, so that a vector has contexts side by
+    side.
+    """
+    entries: Floats = behind(sums, count * LANES * n)
+    for i in range(count * LANES * n):
+        sums[i] = 0.0
+    for i in range(d):
+        for row in range(n):
+            entries[row] = held[row * d + i]
+        for k in range(count):
+            add(thetas[k * d + i], entries, 0, sums, (k * LANES + i % LANES) * n, n)
+
+
+@pure
+@vectored
+def add_up(sums: Floats, n: Index, found: Floats) -> None:
+    """Write the totals of n times four sums."""
+    for row in range(n):
+        found[row] = (sums[row] + sums[n + row]) + (sums[2 * n + row] + sums[3 * n + row])
+
+
+@pure
+@vectored
+def draw_all(scores: Floats, n: Index, shift: Real, deviation: Real, lot: Floats, K: Index) -> None:
+    """Add a shift, and what draws add, to n scores."""
+    for row in range(n):
+        scores[row] = scores[row] + shift + deviation * lot[row * K]
+
+
+@pure
+@vectored
+def bound_all(exponents: Floats, n: Index, more: Real) -> None:
+    """Add to n logarithms of bills, and clip them."""
+    for row in range(n):
+        exponents[row] = bounded_exponent(exponents[row] + more)
+
+
+@pure
+@vectored
+def bill_all(
+    costs: Floats, n: Index, factor: Real, per_token: Real, said: Floats, own: Floats
+) -> None:
+    """Make dollars of n relative costs, by each request's tokens and its own price."""
+    for row in range(n):
+        costs[row] = (costs[row] * factor + said[row] * per_token) * own[row]

@@ -1,0 +1,162 @@
+"""The books of a router: counts and sums of decisions, commitments, bills and rewards."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from router_state.config import MAX_COST_USD
+from router_state.errors import CostOutOfRange, NonFiniteInput
+from router_state.kernel.choosing.portfolio import Portfolio
+from router_state.kernel.numbers.words import Index, Real, ccall, cclass, cfunc
+from router_state.kernel.pacing.pacer import Pacer
+from router_state.kernel.routing.record import RequestRecord
+
+if TYPE_CHECKING:
+    from router_state.availability import Availability
+    from router_state.changes import Journal
+    from router_state.config import RouterConfig
+    from router_state.periods.ledger import Ledger
+    from router_state.policies.newcomers import Newcomers
+    from router_state.state.caps import Bucket
+    from router_state.state.router import Chances
+
+MOST_USD: Real = MAX_COST_USD
+
+
+@ccall
+def checked_cost(cost_usd: Real) -> Real:
+    """Return a cost.
+
+    Raises:
+        NonFiniteInput, CostOutOfRange: not a cost.
+    """
+    # One comparison for a good bill; a NaN fails it too.
+    if not 0.0 <= cost_usd <= MOST_USD:
+        if not isfinite(cost_usd):
+            raise NonFiniteInput("a cost is not finite")
+        raise CostOutOfRange(f"a cost must be between 0 and {MAX_COST_USD:g} dollars")
+    return cost_usd
+
+
+@cclass
+class Forgotten:
+    """The parts of a router's totals that come from forgotten requests."""
+
+    requests: Index
+    bills: Index
+    rewards: Index
+    spend_usd: Real
+
+    def __init__(self) -> None:
+        self.requests = self.bills = self.rewards = 0
+        self.spend_usd = 0.0
+
+
+@cclass
+class Books:
+    """Counts and sums over a router's requests, its clocks, and what bills and rewards move.
+
+    Attributes:
+        config: the declaration in force; policy: the one of its profile.
+        arms: what is known of every model.
+        pacer: spends the budget; buckets: what is left of each cap.
+        ledger: what is left of periods, where the router has budgets of them.
+        availability: which models answer.
+        journal: what has changed since it was last written.
+        config: the declaration in force; chance: draws posterior samples, ties, probes and pulls.
+        newcomers: whom the budget has no place for; not kept.
+        seq: decisions made; the last one's number.
+        settled: decisions whose bill has come; expired: those whose bill did not come in time.
+        rewards_applied: decisions that have a reward.
+        t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
+        latest: when something last happened, in seconds since the epoch.
+        spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a
+            request.
+        committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order
+            of seq}.
+        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no
+            remembered request stands for.
+    """
+
+    seq: Index
+    settled: Index
+    expired: Index
+    rewards_applied: Index
+    t: Index
+    latest: Real
+    spend_usd: Real
+    committed_usd: Real
+    unmatched_cost_usd: Real
+    open_commitments: dict[str, float]
+    forgotten: Forgotten
+    arms: Portfolio
+    policy: Any
+    pacer: Pacer
+    buckets: list[Bucket]
+    ledger: Ledger | None
+    availability: Availability
+    journal: Journal
+    config: RouterConfig
+    chance: Chances
+    newcomers: Newcomers
+
+    def __init__(self) -> None:
+        self.t, self.latest, self.open_commitments = 0, 0.0, {}
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Empty the books, for a router that goes on from another one's learned state."""
+        self.seq = self.settled = self.expired = self.rewards_applied = 0
+        self.spend_usd = self.committed_usd = self.unmatched_cost_usd = 0.0
+        self.forgotten = Forgotten()
+
+    @property
+    def in_flight(self) -> int:
+        """Decisions whose bill is awaited."""
+        return len(self.open_commitments)
+
+    @ccall
+    def commit(self, request_id: str, record: RequestRecord, ticks: Index) -> None:
+        """Number a decision, put its expected cost on the books, and move the clocks."""
+        self.seq, self.t = record.seq, self.t + ticks
+        self.latest = max(self.latest, record.decided_at)
+        self.open_commitments[request_id] = record.decided_at
+        self.committed_usd += record.expected_cost_usd
+
+    @ccall
+    def bill(self, request_id: str, record: RequestRecord, cost_usd: Real) -> None:
+        """Book a request's bill, or replace it by a later revision."""
+        before = record.bill
+        if before is None:
+            self.spend_usd += cost_usd
+            self.settled += 1
+            self._close(request_id, record)
+        else:
+            # By the difference: `settled` counts requests, and this one is counted.
+            self.spend_usd += cost_usd - before.cost_usd
+
+    def expire(self, request_id: str, record: RequestRecord) -> None:
+        """Stop waiting for a bill; the commitment stands at its expectation."""
+        self._close(request_id, record)
+        record.expired = True
+        self.expired += 1
+
+    def forget(self, request_id: str, record: RequestRecord) -> None:
+        """Count a request as one that is not remembered any more."""
+        self._close(request_id, record)
+        gone = self.forgotten
+        gone.requests += 1
+        gone.rewards += record.label is not None
+        if record.bill is not None:
+            gone.bills += 1
+            gone.spend_usd += record.bill.cost_usd
+
+    @cfunc
+    def _close(self, request_id: str, record: RequestRecord) -> None:
+        """Take a commitment off the books, if it is still there."""
+        if self.open_commitments.pop(request_id, None) is not None:
+            self.committed_usd -= record.expected_cost_usd
+            # Reset to 0 when nothing is awaited, as sums of floats drift.
+            if not self.open_commitments:
+                self.committed_usd = 0.0
