@@ -42,7 +42,6 @@ PARTS = (
     "costs",
     "window_scores",
     "waiting",
-    "learning",
     "arm",
     "portfolio",
     "window",
@@ -52,6 +51,7 @@ PARTS = (
     "dollar_dual",
     "record",
     "books",
+    "learning",
     "settling",
     "deciders",
     "deciding",
@@ -80,7 +80,9 @@ CLASSES = re.findall(
     re.MULTILINE,
 )
 """Classes of the kernel: what is one of them is no mere object."""
-OBJECTS = "Array|Asked|Charged|Guess|Journal|Judged|Matrix|ModuleType|Outcome|Price|Records|Vector"
+OBJECTS = (
+    "Any|Array|Asked|Charged|Guess|Journal|Judged|Matrix|ModuleType|Outcome|Price|Records|Vector"
+)
 """Names of types that C does not know."""
 HEAD = '''\
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False

@@ -60,7 +60,7 @@ class Engine:
             InvalidConfig: the declaration contradicts itself, or its snapshot.
             CorruptSnapshot: the snapshot can't be read.
         """
-        state, now = RouterState.start(config), 0.0
+        state, now = RouterState(config), 0.0
         if config.snapshot is not None:
             state = portable.start(config.snapshot, config)
             now, config = state.latest, replace(config, snapshot=None)

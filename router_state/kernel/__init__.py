@@ -58,7 +58,14 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.ema_pacer import EMA_STEP, LAMBDA_MAX, EmaPacer
     from router_state.kernel.estimating import conclude_shifted, estimate
     from router_state.kernel.gaussian import TAILS, WIDE
-    from router_state.kernel.learning import learn_bill, learn_reward
+    from router_state.kernel.learning import (
+        NOT_LEARNED,
+        Apart,
+        Learner,
+        Together,
+        learn_bill,
+        learn_reward,
+    )
     from router_state.kernel.linear import EPSILON
     from router_state.kernel.pacer import Pacer, Terms, Unpaced
     from router_state.kernel.portfolio import Portfolio
@@ -68,7 +75,7 @@ if TYPE_CHECKING or _compiled is None:
     from router_state.kernel.record import Label, RequestRecord, Settlement, record_of
     from router_state.kernel.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
     from router_state.kernel.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
-    from router_state.kernel.settling import NOT_LEARNED, checked_reward, learn, settle
+    from router_state.kernel.settling import checked_reward, learn, settle
     from router_state.kernel.shared_prior import SharedPrior
     from router_state.kernel.waiting import waits
     from router_state.kernel.window import (
@@ -111,6 +118,7 @@ __all__ = [
     "UNREACHABLE",
     "WAIT_PRICES",
     "WIDE",
+    "Apart",
     "Arm",
     "Books",
     "Candidates",
@@ -123,6 +131,7 @@ __all__ = [
     "EmaPacer",
     "Forgotten",
     "Label",
+    "Learner",
     "Optimism",
     "Options",
     "Pacer",
@@ -137,6 +146,7 @@ __all__ = [
     "Side",
     "Terms",
     "Thompson",
+    "Together",
     "Unpaced",
     "Window",
     "check",

@@ -58,7 +58,8 @@ class Books:
     """Counts and sums over a router's requests, its clocks, and what bills and rewards move.
 
     Attributes:
-        arms: what is known of every model; policy: the one of the router's profile.
+        config: the declaration in force; policy: the one of its profile.
+        arms: what is known of every model.
         pacer: spends the budget; buckets: what is left of each cap.
         ledger: what is left of periods, where the router has budgets of them.
         availability: which models answer.

@@ -6,13 +6,13 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from router_state.changes import APPLIED, DUPLICATE, REVISED
-from router_state.config import MEMORY
 from router_state.costs.ratio import list_price_of
 from router_state.errors import ContextLost, NonFiniteInput, RewardOutOfRange, UnknownRequest
 from router_state.kernel.arm import Arm
 from router_state.kernel.books import Books, checked_cost
 from router_state.kernel.context import check
 from router_state.kernel.elementary import exp
+from router_state.kernel.learning import NOT_LEARNED, Learner
 from router_state.kernel.record import Label, RequestRecord, Settlement
 from router_state.kernel.words import Flag, Real, ccall, cfunc
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from router_state.config import Vector
     from router_state.events import Charged, Judged
     from router_state.record import Records
-
-NOT_LEARNED: Real = -MEMORY
-"""Mark of a reward that was not learned, in place of what the arm had forgotten by then."""
 
 
 @cfunc
@@ -113,7 +110,8 @@ def learn_bill_of(
     if arms.tokens.in_use:
         counted: Real = others.counted(state, record, event, called=called)
         known = counted * price.input_price_per_m / 1e6 / list_price
-    state.policy.bill(state, costs, cost_usd / list_price, known, x)
+    learner: Learner = state.policy.learner
+    learner.bill(state, costs, cost_usd / list_price, known, x)
 
 
 @ccall
@@ -156,7 +154,8 @@ def learn(state: Books, records: Records, event: Judged) -> Outcome:
     forgotten: Real = NOT_LEARNED
     if label is None:
         if arm is not None:
-            forgotten = state.policy.learn(state, arm, record, x, reward)
+            learner: Learner = state.policy.learner
+            forgotten = learner.learn(state, arm, record, x, reward)
         state.rewards_applied += 1
     elif arm is not None:
         one = arm.rewards

@@ -11,33 +11,30 @@ import numpy as np
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import (
-    NOT_LEARNED,
-    RIDGE_FLOOR,
     Arm,
     Candidates,
     Chance,
     CostModel,
     DollarDual,
     Pacer,
+    Shift,
     Thompson,
+    Together,
     Unpaced,
     conclude_shifted,
     estimate,
-    learn_bill,
-    learn_reward,
 )
 from router_state.latency.unbudgeted import Unbudgeted
 from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, priors
 from router_state.policies.choosing import Choice
-from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
 class Live:
     """See the module, and `Policy`; the clock counts feedback."""
 
-    decider = Thompson(ticks=0)
+    decider, learner = Thompson(ticks=0), Together()
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
@@ -88,18 +85,10 @@ class Live:
         arms = state.arms
         rewards_due, bills_due = arms.rewards.due, arms.bills.due
         if rewards_due:
-            self._estimate_rewards(state)
+            self.learner.estimate_rewards(state)
         if bills_due:
             estimate(arms.bills, arms.priced)
         return rewards_due or bills_due
-
-    def _estimate_rewards(self, state: RouterState) -> None:
-        """Estimate what rewards have in common, once all arms have forgotten; one that is under
-        suspicion forgets nothing meanwhile."""
-        for arm in state.arms:
-            if arm.suspicion is None:
-                arm.rewards.forget(t=state.t, gamma=state.config.knobs.gamma)
-        estimate(state.arms.rewards, state.arms.regressions)
 
     def take_tokens(self, state: RouterState, said: int | None) -> bool:
         """Take in how many input tokens a request says it has. Once enough have, what is expected
@@ -121,32 +110,16 @@ class Live:
         """Choose where several ways lead to an arm, see `choosing`."""
         return choosing.among_ways(state, seen, short=short)
 
-    def learn(
-        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
-    ) -> float:
-        """See Policy; an arm under suspicion rests, and rewards are held against the suspicion."""
-        state.t += 1
-        if arm.suspicion is not None:
-            # A reward of a decision before the alarm belongs to the arm before its drift.
-            if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
-                self._estimate_rewards(state)
-            return NOT_LEARNED
-        regression, shared, t = arm.rewards, state.arms.rewards, state.t
-        gamma = state.config.knobs.gamma
-        # The prior fades with every reward; below its floor A would lose rank where no reward came.
-        if regression.left_at(t, gamma) < RIDGE_FLOOR:
-            self._estimate_rewards(state)
-        shift = learn_reward(regression, shared, arm.detector, x, reward, t, gamma, state.latest)
-        if shared.overdue:
-            self._estimate_rewards(state)
-        if shift is not None:
-            rewards.found(state, arm, shift)
-        return regression.forgotten
+    def test(self, state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
+        """See Together."""
+        return rewards.test(state, arm, x, reward)
 
-    def bill(
-        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
+    def drifted(self, state: RouterState, arm: Arm, shift: Shift) -> None:
+        """See Together."""
+        rewards.found(state, arm, shift)
+
+    def repriced(
+        self, state: RouterState, costs: CostModel, found: tuple[Shift, float, float]
     ) -> None:
-        """See Policy."""
-        found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
-        if found is not None:
-            state.journal.alerts.append(bills.alert(costs, found, now=state.latest))
+        """See Together."""
+        state.journal.alerts.append(bills.alert(costs, found, now=state.latest))

@@ -9,18 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, Candidates, CostModel, EmaPacer, Optimism, Pacer, Unpaced
+from router_state.kernel import Apart, Candidates, EmaPacer, Optimism, Pacer, Unpaced
 from router_state.policies import eligibility, priors
 from router_state.policies.choosing import Choice
 from router_state.policies.eligibility import Excluded
-from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
 class Paper:
     """See the module, and `Policy`; the clock counts decisions."""
 
-    decider = Optimism(ticks=1)
+    decider, learner = Optimism(ticks=1), Apart()
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy."""
@@ -70,18 +69,3 @@ class Paper:
             k, reason = eligible[int(chance.integers(len(eligible)))], "probe"
         by_score = (1.0 - epsilon) * share if k in tied else 0.0
         return k, reason, min(by_score + epsilon / len(eligible), 1.0)
-
-    def learn(
-        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
-    ) -> float:
-        """See Policy."""
-        knobs = state.config.knobs
-        arm.rewards.forget(state.t, knobs.gamma, knobs.ridge)
-        arm.rewards.observe(x, reward)
-        return arm.rewards.forgotten
-
-    def bill(
-        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
-    ) -> None:
-        """See Policy; only the mean learns."""
-        costs.follow(ratio, costs.ratio)

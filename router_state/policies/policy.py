@@ -7,10 +7,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Arm, CostModel, Decider, Pacer
+from router_state.kernel import Decider, Learner, Pacer
 from router_state.policies.live import Live
 from router_state.policies.paper import Paper
-from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
@@ -19,11 +18,14 @@ class Policy(Protocol):
     router's.
 
     Attributes:
-        decider: makes the policy's steps of a decision.
+        decider: makes the policy's steps of a decision; learner: learns its rewards and bills.
     """
 
     @property
     def decider(self) -> Decider: ...
+
+    @property
+    def learner(self) -> Learner: ...
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return the pacer from now on: the present one if it can go on."""
@@ -41,18 +43,6 @@ class Policy(Protocol):
 
     def joined(self, state: RouterState, names: list[str]) -> None:
         """Complete the start of newcomers, and update the shared prior by their priors."""
-        ...
-
-    def learn(
-        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
-    ) -> float:
-        """Learn a request's first reward; return how much the arm had forgotten by then."""
-        ...
-
-    def bill(
-        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
-    ) -> None:
-        """Learn a request's first bill, as ratio to its list price; see `CostModel.observe`."""
         ...
 
 

@@ -53,7 +53,7 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
     with reading("head"):
         if older:
             piece = upgrade.upgraded(piece)
-        state = RouterState.start(unpack_config(piece(CONFIG)))
+        state = RouterState(unpack_config(piece(CONFIG)))
         _restore(state, loads(piece(HEAD)), piece)
     state.open_commitments = dict(open_commitments)
     if older:

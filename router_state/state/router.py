@@ -25,8 +25,8 @@ Chances: TypeAlias = Chance | np.random.Generator
 
 
 class RouterState(Books):
-    """One router's state, the books among it. Requests are remembered beside it, see
-    `RequestRecord`.
+    """One router's state, the books among it. It begins without arms: `Engine.configure` adds them.
+    Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:
         since: what was applied since the last decision, in its order.
@@ -37,18 +37,14 @@ class RouterState(Books):
     if TYPE_CHECKING:
         arms: Arms
 
-    def __init__(self, *, config: RouterConfig, chance: Chances) -> None:
+    def __init__(self, config: RouterConfig) -> None:
         super().__init__()
-        self.config, self.chance, self.journal = config, chance, Journal()
+        self.config, self.journal = config, Journal()
+        self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
         self.buckets, self.ledger, self.newcomers = [], None, Newcomers()
         self.since, self.availability = Since(), Availability(self.journal)
         self.sessions = Sessions(self.journal)
-
-    @classmethod
-    def start(cls, config: RouterConfig) -> RouterState:
-        """Return the state of a router that has no arms yet; `Engine.configure` adds them."""
-        return cls(config=config, chance=Chance(config.knobs.seed))
 
     @property
     def lambda_t(self) -> float:

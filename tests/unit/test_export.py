@@ -244,8 +244,8 @@ TEXT = (
 )
 REPORTS = {"_journal", "journal", "pieces", "values"}  # whom an object reports to, where it works
 KEPT_APART = {
-    RouterState: {"config", "chance", "journal", "since", "sessions"},
-    Books: {"open_commitments", "arms", "pacer", "buckets", "ledger", "availability"},
+    RouterState: {"chance", "journal", "since", "sessions"},
+    Books: {"config", "open_commitments", "arms", "pacer", "buckets", "ledger", "availability"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "array", "pending"},
     CostModel: {"prior"},

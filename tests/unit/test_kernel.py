@@ -13,7 +13,9 @@ import pytest
 
 import router_state.kernel
 from router_state.changes import Journal
-from router_state.config import Price
+from router_state.config import ModelConfig, Price, RouterConfig
+from router_state.engine import Engine
+from router_state.events import Asked
 from router_state.kernel import (
     candidates,
     context,
@@ -31,6 +33,7 @@ from router_state.kernel import (
     window_scores,
 )
 from router_state.learning.guess import COSTS, REWARDS
+from router_state.profiles import knobs_for
 
 compiled: Any = router_state.kernel
 TEXT: Any = SimpleNamespace(
@@ -385,6 +388,16 @@ def seen(**given: Any) -> Any:
     return compiled.Candidates(**args)
 
 
+def deciding_state(**given: Any) -> Any:
+    """Return a router of three models, but for what is given."""
+    models = {name: ModelConfig(Price(1.0, 2.0)) for name in "abc"}
+    config = RouterConfig(models, 1e-3, 3, "live", knobs_for("live"))
+    found = Engine.start(config).state
+    for name, value in given.items():
+        setattr(found, name, value)
+    return found
+
+
 def drawn(arms: Any = None, **given: Any) -> Any:
     """Draw for one arm, but for what is given."""
     arms = arms or portfolio_of([regression_of(3)])
@@ -503,6 +516,33 @@ def test_options_of_one_model() -> None:
         lambda: compiled.Portfolio(Journal(), None, None),
         lambda: three(all=[None]).derive(),
         lambda: three(all=None).derive(),
+        lambda: compiled.decide(None, None, 0.0, None),
+        lambda: compiled.decide(deciding_state(), None, 0.0, None),
+        lambda: compiled.decide(deciding_state(), Asked("q", X), "now", None),
+        lambda: compiled.decide(deciding_state(), Asked("q", X[:1]), 0.0, None),
+        lambda: compiled.decide(deciding_state(), Asked("q", None), 0.0, None),  # type: ignore[arg-type]
+        lambda: compiled.decide(deciding_state(arms=three()), Asked("q", X), 0.0, None),
+        lambda: compiled.decide(deciding_state(policy=None), Asked("q", X), 0.0, None),
+        lambda: compiled.decide(deciding_state(config=None), Asked("q", X), 0.0, None),
+        lambda: compiled.decide(deciding_state(chance=None), Asked("q", X), 0.0, None),
+        lambda: compiled.Thompson("x"),
+        lambda: compiled.Thompson(0).look(None, X, None),
+        lambda: compiled.Thompson(0).look(deciding_state(), X, "many"),
+        lambda: compiled.Thompson(0).prepare(deciding_state(), X[:1], None),
+        lambda: compiled.Thompson(0).admit(deciding_state(), [], seen()),
+        lambda: compiled.Thompson(0).admit(deciding_state(), [None], None),
+        lambda: compiled.Thompson(0).choose(deciding_state(), seen(), 0.0),
+        lambda: compiled.Optimism(0).choose(deciding_state(), None, 0.0),
+        lambda: compiled.Optimism(0).choose(deciding_state(chance=None), without_reasons(), 0.0),
+        lambda: compiled.DollarDual(1.0, 3, Journal()).weigh(three(), X[:1], None, 1, 0.0),
+        lambda: compiled.DollarDual(1.0, 3, Journal()).weigh(None, X, None, 1, 0.0),
+        lambda: compiled.DollarDual(None, 3, Journal()).commit(1.0),
+        lambda: compiled.DollarDual(0.0, 3, Journal()).per_dollar(1.0),
+        lambda: compiled.DollarDual(1.0, 3, Journal()).settle(None, 1.0, True),
+        lambda: compiled.EmaPacer(0.0, per_log_price=0.3).settle(1.0, 1.0, True),
+        lambda: compiled.Window(3, Journal()).push(X[:1], None),
+        lambda: compiled.Debt("x"),
+        lambda: compiled.Debt().note("x", 1.0),
         lambda: three().played(3, 0, False),
         lambda: three().played(-1, 0, False),
         lambda: three(all=[None] * 3).played(0, 0, False),

@@ -56,7 +56,7 @@ def blank(engine: Engine, arm: Arm) -> dict[str, tuple[Any, Any]]:
         "REWARDS": (arm, fresh),
         "COSTS": (arm, fresh),
         "SHARED": (state.arms.bills, bills),
-        "COUNTERS": (state, RouterState.start(state.config)),
+        "COUNTERS": (state, RouterState(state.config)),
         "EMA" if state.config.profile == "paper" else "DUAL": (state.pacer, other.pacer),
     }
     return found
