@@ -131,7 +131,7 @@ async def test_the_changelogs_records_go_to_the_recovery_and_all_others_to_the_s
     source = TP(app.settings.topic("requests"), 0)
     batches = {first: records(first, range(4)), source: records(source, [7])}
     given: dict[TP, list[Any]] = {}
-    app.sources = SimpleNamespace(deliver=given.__setitem__)  # type: ignore[assignment]
+    app.sources = SimpleNamespace(deliver=given.__setitem__, unfinished=0)  # type: ignore[assignment]
     await Fetching(app, {first, source}, batches)._fetch_once()
     assert given == {source: batches[source]}
     assert app.states.recovers_from(0) == 3
