@@ -59,6 +59,7 @@ COUNT, DIMENSIONS = 240, 4
 KEY, LINE = new_key("ada", routers="*")
 SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
 PATIENCE = 60.0
+NETWORK_CHANGED, MOST_LOADS = "ERR_NETWORK_CHANGED", 10
 
 
 def played() -> Scenario:
@@ -165,10 +166,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 def quiet(browser: Chrome) -> Iterator[None]:
     browser.get_log("browser")
     yield
-    logged = browser.get_log("browser")
-    bad = [one["message"] for one in logged if one["level"] in ("SEVERE", "WARNING")]
-    wrong = [one for one in bad if not re.search("status of 4|ERR_CONNECTION", one)]
-    assert wrong == []
+    # What is fetched again by itself may fail where a network of the machine comes or goes.
+    assert [one for one in faults(browser) if NETWORK_CHANGED not in one] == []
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +200,27 @@ def text(browser: Chrome, selector: str) -> str:
     )
 
 
+def faults(browser: Chrome) -> list[str]:
+    """Return what the browser has complained about since the last look."""
+    logged = browser.get_log("browser")
+    bad = [one["message"] for one in logged if one["level"] in ("SEVERE", "WARNING")]
+    return [one for one in bad if not re.search("status of 4|ERR_CONNECTION", one)]
+
+
+def load(browser: Chrome, address: str) -> None:
+    """Load a page, again where a network of the machine, as containers have one, came or went."""
+    found: list[str] = []
+    for _ in range(MOST_LOADS):
+        browser.get(address)
+        found = faults(browser)
+        if not any(NETWORK_CHANGED in one for one in found):
+            break
+    assert found == []
+
+
 def open_page(browser: Chrome, address: str, page: str, *, ready: str) -> None:
     browser.get("about:blank")
-    browser.get(address + page)
+    load(browser, address + page)
     until(lambda: browser.find_elements(CSS, ready), ready)
 
 
@@ -723,7 +740,7 @@ def test_without_routers_the_page_says_what_to_do(kafka: str, browser: Chrome) -
     empty = load_settings(bootstrap=kafka, prefix=f"{name}.", partitions=1, dashboard_port=port)
     asyncio.run(create_topics(empty))
     with served(empty) as address:
-        browser.get(address)
+        load(browser, address)
         until(lambda: "pbstream models add" in text(browser, ".empty"), "what to do")
         assert not browser.find_element("id", "search").is_displayed()
         assert violations(browser) == []
@@ -770,7 +787,7 @@ def test_before_bills_and_labels_the_page_says_how_to_report_them(browser: Chrom
 def test_a_broker_that_is_away_is_said_plainly(browser: Chrome) -> None:
     broker, port = free_ports(2)
     with served(load_settings(bootstrap=f"127.0.0.1:{broker}", dashboard_port=port)) as address:
-        browser.get(address)
+        load(browser, address)
         until(lambda: f"127.0.0.1:{broker}" in text(browser, "#trouble"), "that Kafka is away")
         assert text(browser, "#status") == "not live"
         assert violations(browser) == []
@@ -821,7 +838,7 @@ def test_with_keys_the_page_asks_for_one_and_shows_the_routers_that_it_covers(
     key, line = new_key("reader", routers="other.*")
     given = settings.model_copy(update={"dashboard_port": free_ports(1)[0]})
     with served(given, Sessions(Keys.parse(line), None)) as address:
-        browser.get(address)
+        load(browser, address)
         until(lambda: browser.find_elements("id", "key"), "the question for a key")
         assert violations(browser) == []
         assert not reached(address + "api/routers")
