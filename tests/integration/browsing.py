@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -19,6 +20,8 @@ ENTER, TAB = "\ue007", "\ue004"
 SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
     --disable-dev-shm-usage --disable-background-networking --disable-component-update
     --disable-sync"""
+
+NETWORK_CHANGED, MOST_LOADS = "ERR_NETWORK_CHANGED", 10
 
 
 @contextmanager
@@ -53,6 +56,24 @@ def point_at(browser: Chrome, element: WebElement) -> None:
     from selenium.webdriver import ActionChains
 
     ActionChains(browser).move_to_element(element).perform()
+
+
+def faults(browser: Chrome) -> list[str]:
+    """Return what the browser has complained about since the last look."""
+    logged = browser.get_log("browser")
+    bad = [one["message"] for one in logged if one["level"] in ("SEVERE", "WARNING")]
+    return [one for one in bad if not re.search("status of 4|ERR_CONNECTION", one)]
+
+
+def load(browser: Chrome, address: str) -> None:
+    """Load a page, again where a network of the machine, as containers have one, came or went."""
+    found: list[str] = []
+    for _ in range(MOST_LOADS):
+        browser.get(address)
+        found = faults(browser)
+        if not any(NETWORK_CHANGED in one for one in found):
+            break
+    assert found == []
 
 
 def violations(browser: Chrome) -> list[Any]:

@@ -40,7 +40,15 @@ from drawing.pareto import Pareto
 from schemas import LambdaUpdated, ModelDeclared, RouteDecided, RouterDeclared
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from tests.integration.browsing import ENTER, TAB, chromium, violations
+from tests.integration.browsing import (
+    ENTER,
+    NETWORK_CHANGED,
+    TAB,
+    chromium,
+    faults,
+    load,
+    violations,
+)
 from tests.unit.test_dashboard import NOW, Record, bill, label, route
 from watching.dashboard.assets import FOLDERS
 from watching.dashboard.serve import server_of
@@ -59,7 +67,6 @@ COUNT, DIMENSIONS = 240, 4
 KEY, LINE = new_key("ada", routers="*")
 SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
 PATIENCE = 60.0
-NETWORK_CHANGED, MOST_LOADS = "ERR_NETWORK_CHANGED", 10
 
 
 def played() -> Scenario:
@@ -198,24 +205,6 @@ def text(browser: Chrome, selector: str) -> str:
     return browser.execute_script(
         "return document.querySelector(arguments[0])?.textContent ?? ''", selector
     )
-
-
-def faults(browser: Chrome) -> list[str]:
-    """Return what the browser has complained about since the last look."""
-    logged = browser.get_log("browser")
-    bad = [one["message"] for one in logged if one["level"] in ("SEVERE", "WARNING")]
-    return [one for one in bad if not re.search("status of 4|ERR_CONNECTION", one)]
-
-
-def load(browser: Chrome, address: str) -> None:
-    """Load a page, again where a network of the machine, as containers have one, came or went."""
-    found: list[str] = []
-    for _ in range(MOST_LOADS):
-        browser.get(address)
-        found = faults(browser)
-        if not any(NETWORK_CHANGED in one for one in found):
-            break
-    assert found == []
 
 
 def open_page(browser: Chrome, address: str, page: str, *, ready: str) -> None:

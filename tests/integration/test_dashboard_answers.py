@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 from schemas import AlertRaised, encode
 from schemas.alerts import AlertKind
 from streams.settings import Settings
-from tests.integration.browsing import violations
+from tests.integration.browsing import load, violations
 from tests.integration.test_dashboard import cells, served, text, until
 from tests.unit.test_dashboard import bill, failed, route, state
 
@@ -44,7 +44,7 @@ def test_the_page_says_who_is_down_since_when_and_how_many_calls_are_answered(
         decided = [("routes", route(f"r-{at}", model="b")) for at in range(5)]
         bills = [("costs", bill(f"r-{at}", 0.001)) for at in range(3)]
         say(settings, ("lambda", state()), *decided, *bills)
-        browser.get(f"{address}#/router/chat")
+        load(browser, f"{address}#/router/chat")
         until(lambda: cells(browser, ".scroll tbody tr"), "the models")
         assert "Answered" not in text(browser, ".scroll thead")
         say(settings, *(("costs", failed(f"r-{at}")) for at in (3, 4)))

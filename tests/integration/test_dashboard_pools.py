@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from commands.cli import main
 from schemas import encode
 from streams.settings import Settings
-from tests.integration.browsing import violations
+from tests.integration.browsing import load, violations
 from tests.integration.test_dashboard import served, text, until
 from tests.unit.test_dashboard import standing, state
 
@@ -39,7 +39,7 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         "PB_APP_ID": settings.app_id,
     }
     with served(settings) as address:
-        browser.get(f"{address}#/pools")
+        load(browser, f"{address}#/pools")
         until(lambda: "pbstream pools set" in text(browser, ".empty"), "what to type")
         assert violations(browser) == []
         words = "pools set shop 100 --per month --member search=0.1-0.6"
