@@ -84,22 +84,11 @@ class Engine:
         # with it.
         except RouterStateError as error:
             changes.outcome, changes.refusal = Outcome.REFUSED, error
-        return self._note(changes)
+        return changes.collect(self.state.journal)
 
     def started(self) -> Changes:
         """Return what there is to write of a router that was just started."""
-        return self._note(Changes())
-
-    def _note(self, changes: Changes) -> Changes:
-        journal = self.state.journal
-        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
-        if journal.pieces or changes.records:
-            changes.pieces |= journal.pieces
-            changes.pieces.add(HEAD)
-            journal.pieces.clear()
-        if journal.alerts:
-            changes.alerts = journal.take_alerts()
-        return changes
+        return Changes().collect(self.state.journal)
 
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call, where `apply` is not used."""

@@ -20,7 +20,7 @@ from agents.route_requests import RouteRequests
 from agents.service import Service
 from agents.sweep import Sweep
 from ground import extras
-from ground.boundary import Outbox, fatal, now
+from ground.boundary import fatal, leave, now
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.priors.references import prior_reader, projection_checker
@@ -114,7 +114,7 @@ def build_ports(app: App) -> Ports:
         states=app.states,
         inbox=app.sources.inbox,
         finished=app.metrics.group if app.spans is None else app.finished,
-        outbox=partial(Outbox, app.produce),
+        produce=app.produce,
         dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),
         encode=encode and app.metrics.measured(encode),
@@ -128,7 +128,7 @@ def build_ports(app: App) -> Ports:
         rank_of=settings.source_rank,
         partition_of=partial(partition_of, partitions=settings.partitions),
         count=app.metrics.count,
-        fatal=fatal,
+        leave=leave,
         limits=limits_of(settings),
     )
 
