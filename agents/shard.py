@@ -108,7 +108,9 @@ class Shard:
         """Return the last requests of a session that are remembered, at most so many."""
         engine = self.engine(router_id)
         name = subject.removeprefix(WHOLE)
-        return [] if engine is None else requests_of(engine.state, engine.records, name, most=most)
+        if engine is None:
+            return []
+        return list(requests_of(engine.state, engine.records, name, most=most))
 
     def remembered(self, router_id: str) -> list[str]:
         """Return the requests of a router that are remembered."""

@@ -203,14 +203,15 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
     state, records = engine.state, engine.records
-    changed = [event.request_id]
     if event.request_id.startswith(WHOLE):
         changes.outcome, changed = feedback.learn_session(state, records, event)
+        changes.records |= changed
     else:
         changes.outcome = learn(state, records, event)
+        if changes.outcome is not Outcome.DUPLICATE:
+            changes.records[event.request_id] = records[event.request_id]
     if changes.outcome is not Outcome.DUPLICATE:
         state.since.rewarded(event.offset, waited=event.waited)
-        changes.records |= {request_id: records[request_id] for request_id in changed}
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:

@@ -114,7 +114,7 @@ class MemoryWorker:
         """Return what waits of a partition."""
         if number not in self._inboxes:
             self._inboxes[number] = Inbox(
-                number, self._topics, max_bytes=2**40, full=_never, drained=_never
+                number, self._topics, max_bytes=2**40, stop=_never, resume=_never
             )
         return self._inboxes[number]
 

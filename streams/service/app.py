@@ -124,8 +124,8 @@ class App(faust.App):  # type: ignore[misc]
                 number,
                 topics,
                 max_bytes=settings.source_buffer_bytes,
-                full=lambda tp: self.consumer.on_buffer_full(tp),  # noqa: PLW0108  made later
-                drained=lambda tp: self.consumer.on_buffer_drop(tp),  # noqa: PLW0108
+                stop=lambda tp: self.consumer.on_buffer_full(tp),  # noqa: PLW0108  made later
+                resume=lambda tp: self.consumer.on_buffer_drop(tp),  # noqa: PLW0108
             ),
         )
         self._web = Web(

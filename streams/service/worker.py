@@ -50,6 +50,8 @@ STAGES = {
     "leases": "lend_money",
 }
 """Stage in a dead letter, by source topic."""
+FEEDBACK = frozenset({"costs", "rewards"})
+"""Source topics that wait on the log while too many of their events wait for requests."""
 TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
 """Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
 PUBLISH_EVERY = 0.2
@@ -171,8 +173,6 @@ class SourceTopics:
     def __init__(self, app: App) -> None:
         self._app = app
         self._requests = app.settings.topic("requests")
-        self._feedback = app.settings.topic("costs"), app.settings.topic("rewards")
-        self._held: frozenset[TP] = frozenset()
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]
@@ -188,23 +188,11 @@ class SourceTopics:
         return end
 
     def hold(self, partitions: frozenset[int]) -> None:
-        """Stop fetching bills and rewards of some partitions, and resume all others.
-
-        It says of them what Faust says of a full buffer: nothing more is fetched, and what has been
-        fetched is still delivered. Pausing partitions would drop that.
-        """
+        """Stop fetching bills and rewards of some partitions, and resume all others."""
         app = self._app
-        # A recovery lets all partitions go on when it has ended.
-        if app.rebalancing or not app.tables.actives_ready:
-            self._held = frozenset()
-            return
-        assigned = app.consumer.assignment()
-        wanted = frozenset(TP(name, number) for name in self._feedback for number in partitions)
-        for tp in wanted & assigned:
-            app.consumer.on_buffer_full(tp)
-        for tp in (self._held - wanted) & assigned:
-            app.consumer.on_buffer_drop(tp)
-        self._held = wanted
+        # A recovery resumes all partitions when it has ended.
+        if not app.rebalancing and app.tables.actives_ready:
+            app.sources.hold(FEEDBACK, partitions)
 
 
 def _register(app: App, service: Service) -> None:
