@@ -449,8 +449,8 @@ def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     assert sum(lent().values()) <= 30.0
     assert lent()["pool-a"] >= 14.9
     assert "are lent" in done(worker, "pools", "show")
-    twice = {"pool_id": "all", "budget": [{"usd": 7, "per": "day"}, {"usd": 9, "per": "day"}]}
-    asyncio.run(_declare_pool(worker, twice))
+    same = [{"usd": 7, "per": "day"}, {"usd": 9, "per": "day"}]
+    asyncio.run(_declare_pool(worker, {"pool_id": "all", "budget": same}))
     assert list(done_json(worker, "pools", "show", "all")) == ["all/month"], "it was refused"
     state = done_json(worker, "budget", "show", router="pool-b")
     assert [(one["pool"], one["line"]) for one in state["budgets"]] == [("rest", "all/month")]

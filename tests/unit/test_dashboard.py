@@ -231,7 +231,8 @@ def test_pools_say_what_is_lent_and_spent_and_to_whom_as_far_as_a_visitor_may_se
     fleet = Fleet(SETTINGS.source_rank)
     assert Pools(fleet, lambda _: True).changes(now=NOW) == {"pools": []}
     fleet.observe("pools", Record(shop, key="shop"), now=NOW)
-    twice = {"pool_id": "shop", "budget": [{"usd": 7, "per": "month"}, {"usd": 9, "per": "month"}]}
+    same = ({"usd": 7, "per": "month"}, {"usd": 9, "per": "month"})
+    twice = {"pool_id": "shop", "budget": same}
     fleet.observe("pools", Record(PoolDeclared.model_validate(twice), key="shop"), now=NOW)
     for name, usd, charged in (("chat", 30.0, 12.0), ("search", 50.0, 5.0), ("alone", 0.0, 0.0)):
         budgets = [standing(usd, charged)] if usd else None
