@@ -207,11 +207,10 @@ def test_a_pool_that_is_let_go_lends_nothing_and_a_budget_that_is_gone_limits_no
 @pytest.mark.parametrize("spent", [0.0, 3.0])
 def test_of_a_pool_that_is_let_go_nothing_stays_lent_that_is_not_spent(spent: float) -> None:
     shop = pool("a")
-    usd, moves = lent(shop.lend(now=0.0))["a"], 0
+    usd = lent(shop.lend(now=0.0))["a"]
     shop.declare(None)
     for n in range(1, 60):
-        moves += 1
-        shop.hear(report("a", n=n, moves=moves, holds=usd, spent=spent), now=float(n))
+        shop.hear(report("a", n=n, moves=n, holds=usd, spent=spent), now=float(n))
         if not (grants := shop.lend(now=float(n))):
             break
         usd = lent(grants)["a"]
