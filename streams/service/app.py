@@ -19,7 +19,7 @@ from faust.types.fixups import FixupT
 from agents import keys
 from agents.dead_letters import DeadLetters
 from agents.group import Group
-from ground.boundary import Outbox, Produce, exit_at_once
+from ground.boundary import Produce, exit_at_once
 from router_state.kernel import COMPILED
 from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
@@ -116,6 +116,7 @@ class App(faust.App):  # type: ignore[misc]
             generation=lambda: self.consumer_generation_id,
             start_at=self.start_at,
             holds_records=self.probe.holds_records,
+            end_of=self.probe.end_of,
         )
         topics = {name: settings.topic(name) for name in SOURCES}
         self.sources = Sources(
@@ -124,8 +125,8 @@ class App(faust.App):  # type: ignore[misc]
                 number,
                 topics,
                 max_bytes=settings.source_buffer_bytes,
-                full=lambda tp: self.consumer.on_buffer_full(tp),  # noqa: PLW0108  made later
-                drained=lambda tp: self.consumer.on_buffer_drop(tp),  # noqa: PLW0108
+                stop=lambda tp: self.consumer.on_buffer_full(tp),  # noqa: PLW0108  made later
+                resume=lambda tp: self.consumer.on_buffer_drop(tp),  # noqa: PLW0108
             ),
         )
         self._web = Web(
@@ -143,10 +144,6 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.group(group)
         if self.spans is not None:
             self.spans.group(group)
-
-    def outbox(self) -> Outbox:
-        """Return an empty outbox for one batch."""
-        return Outbox(self.produce)
 
     def dead_letters(self, source: str, *, stage: str) -> DeadLetters:
         """Return the dead letter writer of an agent that reads the topic `source`."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from streams.faust.gap_guard import GapGuard, OffsetGap
+from streams.faust.gap_guard import GapGuard, LogCutOff, OffsetGap
 from streams.faust.sources import Inbox, Sources
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
@@ -20,17 +20,25 @@ def records(*offsets: int, size: int = 10) -> list[Any]:
 
 
 class Guarded:
-    """A guard whose log holds records in its holes or not, and whose assignment can change."""
+    """A guard whose log holds records in its holes or not and ends somewhere, and whose assignment
+    can change.
+    """
 
-    def __init__(self, start: int | None, *, holds: bool) -> None:
+    def __init__(self, start: int | None, *, holds: bool, end: int = 100) -> None:
         self.generation = 1
         self.guard = GapGuard(
-            generation=lambda: self.generation, start_at=lambda tp: start, holds_records=self._holds
+            generation=lambda: self.generation,
+            start_at=lambda tp: start,
+            holds_records=self._holds,
+            end_of=self._end_of,
         )
-        self._held = holds
+        self._held, self.end = holds, end
 
     async def _holds(self, tp: TP, first: int, end: int) -> bool:
         return self._held
+
+    async def _end_of(self, tp: TP) -> int:
+        return self.end
 
     async def check(self, *offsets: int) -> None:
         await self.guard.check(ONE, records(*offsets))
@@ -71,18 +79,34 @@ async def test_a_new_assignment_starts_where_it_was_told() -> None:
     await guarded.check(3, 4)
 
 
+async def test_records_that_come_again_pass_while_the_log_still_ends_behind_them() -> None:
+    guarded = Guarded(3, holds=True)
+    await guarded.check(3, 4, 5)
+    await guarded.check(4, 5, 6)
+
+
+async def test_a_log_that_ends_before_what_was_read_is_found() -> None:
+    guarded = Guarded(0, holds=True, end=6)
+    await guarded.check(0, 1, 2, 3, 4, 5)
+    guarded.end = 2
+    with pytest.raises(LogCutOff, match="ends at offset 2, but was read up to 6"):
+        await guarded.check(0, 1)
+    with pytest.raises(LogCutOff, match="but was read up to 3"):
+        await Guarded(3, holds=True, end=2).check(0, 1)
+
+
 class Fed:
     """The inbox of a partition, and a lane that takes what it is told to."""
 
     def __init__(self, *, max_bytes: int = 1_000_000) -> None:
-        self.full: list[TP] = []
-        self.drained: list[TP] = []
+        self.stopped: list[TP] = []
+        self.resumed: list[TP] = []
         self.inbox = Inbox(
             0,
             {name: name for name in ("routers", "requests", "costs")},
             max_bytes=max_bytes,
-            full=self.full.append,
-            drained=self.drained.append,
+            stop=self.stopped.append,
+            resume=self.resumed.append,
         )
 
     def take(self, count: int, name: str = "requests") -> list[int]:
@@ -128,11 +152,44 @@ async def test_a_full_partition_is_not_fetched_until_half_of_it_is_taken() -> No
     fed = Fed(max_bytes=5_000)
     fed.inbox.put("requests", records(*range(8), size=1_000))
     fed.inbox.put("costs", records(0))
-    assert fed.full == [ONE]
+    assert fed.stopped == [ONE]
     fed.take(4)
-    assert fed.drained == []
+    assert fed.resumed == []
     fed.take(4)
-    assert fed.drained == [ONE]
+    assert fed.resumed == [ONE]
+
+
+async def test_a_full_partition_that_is_held_waits_until_neither_is_so() -> None:
+    first, last = Fed(max_bytes=5_000), Fed(max_bytes=5_000)
+    for fed in (first, last):
+        fed.inbox.put("requests", records(*range(8), size=1_000))
+        fed.inbox.hold(frozenset({"requests"}))
+    first.inbox.hold(frozenset())
+    assert first.resumed == []
+    first.take(8)
+    assert first.resumed == [ONE]
+    last.take(8)
+    assert last.resumed == []
+    last.inbox.hold(frozenset())
+    assert last.resumed == [ONE]
+
+
+async def test_what_is_held_is_stopped_anew_after_a_recovery_has_resumed_it() -> None:
+    fed, held = Fed(), frozenset({"costs"})
+    fed.inbox.hold(held)
+    fed.inbox.clear()
+    fed.inbox.hold(held)
+    assert (fed.stopped, fed.resumed) == ([TP("costs", 0)] * 2, [])
+
+
+async def test_only_held_partitions_stop() -> None:
+    fed = {0: Fed(), 1: Fed()}
+    sources = Sources({"costs": "costs"}, lambda number: fed[number].inbox)
+    for number in fed:
+        sources.inbox(number)
+    sources.hold(frozenset({"costs"}), frozenset({1}))
+    sources.hold(frozenset({"costs"}), frozenset({0}))
+    assert [(len(one.stopped), len(one.resumed)) for one in fed.values()] == [(1, 0), (1, 1)]
 
 
 async def test_what_is_dropped_is_not_handed_over() -> None:
