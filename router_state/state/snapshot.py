@@ -155,6 +155,9 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body: bytes | None = _head(state)
     elif (arm := arms.find(name)) is not None:
         body = _arm(arm)
+    elif name.startswith(_COST_PIECE):
+        arm = arms.find(name.removeprefix(_COST_PIECE))
+        body = None if arm is None else _costs(arm)
     elif (block := _BLOCKS.get(name)) is not None:
         pacer = state.pacer
         held = isinstance(pacer, DollarDual) and block * BLOCK < pacer.window.size
@@ -176,6 +179,5 @@ def _body(state: RouterState, name: str) -> bytes | None:
     elif name == CONFIG:
         body = config_body(state.config)
     else:
-        arm = arms.find(name.removeprefix(_COST_PIECE))
-        body = None if arm is None else _costs(arm)
+        body = None
     return body
