@@ -115,9 +115,7 @@ def _rounded(share: float) -> float:
     return int(share * PARTS + 0.5) / PARTS
 
 
-def _time(
-    candidates: list[dict[str, Any]], seconds: list[float], slow: list[float] | None
-) -> None:
+def _time(candidates: list[dict[str, Any]], seconds: list[float], slow: list[float] | None) -> None:
     """Add to candidates the expected time of their calls and, if requested, the probability of
     being slow."""
     for k, candidate in enumerate(candidates):
