@@ -4,7 +4,7 @@ the reason."""
 from collections.abc import Awaitable, Callable
 
 from agents.refused_events import refusal_of
-from ground.boundary import Outbox
+from ground.boundary import Produce
 from ground.messages import Message, trace_of_message
 from schemas import dlq, refusals
 from schemas.dlq import DeadLetter
@@ -38,9 +38,10 @@ class DeadLetters:
         self._send_large = send_large
         self._count = count
 
-    async def send(self, outbox: Outbox, message: Message, error: Exception) -> None:
-        """Dead-letter a source message and tell its router's clients; its delivery is awaited with
-        everything else in the outbox.
+    async def send(
+        self, produce: Produce, message: Message, error: Exception
+    ) -> list[Awaitable[object]]:
+        """Dead-letter a source message and tell its router's clients; return the deliveries.
 
         Args:
             message: the source's message, with topic, partition, offset, key and value.
@@ -54,6 +55,7 @@ class DeadLetters:
             offset=message.offset,
             stage=self._stage,
         )
+        deliveries: list[Awaitable[object]] = []
         topic, trace = self._prefix + dlq.TOPIC, trace_of_message(message)
         headers = [*letter.headers(), *trace]
         # A usual send takes neither a large nor an empty record.
@@ -62,13 +64,11 @@ class DeadLetters:
         ):
             await self._send_large(topic, key=message.key, value=message.value, headers=headers)
         else:
-            await outbox.send(topic, key=message.key, value=message.value, headers=headers)
+            deliveries.append(await produce(topic, message.value, message.key, headers=headers))
         refusal = refusal_of(message, letter, topic=message.topic.removeprefix(self._prefix))
         if refusal is not None:
-            await outbox.send(
-                self._prefix + refusals.TOPIC,
-                key=refusal.router_id.encode(),
-                value=encode(refusal),
-                headers=trace,
-            )
+            key = refusal.router_id.encode()
+            told = await produce(self._prefix + refusals.TOPIC, encode(refusal), key, headers=trace)
+            deliveries.append(told)
         self._count(letter.reason)
+        return deliveries

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from agents.context_store import Ref
-from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
 from agents.lease_notes import Note
 from agents.parked import Parked
-from ground.boundary import Outbox
+from agents.ports import Ports
 from ground.messages import Message, Record
 from ground.traces import Headers
 from router_state.config import Vector
@@ -63,38 +62,32 @@ class Answers:
         group."""
         return [parked for parked, _ in self.refused_later] + self.answered_later
 
-    async def deliver(
-        self, outbox: Outbox, *, topic: Mapping[str, str], dead_letters: Mapping[str, DeadLetters]
-    ) -> None:
-        """Send all messages, and return when Kafka has them.
-
-        Args:
-            topic: full topic names by their short ones.
-            dead_letters: the dead letter writer of each source topic, by short name.
-        """
+    async def deliver(self, ports: Ports) -> None:
+        """Send all messages, and return when Kafka has them."""
+        produce, topic = ports.produce, ports.topic
         # All are handed over, then awaited together: one round trip a group.
-        for router_id, value, trace in self.routes:
-            await outbox.send(topic["routes"], key=router_id.encode(), value=value, headers=trace)
+        deliveries = [
+            await produce(topic["routes"], value, router_id.encode(), headers=trace)
+            for router_id, value, trace in self.routes
+        ]
         for message, router_id in self.strays:
-            await outbox.send(
-                message.topic,
-                key=router_id.encode(),
-                value=message.value,
-                headers=forwarded(message),
+            again = forwarded(message)
+            deliveries.append(
+                await produce(message.topic, message.value, router_id.encode(), headers=again)
             )
         for router_id, document, headers in self.repeated:
-            await outbox.send(
-                topic["routers"], key=router_id.encode(), value=document, headers=headers
+            deliveries.append(
+                await produce(topic["routers"], document, router_id.encode(), headers=headers)
             )
         for recipient, note in self.leases:
-            await outbox.send(topic["leases"], key=recipient.encode(), value=encode(note))
+            deliveries.append(await produce(topic["leases"], encode(note), recipient.encode()))
         if self.refused or self.refused_later:
-            writer = {topic[name]: letters for name, letters in dead_letters.items()}
+            writer = {topic[name]: letters for name, letters in ports.dead_letters.items()}
             for message, error in self.refused:
-                await writer[message.topic].send(outbox, message, error)
+                deliveries += await writer[message.topic].send(produce, message, error)
             for parked, error in self.refused_later:
-                await writer[parked.topic].send(outbox, parked, error)
-        await outbox.delivered()
+                deliveries += await writer[parked.topic].send(produce, parked, error)
+        await asyncio.gather(*deliveries)
 
 
 class Batch:
@@ -142,7 +135,7 @@ class Group:
         batches: its source events, a batch a topic.
         changes: its record batch, by key.
         contexts: contexts for the external store.
-        passed: times of its steps.
+        passed: times of its steps, of which to decide is the first.
         durable: resolves to true once the record batch is in its place, to false if it never will
             be.
         finished: whether all answers are delivered.
@@ -152,7 +145,7 @@ class Group:
     answers: Answers = field(default_factory=Answers)
     changes: Mapping[bytes, bytes | None] = field(default_factory=dict)
     contexts: list[tuple[Ref, Vector]] = field(default_factory=list)
-    passed: Passed = field(default_factory=list)
+    passed: Passed = field(default_factory=lambda: [("decide", time.time_ns())])
     durable: asyncio.Future[bool] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import datetime
 
@@ -118,22 +119,20 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     for number, router_id in routers:
         if (shard := service.shards.get(number)) is not None:
             await warm(shard, router_id)
-    now, outbox = utc(service.ports.clock()), service.ports.outbox()
+    now, produce, topic = utc(service.ports.clock()), service.ports.produce, service.ports.topic
     updates = [update for at in routers for update in _update(*at, service, now=now)]
     alerts = service.bulletin.take_alerts()
     alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
     # Only durable states are published; a failed group ends the process first.
     for number in {number for number, _ in routers} & service.lanes.keys():
         await service.lanes[number].settled()
-    for router_id, value in updates:
-        await outbox.send(service.ports.topic["lambda"], key=router_id.encode(), value=value)
+    deliveries = [
+        await produce(topic["lambda"], value, router_id.encode()) for router_id, value in updates
+    ]
     for router_id, alert in alerts:
-        await outbox.send(
-            service.ports.topic["alerts"],
-            key=router_id.encode(),
-            value=encode(alert_raised(router_id, alert)),
-        )
-    await outbox.delivered()
+        value = encode(alert_raised(router_id, alert))
+        deliveries.append(await produce(topic["alerts"], value, router_id.encode()))
+    await asyncio.gather(*deliveries)
 
 
 def _update(

@@ -35,13 +35,14 @@ class Taken(Generic[M, E]):
 
 @dataclass(slots=True)
 class Intake(Generic[M, E]):
-    """The content of one batch: events in order, strays to forward (message, router_id), and
-    refusals (message, error).
+    """The content of one batch: events in order, strays to forward (message, router_id), refusals
+    (message, error), and whether an event is of a router that is not among the known ones.
     """
 
     taken: list[Taken[M, E]]
     strays: list[tuple[M, str]]
     refused: list[tuple[M, Exception]]
+    unknown: bool = False
 
 
 def take_in(
@@ -67,8 +68,11 @@ def take_in(
         try:
             taken = _decoded(message, kind, max_bytes, name)
             router_id = taken.event.router_id
-            if router_id in homes or is_at_home(message, router_id, partition_of=partition_of):
+            if router_id in homes:
                 intake.taken.append(taken)
+            elif is_at_home(message, router_id, partition_of=partition_of):
+                intake.taken.append(taken)
+                intake.unknown = True
             else:
                 intake.strays.append((message, router_id))
         except (MalformedEvent, WrongPartition) as error:
@@ -80,8 +84,8 @@ def _decoded(
     message: M, kind: type[E], max_bytes: int, name: Callable[[M], E | None]
 ) -> Taken[M, E]:
     try:
-        event = read(kind, key=message.key, value=message.value)
         check_size(message, max_bytes)
+        event = read(kind, key=message.key, value=message.value)
     except MalformedEvent as error:
         named = name(message)
         if named is None:

@@ -101,8 +101,7 @@ class Lane:
     ) -> None:
         """Refuse an event on which this worker fails; its offset is contained from then on."""
         await self.room()
-        group = Group(list(batches))
-        with self.applying(group):
+        with self.applying(batches) as group:
             self._refuse(parked, error, group.answers)
             # The offset of an event that had waited is contained already; then this changes
             # nothing.
@@ -115,8 +114,7 @@ class Lane:
         """Apply changes that come from no source event; at the end they are durable and their
         answers delivered. Nothing may be awaited inside."""
         await self.room()
-        group = Group()
-        with self.applying(group):
+        with self.applying() as group:
             yield group.answers
         await asyncio.shield(self.send(group))
 
@@ -147,10 +145,10 @@ class Lane:
             raise Voided("a group before this one is not on the log") from self._broken
 
     @contextmanager
-    def applying(self, group: Group) -> Iterator[None]:
-        """Change the partition; at the end the group holds what is to be written. An InternalError
-        leaves everything as it was."""
-        group.step("decide")
+    def applying(self, batches: Sequence[Batch] = ()) -> Iterator[Group]:
+        """Change the partition; at the end the group of these batches holds what is to be written.
+        An InternalError leaves everything as it was."""
+        group = Group(list(batches))
         # Their answers are delivered, so they are forgotten with this group. A crash before that
         # repeats the answers and loses none.
         delivered, self.delivered = self.delivered, []
@@ -160,7 +158,7 @@ class Lane:
             with self.shard.table.writing():
                 for parked in delivered:
                     self.shard.unpark(parked)
-                yield
+                yield group
                 # From here on no event is to blame.
                 group.answers.at = None
                 if others:
@@ -188,15 +186,12 @@ class Lane:
 
     def pack(self, group: Group) -> None:
         """Make one record batch of what has changed."""
-        changed = self.shard.write()
-        self._bulletin.routers.update((self.shard.number, router_id) for router_id in changed)
-        for router_id, changes in changed.items():
-            if changes.alerts:
-                self._bulletin.changed((self.shard.number, router_id), changes.alerts)
+        changed, group.contexts = self.shard.write()
         if self.ports.limits.validate_state:
             validate(self.shard, changed)
-        group.contexts = self.shard.take_contexts()
         group.changes = self.shard.table.take()
+        for router_id, changes in changed.items():
+            self._bulletin.changed((self.shard.number, router_id), changes.alerts)
 
     def _roll_back(self) -> None:
         """Return to the state after the previous groups: a failed event may have changed
@@ -215,19 +210,18 @@ class Lane:
         return self.spawn(self._travel(group, before))
 
     async def _travel(self, group: Group, before: Group | None) -> None:
-        with self.ports.fatal():
-            try:
-                await self.land(group, before)
-            except BaseException as error:  # let pass: who waits for it is told
-                self._break(error)
-                if not group.durable.done():
-                    group.durable.set_result(False)
-                raise
-            group.durable.set_result(True)
-            self._under_way -= 1
-            self._room.set()
-            await self.answer(group)
-            self.finish(group)
+        try:
+            await self.land(group, before)
+        except BaseException as error:  # let pass: who waits for it is told
+            self._break(error)
+            if not group.durable.done():
+                group.durable.set_result(False)
+            raise
+        group.durable.set_result(True)
+        self._under_way -= 1
+        self._room.set()
+        await self.answer(group)
+        self.finish(group)
 
     async def land(self, group: Group, before: Group | None) -> None:
         """Write the record batch behind that of the group before, and return when it is durable."""
@@ -245,9 +239,7 @@ class Lane:
         """Deliver all answers of a durable group."""
         group.step("publish")
         if group.answers:
-            await group.answers.deliver(
-                self.ports.outbox(), topic=self.ports.topic, dead_letters=self.ports.dead_letters
-            )
+            await group.answers.deliver(self.ports)
         self.delivered += group.answers.delivered
 
     def finish(self, group: Group) -> None:
@@ -261,8 +253,14 @@ class Lane:
         self._room.set()
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        """Start a task that lives until the lane stops."""
-        task = asyncio.create_task(work)
+        """Start a task that lives until the lane stops; what escapes it ends the process."""
+        task = asyncio.create_task(self._bounded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    async def _bounded(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.ports.leave(error)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
 from agents.requests import Table
-from ground.boundary import Outbox
+from ground.boundary import Produce
 from ground.messages import Record
 from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
@@ -106,7 +105,7 @@ class Ports:
         topic: full topic names by their short ones.
         inbox: what was fetched of a partition.
         finished: told of every group of source events that is finished.
-        outbox: makes an empty outbox.
+        produce: hands one record over to be sent.
         dead_letters: the dead letter writer of each source topic, by short name.
         log: the source topics.
         encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop;
@@ -120,14 +119,14 @@ class Ports:
         clock: seconds since the epoch.
         rank_of: rank of a reward's source.
         partition_of: partition of a router.
-        fatal: surrounds each agent's loop; whatever escapes it ends the process.
+        leave: ends the process for an error after which nothing may go on.
     """
 
     topic: Mapping[str, str]
     states: States
     inbox: Callable[[int], Inbox]
     finished: Callable[[Group], None]
-    outbox: Callable[[], Outbox]
+    produce: Produce
     dead_letters: Mapping[str, DeadLetters]
     log: SourceLog
     encode: Encode | None
@@ -139,5 +138,5 @@ class Ports:
     rank_of: Callable[[str], int]
     partition_of: Callable[[str], int]
     count: Count
-    fatal: Callable[[], AbstractContextManager[None]]
+    leave: Callable[[Exception], NoReturn]
     limits: Limits = field(default_factory=Limits)

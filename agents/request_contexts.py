@@ -82,7 +82,7 @@ def _is_too_large(event: Request, service: Service) -> bool:
 
 def context_of(request: Prepared, engine: Engine, service: Service) -> NoReturn:
     """Raise the refusal of a request that has no context."""
-    if isinstance(request.x, EncoderUnavailable | MalformedEvent):
+    if isinstance(request.x, EncoderUnavailable):
         raise request.x
     if _is_too_large(request.event, service):
         raise PromptTooLarge(

@@ -19,6 +19,13 @@ PIECES = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
 """Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
 
 
+def key_of(name: bytes, piece: str) -> bytes:
+    """Return where the table holds a piece of a router; `name` is what stands in all keys of the
+    router behind their kind."""
+    kind = PIECES.get(piece)
+    return keys.ARM + name + piece.encode() if kind is None else kind + name
+
+
 class Table(Protocol):
     """The records of one partition, see `streams.state.partition.Partition`."""
 
@@ -93,17 +100,15 @@ class Requests(MutableMapping[str, RequestRecord]):
     def __len__(self) -> int:
         return len(self._request_ids)
 
-    def key_of(self, piece: str) -> bytes:
-        """Return where the table holds a piece of the router."""
-        kind = PIECES.get(piece)
-        return keys.ARM + self._name + piece.encode() if kind is None else kind + self._name
-
-    def pack(
-        self, records: Mapping[str, RequestRecord | None], contexts: list[tuple[Ref, Vector]]
-    ) -> dict[bytes, bytes | None]:
-        """Return records as the table keeps them, None where one is forgotten. A context is written
-        once, with its decision, and added to `contexts`."""
-        values: dict[bytes, bytes | None] = {}
+    def write(
+        self,
+        pieces: Mapping[str, bytes | None],
+        records: Mapping[str, RequestRecord | None],
+        contexts: list[tuple[Ref, Vector]],
+    ) -> None:
+        """Put packed pieces of the router and changed requests into the table; None where there is
+        none any more. A context is written once, with its decision, and added to `contexts`."""
+        values = {key_of(self._name, piece): packed for piece, packed in pieces.items()}
         known, router_id = self._table.records, self._router_id
         for request_id, record in records.items():
             name = self._name + request_id.encode()
@@ -116,4 +121,4 @@ class Requests(MutableMapping[str, RequestRecord]):
                 contexts.append(((router_id, request_id), record.x))
             values[at] = record_bytes.pack_record(record)
         self._unpacked.clear()
-        return values
+        self._table.set_all(values)

@@ -62,7 +62,7 @@ class RouteRequests(Batch):
             homes=service.shards.get(messages[0].partition, ()),
             name=_named,
         )
-        self._service, self._looks = service, 0
+        self._service, self._looks = service, LOOKS if batch.unknown else 0
         self._strays, self._refused = batch.strays, batch.refused
         self._requests = [
             Prepared(t.message, t.event, t.error or given(t.event)) for t in batch.taken
@@ -70,7 +70,7 @@ class RouteRequests(Batch):
 
     def preparation(self) -> Coroutine[object, object, None] | None:
         """Return the work to be awaited: declarations on the log, and the encoder."""
-        if self._looks < LOOKS and _may_be_declared(self._requests, self._service):
+        if self._looks and _may_be_declared(self._requests, self._service):
             return self._look_again()
         if any(
             request.x is None and needs_encoding(request, self._service)
@@ -90,7 +90,7 @@ class RouteRequests(Batch):
     async def _look_again(self) -> None:
         # A worker that comes back reads its backlogs side by side, and only so many requests may
         # wait: declarations that are on the log come into force first.
-        self._looks += 1
+        self._looks -= 1
         await asyncio.sleep(LOOK_EVERY)
 
     async def _encode(self) -> None:
@@ -128,61 +128,67 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     message, event = request.message, request.event
     shard = service.shards[message.partition]
     engine = shard.engine(event.router_id)
-    known = engine.records.get(event.request_id) if engine is not None else None
+    known = None if engine is None else engine.records.get(event.request_id)
     contained = request.parked is None and shard.watermarks.is_applied(
         message.topic, message.offset
     )
-    if known is not None and not (contained and known.offset > message.offset):
+    if (
+        engine is not None
+        and known is not None
+        and not (contained and known.offset > message.offset)
+    ):
         # Read again after a crash, or after its wait, it is still the first answer.
-        repeat = known.offset != message.offset
-        value = _value(event, known, engine, repeat=repeat)
-        answers.routes.append((event.router_id, value, _trace(request)))
-        _answered(request, service, answers)
+        _answer(request, known, engine, shard, answers, repeat=known.offset != message.offset)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
         return
-    if isinstance(request.x, MalformedEvent):
-        service.refuse_later(_parked(request, service, request.x), request.x, answers)
-        return
-    if engine is None and event.router_id not in shard.unreadable:
-        _wait_for_router(request, shard, service, answers)
-        return
-    if request.parked is None and _stands_behind(event, shard, service):
-        shard.park(_parked(request, service, UnknownRouter(UNDECLARED)))
-        return
+    # Earlier requests of the router wait, its declaration being in force: `route_waiting` is about
+    # to answer them, and then this one.
+    behind = request.parked is None and (event.router_id, None) in shard.parking.waiting
     try:
+        if isinstance(request.x, MalformedEvent):
+            raise request.x
         if engine is None:
             shard.require_readable(event.router_id)
+        if (engine is None or behind) and len(shard.parking) < service.ports.limits.parked_events:
+            shard.park(_parked(request, service, UnknownRouter(UNDECLARED)))
+            return
+        if engine is None:
             raise UnknownRouter(UNDECLARED)
-        asked = events.Asked(
-            event.request_id,
-            _context(request, engine, service),
-            offset=message.offset,
-            allowed_models=event.allowed_models,
-            max_price_per_1k=event.max_price_per_1k,
-            input_tokens=event.tokens_before,
-            contained=shard.watermarks.both(*service.feedback_topics),
-            needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
-            session_id=event.session_id,
-        )
-        changes = shard.apply(event.router_id, asked, now=service.ports.clock())
-        if changes.refusal is not None:
-            raise changes.refusal
-    except (RouterStateError, Refusal) as error:
+        record = _decided(request, engine, shard, service)
+    except (MalformedEvent, RouterStateError, Refusal) as error:
         service.refuse_later(_parked(request, service, error), error, answers)
         return
-    record = changes.decision
-    assert record is not None
-    service.ports.count(f"decided_{record.reason}")
-    value = _value(event, record, engine, repeat=False)
-    answers.routes.append((event.router_id, value, _trace(request)))
-    _answered(request, service, answers)
+    _answer(request, record, engine, shard, answers, repeat=False)
     subjects = [event.request_id]
     if event.session_id is not None:
         subjects.append(subject_of(None, event.session_id))
     for subject in subjects:
         if (event.router_id, subject) in shard.parking.waiting:
             apply_waiting(shard, event.router_id, subject, service, answers)
+
+
+def _decided(request: Prepared, engine: Engine, shard: Shard, service: Service) -> RequestRecord:
+    """Return the decision on a request. Raises its refusal."""
+    event = request.event
+    asked = events.Asked(
+        event.request_id,
+        _context(request, engine, service),
+        offset=request.message.offset,
+        allowed_models=event.allowed_models,
+        max_price_per_1k=event.max_price_per_1k,
+        input_tokens=event.tokens_before,
+        contained=shard.watermarks.both(*service.feedback_topics),
+        needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
+        session_id=event.session_id,
+    )
+    changes = shard.apply(event.router_id, asked, now=service.ports.clock())
+    if changes.refusal is not None:
+        raise changes.refusal
+    record = changes.decision
+    assert record is not None
+    service.ports.count(f"decided_{record.reason}")
+    return record
 
 
 def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
@@ -195,44 +201,29 @@ def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
     return request.x if isinstance(request.x, np.ndarray) else context_of(request, engine, service)
 
 
-def _trace(request: Prepared) -> Headers:
+def _answer(
+    request: Prepared,
+    record: RequestRecord,
+    engine: Engine,
+    shard: Shard,
+    answers: Answers,
+    *,
+    repeat: bool,
+) -> None:
+    """Answer a request with its decision."""
+    event, parked = request.event, request.parked
     # Most requests belong to no trace.
-    if request.parked is None and not getattr(request.message, "headers", None):
-        return ()
-    return trace_of_message(request.message)
-
-
-def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:
-    since = None if engine is None else engine.state.since.led_to(record.seq)
+    is_traced = parked is not None or getattr(request.message, "headers", None)
+    trace: Headers = trace_of_message(request.message) if is_traced else ()
+    since = engine.state.since.led_to(record.seq)
     # The steps are kept for an answer that is repeated after a crash.
     if since is None and not repeat:
         since = UNKNOWN
-    return route_value(event.router_id, event.request_id, record, repeat=repeat, since=since)
-
-
-def _answered(request: Prepared, service: Service, answers: Answers) -> None:
-    if request.parked is not None:
-        service.shard(request.parked.partition).parking.answer(request.parked)
-        answers.answered_later.append(request.parked)
-
-
-def _wait_for_router(request: Prepared, shard: Shard, service: Service, answers: Answers) -> None:
-    error = UnknownRouter(UNDECLARED)
-    parked = _parked(request, service, error)
-    if len(shard.parking) < service.ports.limits.parked_events:
-        shard.park(parked)
-    else:
-        service.refuse_later(parked, error, answers)
-
-
-def _stands_behind(event: Request, shard: Shard, service: Service) -> bool:
-    """Tell whether earlier requests of this router still wait for their answer, its declaration
-    being in force: `route_waiting` is about to answer them, and then this one."""
-    return (
-        (event.router_id, None) in shard.parking.waiting
-        and event.router_id in shard
-        and len(shard.parking) < service.ports.limits.parked_events
-    )
+    value = route_value(event.router_id, event.request_id, record, repeat=repeat, since=since)
+    answers.routes.append((event.router_id, value, trace))
+    if parked is not None:
+        shard.parking.answer(parked)
+        answers.answered_later.append(parked)
 
 
 def _parked(request: Prepared, service: Service, error: Exception) -> Parked:

@@ -108,28 +108,26 @@ class Serving:
 
     async def _serve(self) -> None:
         """Pass what comes of the agents' topics, in groups."""
-        with self._ports.fatal():
-            while True:
-                await self._inbox.arrived.wait()
-                self._inbox.arrived.clear()
-                while any(map(self._has_work, self._agents)):
-                    waiting = sum(len(self._inbox.queues[name]) for name in self._agents)
-                    await self._lane.room(whole=waiting >= self._size)
-                    await self._turns.take(urgent=self._has_work("requests"))
-                    if batches := self.take():
-                        await self._pass(batches)
+        while True:
+            await self._inbox.arrived.wait()
+            self._inbox.arrived.clear()
+            while any(map(self._has_work, self._agents)):
+                waiting = sum(len(self._inbox.queues[name]) for name in self._agents)
+                await self._lane.room(whole=waiting >= self._size)
+                await self._turns.take(urgent=self._has_work("requests"))
+                if batches := self.take():
+                    await self._pass(batches)
 
     async def _declare(self, declare: Declare) -> None:
         """Pass declarations beside all else: they come seldom, and take several record batches."""
-        with self._ports.fatal():
-            while True:
-                await self._inbox.declared.wait()
-                self._inbox.declared.clear()
-                while records := self._records("routers", self._ports.limits.batch_size)[0]:
-                    batch = Declarations(records)
-                    await try_alone(records, declare, self._give_up)
-                    self._inbox.finish(batch.name, records[-1].offset + 1)
-                    self._ports.finished(Group([batch]))
+        while True:
+            await self._inbox.declared.wait()
+            self._inbox.declared.clear()
+            while records := self._records("routers", self._ports.limits.batch_size)[0]:
+                batch = Declarations(records)
+                await try_alone(records, declare, self._give_up)
+                self._inbox.finish(batch.name, records[-1].offset + 1)
+                self._ports.finished(Group([batch], passed=[]))
 
     def _has_work(self, name: str) -> bool:
         return name in self._prepared or (
@@ -146,9 +144,14 @@ class Serving:
             if batch is None and name not in self._preparing:
                 records, left = self._records(name, most, left)
                 batch = agent(records) if records else None
-            if batch is not None and not self._has_to_wait(batch):
-                found.append(batch)
-                most = max(most - len(batch.messages), self._size // SHARE)
+            if batch is None:
+                continue
+            if (preparation := batch.preparation()) is not None:
+                self._preparing.add(name)
+                self._lane.spawn(self._prepare(batch, preparation))
+                continue
+            found.append(batch)
+            most = max(most - len(batch.messages), self._size // SHARE)
         return found
 
     def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
@@ -171,23 +174,14 @@ class Serving:
             self._inbox.took(name, found)
         return found, left
 
-    def _has_to_wait(self, batch: Batch) -> bool:
-        """Prepare a batch aside where something has to be waited for."""
-        preparation = batch.preparation()
-        if preparation is None:
-            return False
-        batch.step("encode")
-        self._preparing.add(batch.name)
-        self._lane.spawn(self._prepare(batch, preparation))
-        return True
-
     async def _prepare(self, batch: Batch, preparation: Coroutine[object, object, None]) -> None:
-        with self._ports.fatal():
-            await preparation
-            batch.step("decode")
-            self._preparing.discard(batch.name)
-            self._prepared[batch.name] = batch
-            self._inbox.arrived.set()
+        """Prepare a batch aside, as something has to be waited for."""
+        batch.step("encode")
+        await preparation
+        batch.step("decode")
+        self._preparing.discard(batch.name)
+        self._prepared[batch.name] = batch
+        self._inbox.arrived.set()
 
     async def _pass(self, batches: list[Batch]) -> None:
         """Apply batches together, or each of their events alone where that fails for one."""
@@ -211,8 +205,7 @@ class Serving:
             self._size = min(self._size * 2, self._ports.limits.batch_size)
 
     def _apply(self, batches: list[Batch]) -> None:
-        group = Group(batches)
-        with self._lane.applying(group):
+        with self._lane.applying(batches) as group:
             for batch in batches:
                 batch.apply(group.answers)
                 group.answers.at = None

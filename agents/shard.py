@@ -3,6 +3,7 @@ back once a batch."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -51,8 +52,7 @@ class Shard:
         # Every declared router has an entry, unpacked or not. A dict for its order: once the router
         # is unpacked, the oldest decision comes first.
         self._request_ids: dict[str, dict[str, None]] = {}
-        self._changes: dict[str, Changes] = {}
-        self._new_contexts: list[tuple[Ref, Vector]] = []
+        self._changes: defaultdict[str, Changes] = defaultdict(Changes)
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
         self.watermarks = Watermarks(table)
@@ -108,7 +108,9 @@ class Shard:
         """Return the last requests of a session that are remembered, at most so many."""
         engine = self.engine(router_id)
         name = subject.removeprefix(WHOLE)
-        return [] if engine is None else requests_of(engine.state, engine.records, name, most=most)
+        if engine is None:
+            return []
+        return list(requests_of(engine.state, engine.records, name, most=most))
 
     def remembered(self, router_id: str) -> list[str]:
         """Return the requests of a router that are remembered."""
@@ -159,7 +161,10 @@ class Shard:
         engine = self.engine(router_id)
         if engine is None:
             raise LookupError(f"router {router_id} is not declared on partition {self.number}")
-        return self._note(router_id, engine.apply(event, now))
+        changes = engine.apply(event, now)
+        if changes:
+            self._changes[router_id].add(changes)
+        return changes
 
     def start(self, router_id: str, config: RouterConfig) -> None:
         """Add a router that was just declared. Raises InvalidConfig, CorruptSnapshot."""
@@ -167,15 +172,7 @@ class Shard:
         engine = Engine.start(config, Requests(self.table, router_id, request_ids))
         self._request_ids[router_id] = request_ids
         self._engines[router_id] = engine
-        self._note(router_id, engine.started())
-
-    def _note(self, router_id: str, changes: Changes) -> Changes:
-        if changes:
-            pending = self._changes.get(router_id)
-            if pending is None:
-                self._changes[router_id] = pending = Changes()
-            pending.add(changes)
-        return changes
+        self._changes[router_id].add(engine.started())
 
     def drop(self, router_id: str) -> None:
         """Remove a router with the next commit; `clear` deletes its remaining requests."""
@@ -221,40 +218,28 @@ class Shard:
         self.parking.discard(event)
         self.table.delete(keys.key(keys.PARKED, event.router_id, event.part))
 
-    def take_contexts(self) -> list[tuple[Ref, Vector]]:
-        """Return the contexts that were written since the last call, for a store outside of the
-        table."""
-        taken, self._new_contexts = self._new_contexts, []
-        return taken
-
     def weight(self, router_id: str) -> int:
         """Bound the bytes that an event of a router may add to a record batch, itself apart: the
         arm that it moves."""
         engine = self.engine(router_id)
         return 0 if engine is None else stored.arm_bytes(engine.state.arms.d)
 
-    def write(self) -> dict[str, Changes]:
-        """Put everything that changed into the table; return the changes by router."""
-        changed, self._changes = self._changes, {}
+    def write(self) -> tuple[dict[str, Changes], list[tuple[Ref, Vector]]]:
+        """Put everything that changed into the table; return the changes by router, and the
+        contexts among them, for a store outside of the table."""
+        changed, self._changes = self._changes, defaultdict(Changes)
+        contexts: list[tuple[Ref, Vector]] = []
         for router_id, changes in changed.items():
-            self._write_router(router_id, changes)
+            engine = self._engines[router_id]
+            records = engine.records
+            assert isinstance(records, Requests)
+            # Sorted, as the order of a set of strings differs from process to process.
+            names = sorted(changes.pieces)
+            pieces = dict(zip(names, snapshot.pack(engine.state, names), strict=True))
+            records.write(pieces, changes.records, contexts)
         if self.lending.dirty:
             self.lending.write()
-        self.watermarks.write()
-        return changed
-
-    def _write_router(self, router_id: str, changes: Changes) -> None:
-        engine = self._engines[router_id]
-        # Sorted, as the order of a set of strings differs from process to process.
-        records = engine.records
-        assert isinstance(records, Requests)
-        names = sorted(changes.pieces)
-        packed = [snapshot.pack_piece(engine.state, name) for name in names]
-        values: dict[bytes, bytes | None] = dict(
-            zip(map(records.key_of, names), packed, strict=True)
-        )
-        values |= records.pack(changes.records, self._new_contexts)
-        self.table.set_all(values)
+        return changed, contexts
 
     def _requests_of(self, router_id: str) -> list[str]:
         start = keys.key(keys.REQUEST, router_id)

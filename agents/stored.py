@@ -12,7 +12,7 @@ from agents import keys
 from agents.kept import DAMAGE, readable
 from agents.leftovers import TOMBSTONE_BYTES
 from agents.parked import Parked
-from agents.requests import PIECES, Requests, Table
+from agents.requests import Requests, Table, key_of
 from router_state.changes import Changes
 from router_state.engine import Engine
 from router_state.state import config_bytes, record_bytes, restoring
@@ -32,12 +32,6 @@ def parked(table: Table, raw: bytes) -> Parked:
             router_id=router_id,
             why=f"{type(error).__name__}: {error}",
         )
-
-
-def key_of(router_id: str, piece: str) -> bytes:
-    """Return where the table holds a piece of a router."""
-    kind = PIECES.get(piece)
-    return keys.key(keys.ARM, router_id, piece) if kind is None else keys.key(kind, router_id)
 
 
 def size_of(table: Table, router_id: str, changes: Changes) -> int:
@@ -88,8 +82,9 @@ def engine(
     if outlines is None:
         outlines = [outline(table, router_id, request_id) for request_id in request_ids]
     ordered = sorted(outlines, key=lambda one: one.seq)
+    name = keys.key(b"", router_id)
     state = restoring.unpack(
-        lambda name: table.get(key_of(router_id, name)) or b"",
+        lambda piece: table.get(key_of(name, piece)) or b"",
         {one.request_id: one.decided_at for one in ordered if one.is_awaited},
     )
     if not config_bytes.says_projection(table.get(keys.key(keys.CONFIG, router_id)) or b""):

@@ -22,7 +22,8 @@ class Watermarks:
     """The last offset of each source topic that a partition's state contains.
 
     Attributes:
-        offsets: by the topic's full name, with those of the group that is being applied.
+        offsets: by the topic's full name. Those of a group are set when all its events of a topic
+            are applied.
         unreadable: why they can't be read, empty where they can: what was not acknowledged is taken
             in again, and changes nothing where its request's record contains it.
     """
@@ -36,8 +37,6 @@ class Watermarks:
             self.offsets = {str(topic): int(offset) for topic, offset in found.items()}
         except DAMAGE as error:
             self.unreadable = f"{type(error).__name__}: {error}"
-        # The offsets in the table; `offsets` also contains the group that is being applied.
-        self._written = dict(self.offsets)
 
     def of(self, topic: str) -> int:
         """Return the last offset of a topic that is contained, −1 before the first."""
@@ -49,23 +48,17 @@ class Watermarks:
 
     def is_applied(self, topic: str, offset: int) -> bool:
         """Tell whether the state already contains this source event."""
-        # Compared with the table's offsets, as events of one group would otherwise hide each other.
-        return self._written.get(topic, -1) >= offset
+        return self.of(topic) >= offset
 
     def advance(self, topic: str, offset: int) -> None:
-        """Note that everything of a source topic up to this offset is contained with the next
-        group."""
+        """Note, in the group that changes the state, that it contains everything of a source topic
+        up to this offset."""
         # After a recovery older events come again: a watermark never goes back.
         if offset > self.of(topic):
             self.offsets[topic] = offset
-
-    def write(self) -> None:
-        """Write them into the table if they changed; called in the group that writes the state."""
-        # In the same record batch as the state: an event is contained if and only if its offset
-        # is.
-        if self.offsets != self._written:
+            # In the same record batch as the state: an event is contained if and only if its offset
+            # is.
             self._table.put(keys.WATERMARKS, orjson.dumps(self.offsets))
-            self._written = dict(self.offsets)
 
     def require_topics(self, topics: Collection[str]) -> None:
         """Raise ForeignState where they are of other topics than these."""

@@ -41,15 +41,19 @@ def now() -> float:
     return round(time.time(), 6)
 
 
+def leave(error: Exception) -> NoReturn:
+    """End the process for an error after which nothing may go on."""
+    log.critical("batch failed, leaving", exc_info=error)
+    exit_at_once()
+
+
 @contextmanager
 def fatal() -> Iterator[None]:
-    """Surround the whole body of an agent's loop: any exception ends the process, cancellation
-    passes."""
+    """Surround the whole body of a loop: any exception ends the process, cancellation passes."""
     try:
         yield
-    except Exception:
-        log.critical("batch failed, leaving", exc_info=True)
-        exit_at_once()
+    except Exception as error:
+        leave(error)
 
 
 class Attempt:
@@ -125,7 +129,7 @@ async def retrying(
 
 
 class Produce(Protocol):
-    """Hand one record to the producer; the inner future holds its delivery."""
+    """Hand one record over to be sent; what is returned holds its delivery."""
 
     def __call__(
         self,
@@ -135,32 +139,3 @@ class Produce(Protocol):
         partition: int | None = None,
         headers: Headers | None = None,
     ) -> Awaitable[Awaitable[object]]: ...
-
-
-class Outbox:
-    """Collect what one batch sends, raw bytes only, until all of it is delivered."""
-
-    def __init__(self, produce: Produce) -> None:
-        self._produce = produce
-        self._pending: list[Awaitable[object]] = []
-
-    async def send(
-        self,
-        topic: str,
-        *,
-        key: bytes | None,
-        value: bytes | None,
-        partition: int | None = None,
-        headers: Headers | None = None,
-    ) -> None:
-        """Hand one record over; its delivery is awaited by `delivered`."""
-        self._pending.append(await self._produce(topic, value, key, partition, headers=headers))
-
-    async def delivered(self) -> int:
-        """Wait until Kafka has everything, and return how many records that were; a refused one
-        raises."""
-        import asyncio  # as in `pause`
-
-        pending, self._pending = self._pending, []
-        await asyncio.gather(*pending)
-        return len(pending)

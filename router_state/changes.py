@@ -113,6 +113,17 @@ class Changes:
         """Tell whether there is anything to write."""
         return bool(self.pieces)
 
+    def collect(self, journal: Journal) -> Changes:
+        """Take what a journal has noted, and return these changes."""
+        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
+        if journal.pieces or self.records:
+            self.pieces |= journal.pieces
+            self.pieces.add(HEAD)
+            journal.pieces.clear()
+        if journal.alerts:
+            self.alerts = journal.take_alerts()
+        return self
+
     def add(self, later: Changes) -> None:
         """Take what a later event of the same router did."""
         self.outcome, self.decision, self.refusal = later.outcome, later.decision, later.refusal

@@ -90,19 +90,19 @@ def note(
 
 def requests_of(
     state: RouterState, records: Records, name: str, *, most: int = CREDITED
-) -> list[str]:
-    """Return the last remembered requests of a session, the oldest first, at most so many: those
-    after any forgotten one."""
-    session, found = state.sessions.find(name), list[str]()
+) -> dict[str, RequestRecord]:
+    """Return the last remembered requests of a session by their ids, the oldest first, at most so
+    many: those after any forgotten one."""
+    session, found = state.sessions.find(name), dict[str, RequestRecord]()
     request_id = None if session is None else session.last
     while request_id is not None and len(found) < most:
         record = records.get(request_id)
         # A request that was asked again after it was forgotten may be of another session.
         if record is None or record.call is None or record.call.session_id != name:
             break
-        found.append(request_id)
+        found[request_id] = record
         request_id = record.call.before
-    return found[::-1]
+    return dict(reversed(found.items()))
 
 
 def billed(state: RouterState, record: RequestRecord, event: Charged, *, called: str) -> None:

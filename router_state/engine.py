@@ -84,22 +84,11 @@ class Engine:
         # with it.
         except RouterStateError as error:
             changes.outcome, changes.refusal = Outcome.REFUSED, error
-        return self._note(changes)
+        return changes.collect(self.state.journal)
 
     def started(self) -> Changes:
         """Return what there is to write of a router that was just started."""
-        return self._note(Changes())
-
-    def _note(self, changes: Changes) -> Changes:
-        journal = self.state.journal
-        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
-        if journal.pieces or changes.records:
-            changes.pieces |= journal.pieces
-            changes.pieces.add(HEAD)
-            journal.pieces.clear()
-        if journal.alerts:
-            changes.alerts = journal.take_alerts()
-        return changes
+        return Changes().collect(self.state.journal)
 
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call, where `apply` is not used."""
@@ -214,14 +203,15 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
     state, records = engine.state, engine.records
-    changed = [event.request_id]
     if event.request_id.startswith(WHOLE):
         changes.outcome, changed = feedback.learn_session(state, records, event)
+        changes.records |= changed
     else:
         changes.outcome = learn(state, records, event)
+        if changes.outcome is not Outcome.DUPLICATE:
+            changes.records[event.request_id] = records[event.request_id]
     if changes.outcome is not Outcome.DUPLICATE:
         state.since.rewarded(event.offset, waited=event.waited)
-        changes.records |= {request_id: records[request_id] for request_id in changed}
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:

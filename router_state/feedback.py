@@ -101,7 +101,9 @@ def hold(state: RouterState, record: RequestRecord, difference_usd: float) -> No
         )
 
 
-def learn_session(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, list[str]]:
+def learn_session(
+    state: RouterState, records: Records, event: Judged
+) -> tuple[Outcome, dict[str, RequestRecord]]:
     """Credit the reward of a session to its requests; return the outcome, and the requests that
     changed.
 
@@ -117,9 +119,9 @@ def learn_session(state: RouterState, records: Records, event: Judged) -> tuple[
     if not requests:
         raise UnknownRequest(f"no request of session {name!r} is remembered")
     contexts, outcomes = event.contexts or {}, dict[str, Outcome]()
-    for request_id in requests:
+    for request_id, record in requests.items():
         x = contexts.get(request_id)
-        if x is not None or records[request_id].x is not None:
+        if x is not None or record.x is not None:
             one = Judged(
                 request_id,
                 reward,
@@ -128,9 +130,11 @@ def learn_session(state: RouterState, records: Records, event: Judged) -> tuple[
                 revision=event.revision,
                 x=x,
             )
-            outcomes[request_id] = learn(state, records, one)
+            # Of what was found: in a table each look-up unpacks a record anew.
+            outcomes[request_id] = learn(state, requests, one)
     if not outcomes:
         raise ContextLost(f"the contexts of session {name!r} are in no store")
-    changed = [name for name, outcome in outcomes.items() if outcome is not DUPLICATE]
+    changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
+    records.update(changed)
     ordered = (APPLIED, REVISED, DUPLICATE)
     return min(outcomes.values(), key=ordered.index), changed

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from schemas.event import CONTENT, Content, optional
-from schemas.fields import UnitInterval, UtcTime, refuse
+from schemas.fields import UnitInterval, UtcTime, form, one_form, refuse
 from schemas.reasons import Reason
 
 HOURS = 168
@@ -54,9 +54,9 @@ def _how_carried(value: object) -> str:
 
 
 Carry = Annotated[
-    Annotated[Literal["none", "all"], Tag("word")]
-    | Annotated[float, Field(ge=0, le=1e9), Tag("usd")],
-    Discriminator(_how_carried),
+    Annotated[Literal["none", "all"], form("word")]
+    | Annotated[float, Field(ge=0, le=1e9), form("usd")],
+    one_form(_how_carried),
 ]
 """Unspent money that the next period gets."""
 
@@ -103,11 +103,11 @@ def _how_many(value: object) -> str:
 
 
 Budgets = Annotated[
-    Annotated[PeriodBudget, Tag("one")]
+    Annotated[PeriodBudget, form("one")]
     | Annotated[
-        tuple[PeriodBudget, ...], Field(min_length=1, max_length=MAX_BUDGETS), Tag("several")
+        tuple[PeriodBudget, ...], Field(min_length=1, max_length=MAX_BUDGETS), form("several")
     ],
-    Discriminator(_how_many),
+    one_form(_how_many),
 ]
 """One budget, or several: the tightest binds."""
 WhenSpent = Literal["cheapest", "refuse", "overrun"]
@@ -143,7 +143,7 @@ def _which_floor(value: object) -> str:
 
 
 Floor = Annotated[
-    Annotated[UnitInterval, Tag("reward")] | Annotated[OfBest, Tag("share")],
-    Discriminator(_which_floor),
+    Annotated[UnitInterval, form("reward")] | Annotated[OfBest, form("share")],
+    one_form(_which_floor),
 ]
 """Least mean reward, or share of the best models' one."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ground.json_values import Document, Json
-from schemas.fields import RouterId
+from schemas.fields import RouterId, path_of
 from schemas.reasons import Reason
 from schemas.sentences import BOUNDS, what_is_wrong
 
@@ -180,7 +180,7 @@ _REASON_OF_FIELD = {"context": Reason.WRONG_CONTEXT, "prior": Reason.WRONG_PRIOR
 def _explain(model: type[Value], error: ValidationError) -> MalformedEvent:
     """Turn the first of the errors into a reason and a message, see `MalformedEvent`."""
     first = error.errors(include_url=False)[0]
-    kind, path = first["type"], first["loc"]
+    kind, path = first["type"], path_of(first["loc"])
     schemas = _field_schemas(model)
     # Our own validators speak in fixed sentences; what pydantic says may quote any value.
     if kind in _OWN_KINDS:

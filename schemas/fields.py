@@ -2,11 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
 import orjson
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from schemas.reasons import Reason
@@ -20,11 +21,35 @@ _RFC_3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
 """Pattern of a time with its zone, up to nanoseconds."""
+_FORM = "\x1f"
+"""First character of a form's mark: no name can have it, because it cannot be printed."""
 
 
 def refuse(reason: Reason, message: str) -> PydanticCustomError:
     """Make the error by which a validator names its reason itself."""
     return PydanticCustomError(reason.value, "{text}", {"text": message})
+
+
+def form(name: str) -> Tag:
+    """Mark one of the forms that a field may have. Pydantic puts the mark into the locations of
+    errors, and `path_of` leaves it out.
+    """
+    return Tag(_FORM + name)
+
+
+def one_form(name_of: Callable[[object], str | None], **otherwise: str) -> Discriminator:
+    """Choose between the forms of a field by name; `otherwise` is the error where there is none."""
+
+    def mark(value: object) -> str | None:
+        name = name_of(value)
+        return None if name is None else _FORM + name
+
+    return Discriminator(mark, **otherwise)  # type: ignore[arg-type]  # texts, all of them
+
+
+def path_of(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return the path of a field, as a document has it, from the location of an error."""
+    return tuple(part for part in location if not str(part).startswith(_FORM))
 
 
 def _printable(text: str) -> str:

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from schemas.costs import MAX_MILLISECONDS
 from schemas.event import Content, optional
-from schemas.fields import Count, NonNegative, refuse
+from schemas.fields import Count, NonNegative, form, one_form, refuse
 from schemas.reasons import Reason
 
 Timed = Literal["answer", "first_token"]
@@ -41,8 +41,8 @@ def _of_what(value: object) -> str:
 
 
 SecondPriced = Annotated[
-    Annotated[PerSecond, Tag("answer")] | Annotated[FirstTokenPriced, Tag("token")],
-    Discriminator(_of_what),
+    Annotated[PerSecond, form("answer")] | Annotated[FirstTokenPriced, form("token")],
+    one_form(_of_what),
 ]
 """US dollars that a second is worth, of a whole answer or up to its first token."""
 

@@ -4,10 +4,10 @@ or "like model X".
 
 from typing import Annotated, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from schemas.event import Content, optional
-from schemas.fields import Label, ModelName, refuse
+from schemas.fields import Label, ModelName, form, one_form, refuse
 from schemas.reasons import Reason
 
 Row = Annotated[tuple[float, ...], Field(min_length=1, fail_fast=True)]
@@ -96,10 +96,10 @@ _FORMS: dict[str, type[Content]] = {"A": InlinePrior, "ref": ReferencedPrior, "l
 """Each form by the field that only it has."""
 
 Prior = Annotated[
-    Annotated[InlinePrior, Tag("A")]
-    | Annotated[ReferencedPrior, Tag("ref")]
-    | Annotated[LikePrior, Tag("like")],
-    Discriminator(
+    Annotated[InlinePrior, form("A")]
+    | Annotated[ReferencedPrior, form("ref")]
+    | Annotated[LikePrior, form("like")],
+    one_form(
         _form,
         custom_error_type=Reason.WRONG_PRIOR.value,
         custom_error_message="must have one of A (with b), ref and like",

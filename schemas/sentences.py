@@ -118,9 +118,11 @@ def _bounds(broken: str, context: Mapping[str, Any], schemas: Sequence[Document]
 
 
 def _bounds_in(schema: Document) -> dict[str, Any]:
-    """Return the bounds of a field's schema; an optional one has them in an alternative."""
-    parts: list[Any] = [schema, *(schema.get("anyOf") or [])]
-    return {name: part[name] for part in parts for name in BOUNDS.values() if name in part}
+    """Return the bounds of a field's schema; one of several forms has them in an alternative."""
+    found = {name: schema[name] for name in BOUNDS.values() if name in schema}
+    for form in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        found |= _bounds_in(form)
+    return found
 
 
 def _number(bound: float) -> str:

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from faust.types import TP
 
@@ -21,7 +20,6 @@ from agents.lend_money import lend
 from agents.ports import Limits, Ports
 from agents.service import Service
 from agents.sweep import Sweep
-from ground.boundary import Outbox
 from streams.faust.sources import Inbox
 from streams.log.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
@@ -84,7 +82,7 @@ class MemoryWorker:
                 states=self.states,
                 inbox=self.inbox,
                 finished=self.finished.append,
-                outbox=lambda: Outbox(self._produce),
+                produce=self._produce,
                 dead_letters=dict.fromkeys(SOURCES, dead_letters),
                 log=self,
                 encode=None,
@@ -96,7 +94,7 @@ class MemoryWorker:
                 rank_of=settings.source_rank,
                 partition_of=partial(partition_of, partitions=settings.partitions),
                 count=lambda what, amount=1: self.counted.update({what: amount}),
-                fatal=self._fatal,
+                leave=self._leave,
                 limits=Limits(
                     **{name: getattr(settings, name) for name in Limits.__slots__}
                     | {"validate_state": True}
@@ -106,21 +104,17 @@ class MemoryWorker:
             declare_routers,
         )
 
-    @contextmanager
-    def _fatal(self) -> Iterator[None]:
+    def _leave(self, error: Exception) -> NoReturn:
         """Let what ends the process end only the call."""
-        try:
-            yield
-        except Exception as error:
-            if self._left is not None and not self._left.done():
-                self._left.set_result(error)
-            raise Left from error
+        if self._left is not None and not self._left.done():
+            self._left.set_result(error)
+        raise Left from error
 
     def inbox(self, number: int) -> Inbox:
         """Return what waits of a partition."""
         if number not in self._inboxes:
             self._inboxes[number] = Inbox(
-                number, self._topics, max_bytes=2**40, full=_never, drained=_never
+                number, self._topics, max_bytes=2**40, stop=_never, resume=_never
             )
         return self._inboxes[number]
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from ground.json_values import Document
 from schemas import RouterDeclared
+from schemas.fields import path_of
 
 
 def faults(document: Document) -> list[str]:
@@ -23,7 +24,7 @@ def faults(document: Document) -> list[str]:
         RouterDeclared.model_validate_json(orjson.dumps(document))
     except ValidationError as error:
         wrong = {
-            _place(one["loc"], document): _plain(one["msg"])
+            _place(one["loc"]): _plain(one["msg"])
             for one in error.errors(include_url=False, include_context=False)
         }
         # Of a part that is wrong, the whole is wrong as well.
@@ -81,19 +82,11 @@ def _meant(name: str, known: list[str]) -> str:
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
 
 
-def _place(path: tuple[int | str, ...], document: object) -> str:
-    """Return where a fault is, without what pydantic adds: marks of keys, and which of several
-    forms a value has."""
-    parts: list[str] = []
-    for at, part in enumerate(path):
-        known = isinstance(document, dict) and part in document
-        known = known or (isinstance(document, list) and isinstance(part, int))
-        if known:
-            document = document[part]  # type: ignore[index]  # it is one of both
-        elif part == "[key]" or not isinstance(document, dict) or at < len(path) - 1:
-            continue  # only a field that is missing stands last
-        parts.append(str(part) or '""')
-    return ".".join(parts) or "the router"
+def _place(location: tuple[int | str, ...]) -> str:
+    """Return where a fault is, without pydantic's mark of a wrong key."""
+    path = path_of(location)
+    parts = path[:-1] if path[-1:] == ("[key]",) else path
+    return ".".join(str(part) or '""' for part in parts) or "the router"
 
 
 def _plain(message: str) -> str:

@@ -22,6 +22,11 @@ MAX_DIMENSIONS = 4096
 
 
 def pack_config(config: RouterConfig) -> bytes:
+    """Return a configuration as a piece of the state, see `config_body`."""
+    return frame(config_body(config))
+
+
+def config_body(config: RouterConfig) -> bytes:
     """Return a configuration without its priors, which are not needed once it is in force."""
     models = {
         name: [
@@ -38,21 +43,19 @@ def pack_config(config: RouterConfig) -> bytes:
         "latency": config.latency,
         "spending": None if config.spending is None else config.spending.pack(),
     }
-    return frame(
-        orjson.dumps(
-            {
-                "models": models,
-                "budget": config.budget_usd_per_request,
-                "dimensions": config.dimensions,
-                "profile": config.profile,
-                "knobs": _used(config.profile, asdict(config.knobs)),
-                "caps": config.caps,
-                "offset": config.offset,
-                "applied": config.applied,
-                "projection": config.projection,
-                **{name: value for name, value in optional.items() if value not in (None, {})},
-            }
-        )
+    return orjson.dumps(
+        {
+            "models": models,
+            "budget": config.budget_usd_per_request,
+            "dimensions": config.dimensions,
+            "profile": config.profile,
+            "knobs": _used(config.profile, asdict(config.knobs)),
+            "caps": config.caps,
+            "offset": config.offset,
+            "applied": config.applied,
+            "projection": config.projection,
+            **{name: value for name, value in optional.items() if value not in (None, {})},
+        }
     )
 
 

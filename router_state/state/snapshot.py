@@ -10,7 +10,7 @@ numbers in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -39,12 +39,8 @@ from router_state.latency.timing import Timing
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
 from router_state.state import layout
-from router_state.state.config_bytes import pack_config
-from router_state.state.framing import (
-    Json,
-    frame,
-    packed,
-)
+from router_state.state.config_bytes import config_body
+from router_state.state.framing import Json, frame, packed
 from router_state.state.router import Chances, RouterState
 
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
@@ -61,7 +57,7 @@ JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
 
 def _head(state: RouterState) -> bytes:
     """Return counters, pacer, caps, random generator, and what decisions change of every arm."""
-    arms, pacer = state.arms, state.pacer
+    arms, pacer = state.arms.all, state.pacer
     return orjson.dumps(
         {
             "counters": layout.COUNTERS.of(state),
@@ -70,7 +66,7 @@ def _head(state: RouterState) -> bytes:
             "jumped": state.journal.jumped,
             "buckets": [[bucket.left_usd, bucket.at, bucket.exhausted] for bucket in state.buckets],
             "chance": _chance(state.chance),
-            "names": arms.names,
+            "names": state.arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
@@ -137,16 +133,20 @@ def _timing(timing: Timing | None, name: str) -> bytes | None:
 
 def pack_pieces(state: RouterState) -> dict[str, bytes]:
     """Return every piece of a router by name, its requests apart."""
-    packed_pieces = {name: pack_piece(state, name) for name in piece_names(state)}
-    return {name: piece for name, piece in packed_pieces.items() if piece is not None}
+    names = piece_names(state)
+    found = zip(names, pack(state, names), strict=True)
+    return {name: piece for name, piece in found if piece is not None}
 
 
 def pack_piece(state: RouterState, name: str) -> bytes | None:
     """Return a piece by its name; None where the router has none of it (any more)."""
-    if name == CONFIG:
-        return pack_config(state.config)
-    body = _body(state, name)
-    return None if body is None else frame(body)
+    return pack(state, [name])[0]
+
+
+def pack(state: RouterState, names: Iterable[str]) -> list[bytes | None]:
+    """Return pieces in the order of their names, as `pack_piece` does each."""
+    bodies = [_body(state, name) for name in names]
+    return [None if body is None else frame(body) for body in bodies]
 
 
 def _body(state: RouterState, name: str) -> bytes | None:
@@ -173,6 +173,8 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _timing(arms.timing, name)
     elif name == SHAPE:
         body = None if state.ledger is None else packed(state.ledger.traffic.week())
+    elif name == CONFIG:
+        body = config_body(state.config)
     else:
         arm = arms.find(name.removeprefix(_COST_PIECE))
         body = None if arm is None else _costs(arm)

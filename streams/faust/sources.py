@@ -34,7 +34,8 @@ class Inbox:
     Args:
         topics: full names by short ones; what comes of `routers` is declarations.
         max_bytes: bytes that may wait of each topic before fetching it stops.
-        full, drained: stop and resume fetching a partition.
+        stop, resume: stop and resume fetching a partition. Resumed is only what is neither full nor
+            held.
     """
 
     def __init__(
@@ -43,15 +44,16 @@ class Inbox:
         topics: Mapping[str, str],
         *,
         max_bytes: int,
-        full: Callable[[TP], None],
-        drained: Callable[[TP], None],
+        stop: Callable[[TP], None],
+        resume: Callable[[TP], None],
     ) -> None:
         self._tps = {name: TP(topic, number) for name, topic in topics.items()}
         self._max_bytes = max_bytes
-        self._full, self._drained = full, drained
+        self._stop, self._resume = stop, resume
         self.queues: dict[str, deque[Record]] = {name: deque() for name in topics}
         self._bytes = dict.fromkeys(topics, 0)
-        self._stopped: set[str] = set()
+        self._full: set[str] = set()
+        self._held: frozenset[str] = frozenset()
         self._taken: dict[str, int] = {}
         self._since = self._taken_at = 0.0
         self.arrived, self.declared, self.idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -65,9 +67,9 @@ class Inbox:
             self._since = time.monotonic()
         self.queues[name].extend(records)
         self._bytes[name] += sum(map(_weight, records))
-        if self._bytes[name] > self._max_bytes and name not in self._stopped:
-            self._stopped.add(name)
-            self._full(self._tps[name])
+        if self._bytes[name] > self._max_bytes and name not in self._full:
+            self._full.add(name)
+            self._stop(self._tps[name])
         (self.declared if name == "routers" else self.arrived).set()
 
     def took(self, name: str, records: Sequence[Record]) -> None:
@@ -80,9 +82,18 @@ class Inbox:
         self._bytes[name] = (
             self._bytes[name] - sum(map(_weight, records)) if self.queues[name] else 0
         )
-        if name in self._stopped and self._bytes[name] < self._max_bytes * DRAINED:
-            self._stopped.discard(name)
-            self._drained(self._tps[name])
+        if name in self._full and self._bytes[name] < self._max_bytes * DRAINED:
+            self._full.discard(name)
+            if name not in self._held:
+                self._resume(self._tps[name])
+
+    def hold(self, names: frozenset[str]) -> None:
+        """Stop fetching these topics, and resume the others that have room."""
+        for name in names:
+            self._stop(self._tps[name])
+        for name in self._held - names - self._full:
+            self._resume(self._tps[name])
+        self._held = names
 
     def finish(self, name: str, offset: int) -> None:
         """Note that everything before an offset is done."""
@@ -94,11 +105,13 @@ class Inbox:
                 self.idle.set()
 
     def clear(self) -> None:
-        """Drop the queue; its records are read again from the last committed offset."""
+        """Drop the queue; its records are read again from the last committed offset, and a recovery
+        resumes all topics."""
         for name, queue in self.queues.items():
             queue.clear()
             self._bytes[name] = 0
-        self._stopped.clear()
+        self._full.clear()
+        self._held = frozenset()
 
     def forget(self) -> None:
         """Forget the finished offsets: the partition may be another worker's by now."""
@@ -152,6 +165,14 @@ class Sources:
     def deliver(self, tp: TP, records: Sequence[Record]) -> None:
         """Hand fetched records to their partition's lane."""
         self.inbox(tp.partition).put(self._names[tp.topic], records)
+
+    def hold(self, names: frozenset[str], partitions: frozenset[int]) -> None:
+        """Stop fetching topics of these partitions, and resume those of all others that have room.
+
+        What has been fetched is still delivered. Pausing partitions would drop that.
+        """
+        for number, inbox in self._inboxes.items():
+            inbox.hold(names if number in partitions else frozenset())
 
     def clear(self) -> None:
         """Drop what no lane has in hand."""

@@ -19,7 +19,7 @@ from faust.types.fixups import FixupT
 from agents import keys
 from agents.dead_letters import DeadLetters
 from agents.group import Group
-from ground.boundary import Outbox, Produce, exit_at_once
+from ground.boundary import Produce, exit_at_once
 from router_state.kernel import COMPILED
 from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
@@ -124,8 +124,8 @@ class App(faust.App):  # type: ignore[misc]
                 number,
                 topics,
                 max_bytes=settings.source_buffer_bytes,
-                full=lambda tp: self.consumer.on_buffer_full(tp),  # noqa: PLW0108  made later
-                drained=lambda tp: self.consumer.on_buffer_drop(tp),  # noqa: PLW0108
+                stop=lambda tp: self.consumer.on_buffer_full(tp),  # noqa: PLW0108  made later
+                resume=lambda tp: self.consumer.on_buffer_drop(tp),  # noqa: PLW0108
             ),
         )
         self._web = Web(
@@ -143,10 +143,6 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.group(group)
         if self.spans is not None:
             self.spans.group(group)
-
-    def outbox(self) -> Outbox:
-        """Return an empty outbox for one batch."""
-        return Outbox(self.produce)
 
     def dead_letters(self, source: str, *, stage: str) -> DeadLetters:
         """Return the dead letter writer of an agent that reads the topic `source`."""

@@ -20,7 +20,7 @@ from agents.route_requests import RouteRequests
 from agents.service import Service
 from agents.sweep import Sweep
 from ground import extras
-from ground.boundary import Outbox, fatal, now
+from ground.boundary import fatal, leave, now
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.priors.references import prior_reader, projection_checker
@@ -50,6 +50,8 @@ STAGES = {
     "leases": "lend_money",
 }
 """Stage in a dead letter, by source topic."""
+FEEDBACK = frozenset({"costs", "rewards"})
+"""Source topics that wait on the log while too many of their events wait for requests."""
 TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
 """Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
 PUBLISH_EVERY = 0.2
@@ -114,7 +116,7 @@ def build_ports(app: App) -> Ports:
         states=app.states,
         inbox=app.sources.inbox,
         finished=app.metrics.group if app.spans is None else app.finished,
-        outbox=partial(Outbox, app.produce),
+        produce=app.produce,
         dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),
         encode=encode and app.metrics.measured(encode),
@@ -128,7 +130,7 @@ def build_ports(app: App) -> Ports:
         rank_of=settings.source_rank,
         partition_of=partial(partition_of, partitions=settings.partitions),
         count=app.metrics.count,
-        fatal=fatal,
+        leave=leave,
         limits=limits_of(settings),
     )
 
@@ -171,8 +173,6 @@ class SourceTopics:
     def __init__(self, app: App) -> None:
         self._app = app
         self._requests = app.settings.topic("requests")
-        self._feedback = app.settings.topic("costs"), app.settings.topic("rewards")
-        self._held: frozenset[TP] = frozenset()
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]
@@ -188,23 +188,11 @@ class SourceTopics:
         return end
 
     def hold(self, partitions: frozenset[int]) -> None:
-        """Stop fetching bills and rewards of some partitions, and resume all others.
-
-        It says of them what Faust says of a full buffer: nothing more is fetched, and what has been
-        fetched is still delivered. Pausing partitions would drop that.
-        """
+        """Stop fetching bills and rewards of some partitions, and resume all others."""
         app = self._app
-        # A recovery lets all partitions go on when it has ended.
-        if app.rebalancing or not app.tables.actives_ready:
-            self._held = frozenset()
-            return
-        assigned = app.consumer.assignment()
-        wanted = frozenset(TP(name, number) for name in self._feedback for number in partitions)
-        for tp in wanted & assigned:
-            app.consumer.on_buffer_full(tp)
-        for tp in (self._held - wanted) & assigned:
-            app.consumer.on_buffer_drop(tp)
-        self._held = wanted
+        # A recovery resumes all partitions when it has ended.
+        if not app.rebalancing and app.tables.actives_ready:
+            app.sources.hold(FEEDBACK, partitions)
 
 
 def _register(app: App, service: Service) -> None:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
 from ground.files.yaml_text import BadYaml, read_yaml
 from router_state.config import Knobs
@@ -21,9 +31,24 @@ Index = Annotated[int, Field(ge=0, description="Index of a request, from 0")]
 Percent = Annotated[
     str, Field(pattern=r"^\d{1,3}(\.\d+)?%$", description='Share of the history, as "33%"')
 ]
+
+
+def _or(message: str) -> WrapValidator:
+    """Say this where a value has none of several forms, instead of what each form would need."""
+
+    def check(value: object, handler: Callable[[object], object]) -> object:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(message) from None
+
+    return WrapValidator(check)
+
+
 Point = Annotated[
     Index | Percent | datetime,
     Field(description='When: index of a request, share ("33%") or RFC 3339 time'),
+    _or('must be the index of a request, a share such as "33%", or an RFC 3339 time'),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
 Milliseconds = Annotated[float, Field(gt=0, le=86_400_000)]
@@ -252,8 +277,8 @@ class Policy(BaseModel):
     model: Model | None = None
     random: bool = False
     recorded: bool = False
-    knobs: dict[str, bool | int | float] = Field(
-        default_factory=dict, description="Any field of the engine's knobs"
+    knobs: dict[str, Annotated[bool | int | float, _or("must be a number, or true or false")]] = (
+        Field(default_factory=dict, description="Any field of the engine's knobs")
     )
 
     @model_validator(mode="after")
@@ -330,11 +355,20 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def _lines(path: Path, error: ValidationError) -> list[str]:
-    problems = error.errors(include_url=False, include_context=False)
-    return [
-        (
-            f"{path}: {'.'.join(map(str, p['loc'])) or 'scenario'}: "
-            f"{p['msg'].removeprefix('Value error, ')}"
-        )
-        for p in problems
-    ]
+    found = {}
+    for problem in error.errors(include_url=False):
+        place = problem["loc"]
+        # Pydantic puts an event's kind between its number and its field.
+        place = place[:2] + place[3:] if place[:1] == ("events",) else place
+        found[".".join(map(str, place)) or "scenario"] = _said(problem)
+    # Of a part that is wrong, the whole is wrong as well.
+    whole = {where for where in found if any(other.startswith(f"{where}.") for other in found)}
+    return [f"{path}: {where}: {said}" for where, said in found.items() if where not in whole]
+
+
+def _said(problem: ErrorDetails) -> str:
+    if problem["type"] == "union_tag_not_found":
+        return "kind is missing"
+    if problem["type"] == "union_tag_invalid":
+        return f"kind must be one of {problem['ctx']['expected_tags']}"
+    return problem["msg"].removeprefix("Value error, ")

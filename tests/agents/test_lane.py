@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agents.group import Group
 from agents.lane import UNDER_WAY, Awaited, Voided
 from agents.serving import IN_A_ROW, LOOKS, Turns
 from streams.settings import Settings
@@ -260,7 +259,7 @@ async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> 
 async def test_who_awaits_while_a_group_is_applied_ends_the_process() -> None:
     worker, _ = await started()
     lane = worker.service.lanes[0]
-    with pytest.raises(Awaited), lane.applying(Group()):
+    with pytest.raises(Awaited), lane.applying():
         await asyncio.sleep(0)
     with pytest.raises(Voided):
         await lane.room()

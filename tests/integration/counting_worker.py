@@ -71,12 +71,13 @@ class Counting:
                         partition.put(b"s%d" % index, NUMBER.pack(event.offset))
         if changes := partition.take():
             await partition.write(changes)
-        outbox = self.app.outbox()
-        for event in events:
-            answer = event.value.ljust(self.answer_bytes)
-            await outbox.send(self.app.settings.topic("routes"), key=event.key, value=answer)
+        routes = self.app.settings.topic("routes")
+        deliveries = [
+            await self.app.produce(routes, event.value.ljust(self.answer_bytes), event.key)
+            for event in events
+        ]
         if self.awaits:
-            await outbox.delivered()
+            await asyncio.gather(*deliveries)
 
 
 def add_agent(app: App, options: dict[str, Any]) -> None:

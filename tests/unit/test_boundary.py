@@ -4,12 +4,14 @@ import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agents.dead_letters import DeadLetters
-from ground.boundary import Attempt, GaveUp, Outbox, retrying, undoing
+from agents.group import Answers
+from ground.boundary import Attempt, GaveUp, retrying, undoing
 from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.reasons import Reason
@@ -48,16 +50,11 @@ class Sent:
 
 
 async def test_a_refused_delivery_is_raised() -> None:
-    outbox = Outbox(Sent(error=ValueError("too large")))
-    await outbox.send("pb.routes", key=b"k", value=b"v")
+    sent = Sent(error=ValueError("too large"))
+    ports: Any = SimpleNamespace(produce=sent, topic={"routes": "pb.routes"})
     with pytest.raises(ValueError, match="too large"):
-        await outbox.delivered()
-
-
-async def test_delivered_counts_what_was_sent_since_the_last_time() -> None:
-    outbox = Outbox(Sent())
-    await outbox.send("pb.routes", key=b"k", value=b"v")
-    assert [await outbox.delivered(), await outbox.delivered()] == [1, 0]
+        await Answers(routes=[("home", b"v", ())]).deliver(ports)
+    assert sent.records == [("pb.routes", b"v", b"home", None, ())]
 
 
 async def dead_letter(message: Message) -> tuple[list[Any], list[Any], list[str]]:
@@ -69,9 +66,8 @@ async def dead_letter(message: Message) -> tuple[list[Any], list[Any], list[str]
     letters = DeadLetters(
         "pb.", stage="route_requests", send_large=send_large, count=reasons.append
     )
-    outbox = Outbox(sent)
-    await letters.send(outbox, message, MalformedEvent(Reason.MALFORMED_JSON, "cut off"))
-    await outbox.delivered()
+    error = MalformedEvent(Reason.MALFORMED_JSON, "cut off")
+    await asyncio.gather(*await letters.send(sent, message, error))
     return sent.records, large, reasons
 
 

@@ -170,10 +170,9 @@ async def test_nothing_is_written_and_nothing_said_without_the_lease(lease: Leas
 
 
 async def test_a_worker_that_is_no_member_yet_says_nothing() -> None:
-    outbox = build_app(Settings()).outbox()
-    await outbox.send("pb.routes", key=b"home", value=b"{}", partition=0)
+    delivery = await build_app(Settings()).produce("pb.routes", b"{}", b"home", 0)
     with pytest.raises(MembershipLost):
-        await outbox.delivered()
+        await delivery
 
 
 async def test_lease_is_as_long_as_the_session_that_the_broker_grants(

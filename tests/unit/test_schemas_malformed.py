@@ -87,6 +87,7 @@ def test_no_message_holds_a_code_of_pydantic() -> None:
         ),
         (RouterDeclared, "gamma", 0, "gamma is 0; it must be above 0 and at most 1"),
         (RouterDeclared, "profile", "fast", "profile must be 'live' or 'paper'"),
+        (RouterDeclared, "min_reward", 2, "min_reward is 2; it must be between 0 and 1"),
         (
             RouterDeclared,
             "models",

@@ -11,8 +11,9 @@ from router_state.changes import Outcome
 from router_state.conversing import CREDITED
 from router_state.engine import Engine
 from router_state.events import Asked, Judged
+from router_state.record import RequestRecord
 from router_state.sessions import WHOLE
-from router_state.state import invariants
+from router_state.state import invariants, record_bytes
 from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.quick import Reward, read
 from schemas.reasons import Reason
@@ -52,6 +53,31 @@ def test_each_request_of_a_session_gets_its_reward_once(profile: str) -> None:
     assert one.apply(Judged(SESSION, 0.8, "user", offset=8), 9.0).outcome is Outcome.DUPLICATE
     assert freeze(one) == before
     invariants.check(one.state, one.records)
+
+
+class Packed(dict[str, RequestRecord]):
+    """Records of which each look-up unpacks one anew."""
+
+    looked_up = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return default if super().get(key) is None else self[key]
+
+    def __getitem__(self, key: str) -> RequestRecord:
+        self.looked_up += 1
+        record = super().__getitem__(key)
+        again = record_bytes.unpack_record(record_bytes.pack_record(record))
+        again.x = record.x
+        return again
+
+
+def test_each_request_of_a_session_is_looked_up_once() -> None:
+    one = engine(turns=5)
+    records = Packed(one.records)
+    again = Engine(one.state, records)
+    changes = again.apply(Judged(SESSION, 0.8), 9.0)
+    assert (records.looked_up, len(changes.records)) == (5, 5)
+    assert rewards(again) == dict.fromkeys("01234", 0.8)
 
 
 def test_it_teaches_what_so_many_rewards_of_their_own_teach() -> None:

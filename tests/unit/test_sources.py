@@ -75,14 +75,14 @@ class Fed:
     """The inbox of a partition, and a lane that takes what it is told to."""
 
     def __init__(self, *, max_bytes: int = 1_000_000) -> None:
-        self.full: list[TP] = []
-        self.drained: list[TP] = []
+        self.stopped: list[TP] = []
+        self.resumed: list[TP] = []
         self.inbox = Inbox(
             0,
             {name: name for name in ("routers", "requests", "costs")},
             max_bytes=max_bytes,
-            full=self.full.append,
-            drained=self.drained.append,
+            stop=self.stopped.append,
+            resume=self.resumed.append,
         )
 
     def take(self, count: int, name: str = "requests") -> list[int]:
@@ -128,11 +128,44 @@ async def test_a_full_partition_is_not_fetched_until_half_of_it_is_taken() -> No
     fed = Fed(max_bytes=5_000)
     fed.inbox.put("requests", records(*range(8), size=1_000))
     fed.inbox.put("costs", records(0))
-    assert fed.full == [ONE]
+    assert fed.stopped == [ONE]
     fed.take(4)
-    assert fed.drained == []
+    assert fed.resumed == []
     fed.take(4)
-    assert fed.drained == [ONE]
+    assert fed.resumed == [ONE]
+
+
+async def test_a_full_partition_that_is_held_waits_until_neither_is_so() -> None:
+    first, last = Fed(max_bytes=5_000), Fed(max_bytes=5_000)
+    for fed in (first, last):
+        fed.inbox.put("requests", records(*range(8), size=1_000))
+        fed.inbox.hold(frozenset({"requests"}))
+    first.inbox.hold(frozenset())
+    assert first.resumed == []
+    first.take(8)
+    assert first.resumed == [ONE]
+    last.take(8)
+    assert last.resumed == []
+    last.inbox.hold(frozenset())
+    assert last.resumed == [ONE]
+
+
+async def test_what_is_held_is_stopped_anew_after_a_recovery_has_resumed_it() -> None:
+    fed, held = Fed(), frozenset({"costs"})
+    fed.inbox.hold(held)
+    fed.inbox.clear()
+    fed.inbox.hold(held)
+    assert (fed.stopped, fed.resumed) == ([TP("costs", 0)] * 2, [])
+
+
+async def test_only_held_partitions_stop() -> None:
+    fed = {0: Fed(), 1: Fed()}
+    sources = Sources({"costs": "costs"}, lambda number: fed[number].inbox)
+    for number in fed:
+        sources.inbox(number)
+    sources.hold(frozenset({"costs"}), frozenset({1}))
+    sources.hold(frozenset({"costs"}), frozenset({0}))
+    assert [(len(one.stopped), len(one.resumed)) for one in fed.values()] == [(1, 0), (1, 1)]
 
 
 async def test_what_is_dropped_is_not_handed_over() -> None:
