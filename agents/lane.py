@@ -254,13 +254,13 @@ class Lane:
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Start a task that lives until the lane stops; what escapes it ends the process."""
-        task = asyncio.create_task(self._bounded(work))
+        task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        # The first callback: nobody who awaits the task goes on before it.
+        task.add_done_callback(self._ended)
         return task
 
-    async def _bounded(self, work: Coroutine[object, object, None]) -> None:
-        try:
-            await work
-        except Exception as error:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
             self.ports.leave(error)

@@ -59,5 +59,10 @@ def latency_standing(timing: Timing) -> dict[str, object]:
 
 def _limit(goal: LatencyGoal) -> dict[str, object]:
     if goal.p95_seconds is not None:
-        return {"p95_ms": round(goal.p95_seconds * 1e3, 6)}
-    return {} if goal.mean_seconds is None else {"mean_ms": round(goal.mean_seconds * 1e3, 6)}
+        return {"p95_ms": _milliseconds(goal.p95_seconds)}
+    return {} if goal.mean_seconds is None else {"mean_ms": _milliseconds(goal.mean_seconds)}
+
+
+def _milliseconds(seconds: float) -> float:
+    """Return what was declared, however small: 12 digits of it, without the conversion's error."""
+    return float(f"{seconds * 1e3:.12g}")

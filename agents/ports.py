@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
@@ -138,5 +138,5 @@ class Ports:
     rank_of: Callable[[str], int]
     partition_of: Callable[[str], int]
     count: Count
-    leave: Callable[[Exception], NoReturn]
+    leave: Callable[[BaseException], object]
     limits: Limits = field(default_factory=Limits)

@@ -41,7 +41,7 @@ def now() -> float:
     return round(time.time(), 6)
 
 
-def leave(error: Exception) -> NoReturn:
+def leave(error: BaseException) -> NoReturn:
     """End the process for an error after which nothing may go on."""
     log.critical("batch failed, leaving", exc_info=error)
     exit_at_once()

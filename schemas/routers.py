@@ -63,7 +63,7 @@ class ModelDeclared(Content):
             )
         others = (self.cache_write_price_per_m, self.cache_ttl_seconds, self.cache_min_tokens)
         if cached is None and others != (None, None, None):
-            raise refuse(Reason.INVALID_FIELD, "a cache without cached_input_price_per_m")
+            raise refuse(Reason.INVALID_FIELD, "has a cache without cached_input_price_per_m")
         return self
 
 
@@ -265,7 +265,9 @@ class RouterDeclared(Event):
     @model_validator(mode="after")
     def _times_are_said_once(self) -> Self:
         if self.latency_target is not None and self.usd_per_second is not None:
-            raise refuse(Reason.INVALID_FIELD, "has latency_target and usd_per_second: give one")
+            raise refuse(
+                Reason.INVALID_FIELD, "the router has latency_target and usd_per_second: give one"
+            )
         return self
 
     @model_validator(mode="after")

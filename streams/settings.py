@@ -105,7 +105,7 @@ class Settings(BaseSettings):
 
     # What others see: logs, traces, events, web
     log_format: Literal["text", "json"] = Field("text", examples=["json"])
-    web_bind: str = Field("127.0.0.1", examples=["127.0.0.1"])
+    web_bind: str = Field("127.0.0.1", pattern=r"^\S+$", examples=["127.0.0.1"])
     traces: Literal["off", "otlp"] = Field("off", examples=["otlp"])
     cloud_events_source: str | None = Field(
         None, pattern=r"^[!-~]{1,200}$", examples=["urn:acme:router"]
@@ -114,7 +114,7 @@ class Settings(BaseSettings):
     web_port: int = Field(8080, ge=0, le=65_535, examples=["8080"])
 
     # Gateway
-    gateway_bind: str = Field("127.0.0.1", examples=["0.0.0.0"])
+    gateway_bind: str = Field("127.0.0.1", pattern=r"^\S+$", examples=["0.0.0.0"])
     gateway_port: int = Field(8090, ge=0, le=65_535, examples=["8090"])
     gateway_keys: SecretStr | None = Field(
         None, examples=["(or the file of the list in PB_GATEWAY_KEYS_FILE)"]
@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     gateway_search: int = Field(20_000, ge=0, examples=["20000"])
 
     # Dashboard
-    dashboard_bind: str = Field("127.0.0.1", examples=["0.0.0.0"])
+    dashboard_bind: str = Field("127.0.0.1", pattern=r"^\S+$", examples=["0.0.0.0"])
     dashboard_port: int = Field(8070, ge=0, le=65_535, examples=["8070"])
     dashboard_keys: SecretStr | None = Field(
         None, examples=["(or the file of the list in PB_DASHBOARD_KEYS_FILE)"]

@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from faust.types import TP
 
@@ -70,7 +70,7 @@ class MemoryWorker:
         self.said: list[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]] = []
         self.requests: dict[tuple[int, int], bytes | None] = {}
         self.finished: list[Group] = []
-        self._left: asyncio.Future[Exception] | None = None
+        self._left: asyncio.Future[BaseException] | None = None
         self._inboxes: dict[int, Inbox] = {}
         self._topics = {name: settings.topic(name) for name in SOURCES}
         self.states = States(self._publish)
@@ -104,11 +104,10 @@ class MemoryWorker:
             declare_routers,
         )
 
-    def _leave(self, error: Exception) -> NoReturn:
+    def _leave(self, error: BaseException) -> None:
         """Let what ends the process end only the call."""
         if self._left is not None and not self._left.done():
             self._left.set_result(error)
-        raise Left from error
 
     def inbox(self, number: int) -> Inbox:
         """Return what waits of a partition."""

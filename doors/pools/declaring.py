@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import orjson
 
+from agents.lease_notes import pool_config
 from doors.console.bus import Bus
 from doors.console.failures import Failure
 from ground.json_values import Document
 from ground.messages import Placed
+from router_state.errors import InvalidConfig
 from schemas import MalformedEvent, decode_pool
 
 
@@ -19,8 +21,8 @@ async def read_pools(bus: Bus) -> dict[str, Document]:
         if pool_id in found:
             continue
         try:
-            decode_pool(key=record.key, value=record.value)
-        except MalformedEvent:
+            _check(record.key, record.value)
+        except (MalformedEvent, InvalidConfig):
             continue  # refused, so the declaration before it is in force
         found[pool_id] = None if record.value is None else orjson.loads(record.value)
     return {name: found[name] for name in sorted(found) if found[name] is not None}  # type: ignore[misc]
@@ -34,7 +36,16 @@ async def write_pool(bus: Bus, pool_id: str, document: Document | None) -> Place
     """
     value = None if document is None else orjson.dumps({**document, "pool_id": pool_id})
     try:
-        decode_pool(key=pool_id.encode(), value=value)
+        _check(pool_id.encode(), value)
     except MalformedEvent as error:
         raise Failure(f"pool {pool_id}: {error.message}") from None
+    except InvalidConfig as error:
+        raise Failure(f"pool {pool_id}: {error}") from None
     return await bus.send_bytes("pools", pool_id, value)
+
+
+def _check(key: bytes | None, value: bytes | None) -> None:
+    """Raise the MalformedEvent or InvalidConfig for which a worker refuses a declaration."""
+    _, declared = decode_pool(key=key, value=value)
+    if declared is not None:
+        pool_config(declared, offset=0)

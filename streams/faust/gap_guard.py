@@ -1,4 +1,5 @@
-"""Check that no record on the log was skipped between two delivered ones."""
+"""Check that no record on the log was skipped between two delivered ones, and that a log still ends
+behind what was read of it."""
 
 from __future__ import annotations
 
@@ -17,6 +18,13 @@ class OffsetGap(Exception):
     retriable = False
 
 
+class LogCutOff(Exception):
+    """A partition ends before records that were read from it."""
+
+    reason = "log_cut_off"
+    retriable = False
+
+
 class GapGuard:
     """Check that every record of a partition follows the one before it, from the committed offset
     on.
@@ -26,6 +34,7 @@ class GapGuard:
         start_at: the offset from which the current assignment reads a partition, None if unknown.
         holds_records: whether the log still has a record of it in [start, end); holes of
             compaction, retention or transaction markers are not gaps.
+        end_of: the offset behind the last record of a partition on the log.
     """
 
     def __init__(
@@ -34,15 +43,20 @@ class GapGuard:
         generation: Callable[[], int],
         start_at: Callable[[TP], int | None],
         holds_records: Callable[[TP, int, int], Awaitable[bool]],
+        end_of: Callable[[TP], Awaitable[int]],
     ) -> None:
         self._generation = generation
         self._start_at = start_at
         self._holds_records = holds_records
+        self._end_of = end_of
         self._expected: dict[TP, tuple[int, int]] = {}
 
     async def check(self, tp: TP, records: Sequence[Placed]) -> None:
-        """Look at records of one partition, in order; raise OffsetGap when one before or among them
-        is missing.
+        """Look at records of one partition, in order.
+
+        Raises:
+            OffsetGap: one before or among them is missing.
+            LogCutOff: the log ends before what was read of it.
         """
         now = self._generation()
         generation, following = self._expected.get(tp, (None, None))
@@ -52,6 +66,8 @@ class GapGuard:
         first, last = records[0].offset, records[-1].offset
         if following is not None and first > following:
             await self._must_be_empty(tp, following, first)
+        elif following is not None and first < following:
+            await self._must_go_on_to(tp, following)
         # Offsets are dense on most fetches: pairs are looked at only where a hole must be among
         # them.
         if last - first >= len(records):
@@ -63,3 +79,13 @@ class GapGuard:
     async def _must_be_empty(self, tp: TP, start: int, end: int) -> None:
         if await self._holds_records(tp, start, end):
             raise OffsetGap(f"{tp}: offset {start} was to come, {end} came")
+
+    async def _must_go_on_to(self, tp: TP, following: int) -> None:
+        end = await self._end_of(tp)
+        if end < following:
+            raise LogCutOff(
+                f"{tp.topic}, partition {tp.partition}, ends at offset {end}, but was read up to "
+                f"{following}: the topic was deleted and made again, or its end was lost. The "
+                "state takes its events for those that it contains. See docs/how-to/backup.md, "
+                '"If a topic was deleted and made again"'
+            )

@@ -42,6 +42,12 @@ class LogProbe:
                 # well.
                 return False
 
+    async def end_of(self, tp: tuple[str, int]) -> int:
+        """Return the offset behind the last record of a partition."""
+        async with self._one_at_a_time:
+            consumer, own = await self._assigned(tp)
+            return int((await consumer.end_offsets([own]))[own])
+
     async def values_at(
         self, tp: tuple[str, int], offsets: Iterable[int]
     ) -> dict[int, bytes | None]:

@@ -159,8 +159,8 @@ async def check_topics(settings: Settings) -> list[str]:
                 problems.append(
                     f"topic {spec.name} has {count} partitions, PB_PARTITIONS is "
                     f"{spec.partitions}: set PB_PARTITIONS to "
-                    f"{count} if all topics have {count}, else delete the topic and run "
-                    "`pbstream topics create`"
+                    f"{count} if all topics have {count}; else delete the topic, if no worker has "
+                    "ever read it, and run `pbstream topics create`"
                 )
             else:
                 present.append(spec)
@@ -187,8 +187,7 @@ def _misconfigured(
         why = "state would vanish" if spec.cleanup == "compact" else "events would vanish"
         problems.append(
             f"topic {spec.name} has cleanup.policy={cleanup}, not {spec.cleanup} ({why}): run "
-            f"`{alter}`, "
-            "or delete the topic and run `pbstream topics create`"
+            f"`{alter}`"
         )
     limit = int(config.get("max.message.bytes", 0))
     if spec.name == settings.changelog and limit < spec.max_bytes:

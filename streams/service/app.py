@@ -116,6 +116,7 @@ class App(faust.App):  # type: ignore[misc]
             generation=lambda: self.consumer_generation_id,
             start_at=self.start_at,
             holds_records=self.probe.holds_records,
+            end_of=self.probe.end_of,
         )
         topics = {name: settings.topic(name) for name in SOURCES}
         self.sources = Sources(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from uuid import uuid4
 
 import psutil
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from commands.broker.wire import answers, free_ports
 from streams.settings import Settings
@@ -425,6 +427,12 @@ def test_budgets_of_a_period_are_set_shown_and_taken_away(worker: Settings) -> N
     assert "--per month" in refused.output
 
 
+async def _declare_pool(settings: Settings, event: dict[str, object]) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
+        key, value = str(event["pool_id"]).encode(), json.dumps(event).encode()
+        await producer.send_and_wait(settings.topic("pools"), value, key=key)
+
+
 def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     for name in ("pool-a", "pool-b", "pool-c"):
         add_two(worker, name)
@@ -441,6 +449,9 @@ def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     assert sum(lent().values()) <= 30.0
     assert lent()["pool-a"] >= 14.9
     assert "are lent" in done(worker, "pools", "show")
+    same = [{"usd": 7, "per": "day"}, {"usd": 9, "per": "day"}]
+    asyncio.run(_declare_pool(worker, {"pool_id": "all", "budget": same}))
+    assert list(done_json(worker, "pools", "show", "all")) == ["all/month"], "it was refused"
     state = done_json(worker, "budget", "show", router="pool-b")
     assert [(one["pool"], one["line"]) for one in state["budgets"]] == [("rest", "all/month")]
     assert "in no pool" in done(worker, "pools", "join", "none", router="pool-b")

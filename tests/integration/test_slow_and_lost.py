@@ -1,4 +1,6 @@
-"""A slow encoder only slows; a lost changelog stops a worker with words that help."""
+"""A slow encoder only slows; a lost changelog, or a topic that was made again, stops a worker with
+words that help.
+"""
 
 from pathlib import Path
 
@@ -8,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from streams.log.topics import create_topics
 from streams.state.lost_state import StateLost, require_state
-from tests.integration.service import request, router, running_service
+from tests.integration.service import cost, request, router, running_service
 
 PROMPTS = 60
 
@@ -79,3 +81,28 @@ async def test_a_worker_does_not_begin_on_a_changelog_that_is_gone_until_it_is_t
         await service.send("requests", request("home", "r-2"))
         await service.until(lambda: service.route("r-2"), "a decision")
         assert (service.route("r-2") or {})["seq"] == 1
+
+
+async def test_a_worker_takes_nothing_from_a_topic_that_was_made_again(
+    kafka: str, tmp_path: Path
+) -> None:
+    async with running_service(kafka, tmp_path, partitions=1) as service:
+        settings = service.settings
+        first = await service.ready(service.worker())
+        await service.send("routers", router("home"))
+        for number in range(5):
+            await service.send("requests", request("home", f"r-{number}"))
+            await service.send("costs", cost("home", f"r-{number}", 0.001))
+        await service.until(lambda: service.lambda_of("home").get("settled") == 5, "its bills")
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+        await admin.start()
+        await admin.delete_topics([settings.topic("costs")])
+        while settings.topic("costs") in await admin.list_topics():
+            await service.poll()
+        await admin.close()
+        await create_topics(settings)
+        await service.send("requests", request("home", "r-5"))
+        await service.send("costs", cost("home", "r-5", 0.001))
+        for worker in (first, service.worker()):
+            await service.until(lambda worker=worker: not worker.running, "its end", poll=False)
+            assert "ends at offset 1, but was read up to 5" in worker.tail()

@@ -231,6 +231,9 @@ def test_pools_say_what_is_lent_and_spent_and_to_whom_as_far_as_a_visitor_may_se
     fleet = Fleet(SETTINGS.source_rank)
     assert Pools(fleet, lambda _: True).changes(now=NOW) == {"pools": []}
     fleet.observe("pools", Record(shop, key="shop"), now=NOW)
+    same = ({"usd": 7, "per": "month"}, {"usd": 9, "per": "month"})
+    twice = {"pool_id": "shop", "budget": same}
+    fleet.observe("pools", Record(PoolDeclared.model_validate(twice), key="shop"), now=NOW)
     for name, usd, charged in (("chat", 30.0, 12.0), ("search", 50.0, 5.0), ("alone", 0.0, 0.0)):
         budgets = [standing(usd, charged)] if usd else None
         fleet.observe("lambda", Record(state(name, budgets=budgets), key=name), now=NOW)
@@ -247,7 +250,7 @@ def test_pools_say_what_is_lent_and_spent_and_to_whom_as_far_as_a_visitor_may_se
     [pool] = view.changes(now=NOW + 20)["pools"]  # type: ignore[index]
     assert not pool["declared"] and pool["lines"][0]["usd"] is None
     fleet.observe("pools", Record(bill("r1", 1.0), key="shop"), now=NOW)
-    assert fleet.unreadable == 1
+    assert fleet.unreadable == 2
 
 
 def test_what_is_read_before_its_decision_counts_once_that_is_read() -> None:

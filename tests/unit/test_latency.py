@@ -317,6 +317,7 @@ def test_what_is_published_fits_the_schemas() -> None:
     "said",
     [
         {"latency_target": {"p95_ms": 4000.0}},
+        {"latency_target": {"p95_ms": 1e-9}},
         {"latency_target": {"mean_ms": 1234.567, "of": "first_token"}},
         {"usd_per_second": 0.002},
         {"usd_per_second": {"first_token": 0.002}},

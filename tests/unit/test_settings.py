@@ -69,6 +69,7 @@ def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PB_BOOTSTRAP", "kafka://a:1", r"PB_BOOTSTRAP: 'kafka://a:1' is not host:port"),
         ("PB_REDIS_URL", "http://a", r"PB_REDIS_URL: must start with redis://"),
         ("PB_PREFIX", "a b", r"PB_PREFIX: "),
+        ("PB_WEB_BIND", "", r"PB_WEB_BIND: .*; for example PB_WEB_BIND=127.0.0.1"),
         ("PB_HEARTBEAT", "9", r"PB_HEARTBEAT must be less than half of PB_SESSION_TIMEOUT"),
         ("PB_SECURITY_PROTOCOL", "SASL_SSL", r"needs PB_SASL_USERNAME and PB_SASL_PASSWORD"),
         ("PB_SSL_CERTFILE", "/a", r"PB_SSL_CERTFILE and PB_SSL_KEYFILE must be given together"),

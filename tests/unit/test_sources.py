@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from streams.faust.gap_guard import GapGuard, OffsetGap
+from streams.faust.gap_guard import GapGuard, LogCutOff, OffsetGap
 from streams.faust.sources import Inbox, Sources
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
@@ -20,17 +20,25 @@ def records(*offsets: int, size: int = 10) -> list[Any]:
 
 
 class Guarded:
-    """A guard whose log holds records in its holes or not, and whose assignment can change."""
+    """A guard whose log holds records in its holes or not and ends somewhere, and whose assignment
+    can change.
+    """
 
-    def __init__(self, start: int | None, *, holds: bool) -> None:
+    def __init__(self, start: int | None, *, holds: bool, end: int = 100) -> None:
         self.generation = 1
         self.guard = GapGuard(
-            generation=lambda: self.generation, start_at=lambda tp: start, holds_records=self._holds
+            generation=lambda: self.generation,
+            start_at=lambda tp: start,
+            holds_records=self._holds,
+            end_of=self._end_of,
         )
-        self._held = holds
+        self._held, self.end = holds, end
 
     async def _holds(self, tp: TP, first: int, end: int) -> bool:
         return self._held
+
+    async def _end_of(self, tp: TP) -> int:
+        return self.end
 
     async def check(self, *offsets: int) -> None:
         await self.guard.check(ONE, records(*offsets))
@@ -69,6 +77,22 @@ async def test_a_new_assignment_starts_where_it_was_told() -> None:
     await guarded.check(3, 4, 5)
     guarded.generation = 2
     await guarded.check(3, 4)
+
+
+async def test_records_that_come_again_pass_while_the_log_still_ends_behind_them() -> None:
+    guarded = Guarded(3, holds=True)
+    await guarded.check(3, 4, 5)
+    await guarded.check(4, 5, 6)
+
+
+async def test_a_log_that_ends_before_what_was_read_is_found() -> None:
+    guarded = Guarded(0, holds=True, end=6)
+    await guarded.check(0, 1, 2, 3, 4, 5)
+    guarded.end = 2
+    with pytest.raises(LogCutOff, match="ends at offset 2, but was read up to 6"):
+        await guarded.check(0, 1)
+    with pytest.raises(LogCutOff, match="but was read up to 3"):
+        await Guarded(3, holds=True, end=2).check(0, 1)
 
 
 class Fed:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from agents.lease_notes import pool_config
 from ground.json_values import Document
 from ground.messages import Record
+from router_state.errors import InvalidConfig
 from router_state.ranks import BELOW_OWN
 from schemas import EVENTS, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
@@ -107,7 +109,7 @@ class Fleet:
             else:
                 event = decode(EVENTS[name], record.value)
                 self._take[name](self.router(event.key), event, at, now)
-        except (MalformedEvent, TooManyRouters):
+        except (MalformedEvent, InvalidConfig, TooManyRouters):
             self.unreadable += 1
 
     def router(self, router_id: str) -> RouterView:
@@ -187,6 +189,7 @@ class Fleet:
         if declared is None:
             self.pools.pop(pool_id, None)
         elif pool_id in self.pools or len(self.pools) < MOST_ROUTERS:
+            pool_config(declared, offset=record.offset)  # what workers refuse is not in force
             self.pools[pool_id] = declared
 
     def _remove(self, router_id: str) -> None:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from router_state.kernel.choosing.portfolio import Portfolio
-from router_state.kernel.numbers.words import Flag, Index, Real, ccall, cclass
-from router_state.kernel.pacing.pacer import Pacer, Terms
-
-if TYPE_CHECKING:
-    from router_state.config import Vector
+from router_state.kernel.numbers.words import Flag, Real, ccall, cclass
+from router_state.kernel.pacing.pacer import Terms, Unpaced
 
 EMA_STEP = 0.05
 """Share of the newest cost in the mean (ParetoBandit Eq. 3), and step of λ_t, per budget that the
@@ -19,33 +13,19 @@ LAMBDA_MAX = 5.0
 
 
 @cclass
-class EmaPacer(Pacer):
+class EmaPacer(Unpaced):
     """λ ← clip(λ + 0.05(c̄/B − 1), 0, 5), c̄ ← 0.95c̄ + 0.05c, c̄_0 = B (ParetoBandit Eq. 3–4).
 
     Attributes:
         cost_ema_usd: c̄, dollars per request.
-        per_log_price: weight of a price beside λ_t.
     """
 
     cost_ema_usd: Real
-    per_log_price: Real
 
     def __init__(self, budget_usd: float, *, per_log_price: float) -> None:
         """Start with a mean cost of the budget."""
         self.budget_usd, self.per_log_price = budget_usd, per_log_price
         self.lambda_t, self.cost_ema_usd, self.unreachable = 0.0, budget_usd, False
-
-    @ccall
-    def weigh(
-        self,
-        arms: Portfolio,
-        x: Vector,
-        limited_to: frozenset[str] | None,
-        seq: Index,
-        now: Real,
-    ) -> Real:
-        """See Pacer."""
-        return self.per_log_price + self.lambda_t
 
     @ccall
     def settle(self, cost_usd: Real, charged_usd: Real, first: Flag) -> None:

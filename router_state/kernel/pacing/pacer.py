@@ -81,10 +81,10 @@ class Pacer:
 
 @cclass
 class Unpaced(Pacer):
-    """A router without a budget: λ_t is 0, and spend is only counted.
+    """A router without a budget: λ_t stays 0, and spend is only counted.
 
     Attributes:
-        per_log_price: weight of a price under `paper`.
+        per_log_price: weight of a price under `paper`, beside λ_t.
     """
 
     per_log_price: Real
@@ -103,4 +103,4 @@ class Unpaced(Pacer):
         now: Real,
     ) -> Real:
         """See Pacer."""
-        return self.per_log_price
+        return self.per_log_price + self.lambda_t

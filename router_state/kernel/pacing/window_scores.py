@@ -13,6 +13,7 @@ from router_state.kernel.numbers.elementary import exps
 from router_state.kernel.numbers.linear import add, finite, room
 from router_state.kernel.numbers.words import (
     Array,
+    Flag,
     Floats,
     Index,
     Real,
@@ -55,7 +56,6 @@ def options(
         deviations: of the draw of each arm's score.
         lots: standard normal numbers in place of draws, n rows of K.
         shifts: what is added to every score of an arm.
-        models: the cost model of each arm.
         tokens: by context, input tokens that are counted apart.
         prices: by context, its own price of a dollar as a share of everybody's.
 
@@ -73,17 +73,9 @@ def options(
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     values: Floats = found.values
-    # The coefficients of each arm's rewards and bills; then room for their products.
-    thetas: Floats = room(2 * K * d + (1 + 2 * LANES * K) * n)
-    sums: Floats = behind(thetas, 2 * K * d)
-    model: CostModel
+    sums: Floats = multiplied(held, n, d, rewards, models)
     for k in range(K):
-        model = models[k]
-        copy_theta(rewards[k], d, behind(thetas, 2 * k * d))
-        copy_theta(model.regression, d, behind(thetas, (2 * k + 1) * d))
-    multiply_all(held, n, d, thetas, 2 * K, sums)
-    for k in range(K):
-        model = models[k]
+        model: CostModel = models[k]
         shift: Real = 0.0 if shifts is None else shifts[k]
         scores: Floats = behind(values, k * n)
         add_up(behind(sums, 2 * k * LANES * n), n, scores)
@@ -91,17 +83,7 @@ def options(
         costs: Floats = behind(values, (K + k) * n)
         add_up(behind(sums, (2 * k + 1) * LANES * n), n, costs)
         bound_all(costs, n, 0.5 * model.variance())
-    sound = finite(values, 0, 2 * n * K)
-    if sound:
-        exps(behind(values, K * n), K * n)
-        for k in range(K):
-            model = models[k]
-            paid: Real = 1.0 if model.free else model.paid
-            factor: Real = model.multiple() * model.list_price * paid
-            per_token: Real = model.input_share * model.input_usd * paid
-            bill_all(behind(values, (K + k) * n), n, factor, per_token, said, own)
-        sound = finite(values, K * n, K * n)
-    if not sound:
+    if not (finite(values, 0, 2 * n * K) and billed(behind(values, K * n), n, models, said, own)):
         raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
     return found
 
@@ -122,6 +104,38 @@ def copy_theta(one: Regression, d: Index, found: Floats) -> None:
     require_dimensions(one, d)
     for i in range(d):
         found[i] = one.values[one.at + i]
+
+
+@cfunc
+def multiplied(
+    held: Singles, n: Index, d: Index, rewards: Sequence[Regression], models: Sequence[CostModel]
+) -> Floats:
+    """Return θᵀx of n contexts, for the rewards and the bills of each arm in turn, each as four
+    sums; see `multiply_all`."""
+    K: Index = len(rewards)
+    thetas: Floats = room(2 * K * d + (1 + 2 * LANES * K) * n)
+    sums: Floats = behind(thetas, 2 * K * d)
+    for k in range(K):
+        model: CostModel = models[k]
+        copy_theta(rewards[k], d, behind(thetas, 2 * k * d))
+        copy_theta(model.regression, d, behind(thetas, (2 * k + 1) * d))
+    multiply_all(held, n, d, thetas, 2 * K, sums)
+    return sums
+
+
+@cfunc
+def billed(costs: Floats, n: Index, models: Sequence[CostModel], said: Floats, own: Floats) -> Flag:
+    """Make dollars of the logarithms of n relative costs of each model; tell whether all are
+    finite."""
+    K: Index = len(models)
+    exps(costs, K * n)
+    for k in range(K):
+        model: CostModel = models[k]
+        paid: Real = 1.0 if model.free else model.paid
+        factor: Real = model.multiple() * model.list_price * paid
+        per_token: Real = model.input_share * model.input_usd * paid
+        bill_all(behind(costs, k * n), n, factor, per_token, said, own)
+    return finite(costs, 0, K * n)
 
 
 @pure

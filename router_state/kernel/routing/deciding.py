@@ -23,14 +23,12 @@ def decide(state: Books, request: Asked, now: Real, others: ModuleType) -> Reque
     """Choose a model for a new request and commit its expected cost; see `Engine.decide`.
 
     Args:
-        others: `router_state.deciding`, which is called where a router or a request has more than a
-            plain one.
+        others: `router_state.deciding`, called where a router or request has more than a plain one.
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached,
-        BudgetSpent: no model may be called. Nothing has changed, but that it may be noted that a
-            cap is reached, or a budget spent.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
+            no model may be called. That a cap is reached or a budget spent may have been noted.
     """
     arms: Portfolio = state.arms
     decider: Decider = state.policy.decider
