@@ -34,7 +34,7 @@ Places = dict[TopicPartition, tuple[int, int]]
 
 @dataclass(slots=True)
 class Session:
-    """What one broker knows of the fetches of this consumer.
+    """Keep what one broker knows of the fetches of this consumer.
 
     Attributes:
         epoch: of the next request.
