@@ -7,8 +7,11 @@ setuptools and a C compiler; without them the kernel runs as Python.
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import sys
+import sysconfig
 import tempfile
 from hashlib import blake2b
 from pathlib import Path
@@ -322,7 +325,10 @@ def _kind(value: ast.expr) -> str:
 
 
 def build() -> None:
-    """Compile the kernel. Raises what the compiler says."""
+    """Compile the kernel. Raises what the compiler says, and at once where there is none."""
+    compiler = os.environ.get("CC", sysconfig.get_config_var("CC") or "cc").split()[0]
+    if sys.platform != "win32" and shutil.which(compiler) is None:
+        raise FileNotFoundError(f"there is no C compiler {compiler}")
     for path in _extensions():
         path.unlink()
     import numpy

@@ -7,6 +7,8 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 from ground.messages import Message, headers_of
 from schemas.event import MalformedEvent
 from schemas.headers import FORWARDED, is_forwarded
@@ -24,8 +26,7 @@ class WrongPartition(Exception):
     retriable = False
 
 
-@dataclass(frozen=True, slots=True)
-class Taken(Generic[M, E]):
+class Taken(Struct, Generic[M, E], frozen=True):
     """One decoded source event. With an `error` only its ids could be read."""
 
     message: M

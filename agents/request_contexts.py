@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn
+
+from msgspec import Struct
 
 from agents.context_store import Prompt
 from agents.parked import Parked
@@ -20,8 +21,7 @@ from schemas.event import MalformedEvent
 from schemas.quick import Request
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A request with its context; None if it needs none, or the error why it has none."""
 
     message: Message

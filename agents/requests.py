@@ -52,8 +52,8 @@ class Table(Protocol):
 
 
 class Requests(MutableMapping[str, RequestRecord]):
-    """A router's requests as the engine sees them; those of the batch being written are kept
-    unpacked until then."""
+    """A router's requests as the engine sees them; those of the batch being written, and the
+    last one before, are kept unpacked."""
 
     def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:
         self._table = table
@@ -77,8 +77,7 @@ class Requests(MutableMapping[str, RequestRecord]):
         packed = self._table.get(keys.REQUEST + self._name + request_id.encode())
         if packed is None:
             raise KeyError(request_id)
-        # Not cached: a record that is only read is not written, and the engine assigns changed
-        # ones.
+        # Not kept: a record that is only read is not written, and the engine assigns changed ones.
         record = record_bytes.unpack_record(packed)
         context = self._table.get(keys.CONTEXT + self._name + request_id.encode())
         if context is not None:
@@ -110,6 +109,7 @@ class Requests(MutableMapping[str, RequestRecord]):
         none any more. A context is written once, with its decision, and added to `contexts`."""
         values = {key_of(self._name, piece): packed for piece, packed in pieces.items()}
         known, router_id = self._table.records, self._router_id
+        self._unpacked = {}
         for request_id, record in records.items():
             name = self._name + request_id.encode()
             at, context_at = keys.REQUEST + name, keys.CONTEXT + name
@@ -120,5 +120,6 @@ class Requests(MutableMapping[str, RequestRecord]):
                 values[context_at] = record.x.astype("<f8", copy=False).tobytes()
                 contexts.append(((router_id, request_id), record.x))
             values[at] = record_bytes.pack_record(record)
-        self._unpacked.clear()
+            # The last one stays unpacked, as its bill or its reward is likely to come next.
+            self._unpacked = {request_id: record}
         self._table.set_all(values)

@@ -239,6 +239,9 @@ class Shard:
             records.write(pieces, changes.records, contexts)
         if self.lending.dirty:
             self.lending.write()
+        # Last: on the log a group ends with the offsets that it contains.
+        if self.watermarks.moved:
+            self.watermarks.write()
         return changed, contexts
 
     def _requests_of(self, router_id: str) -> list[str]:

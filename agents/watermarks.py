@@ -24,6 +24,7 @@ class Watermarks:
     Attributes:
         offsets: by the topic's full name. Those of a group are set when all its events of a topic
             are applied.
+        moved: whether the group that is being applied has moved them.
         unreadable: why they can't be read, empty where they can: what was not acknowledged is taken
             in again, and changes nothing where its request's record contains it.
     """
@@ -31,6 +32,7 @@ class Watermarks:
     def __init__(self, table: Table) -> None:
         self._table = table
         self.offsets: dict[str, int] = {}
+        self.moved = False
         self.unreadable = ""
         try:
             found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
@@ -56,9 +58,13 @@ class Watermarks:
         # After a recovery older events come again: a watermark never goes back.
         if offset > self.of(topic):
             self.offsets[topic] = offset
-            # In the same record batch as the state: an event is contained if and only if its offset
-            # is.
-            self._table.put(keys.WATERMARKS, orjson.dumps(self.offsets))
+            self.moved = True
+
+    def write(self) -> None:
+        """Write them into the table."""
+        # In the same record batch as the state: an event is contained if and only if its offset is.
+        self._table.put(keys.WATERMARKS, orjson.dumps(self.offsets))
+        self.moved = False
 
     def require_topics(self, topics: Collection[str]) -> None:
         """Raise ForeignState where they are of other topics than these."""

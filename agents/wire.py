@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import exp, sqrt
+from operator import itemgetter
+from typing import Any
 
 import orjson
 from msgspec import structs
@@ -18,12 +20,13 @@ from router_state.state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Unbooked
 
-DIGITS = 6
-"""Decimals of rewards and shares that are published for people to read."""
+PARTS = 1e6
+"""Rewards and shares that are published for people to read are whole numbers of such parts."""
 FALLBACKS = 4
 """Most models that a decision names beside the chosen one."""
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
+_SCORE = itemgetter("score")
 
 
 def utc(seconds: float) -> datetime:
@@ -48,20 +51,6 @@ def route_value(
         "seq": record.seq,
         "reason": record.reason,
         "propensity": record.propensity,
-    }
-    if record.applied is not None:
-        value["applied"] = applied = structs.asdict(record.applied)
-        if since is not None:
-            applied |= {"request": record.offset, "since": since}
-    if record.candidates is not None:
-        value["candidates"] = found = _candidates(record.candidates)
-        if record.waits is not None:
-            _time(found, *record.waits)
-        if fallbacks := _fallbacks(record.candidates, record.model):
-            value["fallbacks"] = fallbacks
-    if record.call is not None and record.call.session_id is not None:
-        value["session_id"] = record.call.session_id
-    value |= {
         "expected_reward": record.expected_reward,
         "expected_cost_usd": record.expected_cost_usd,
         "lambda_t": record.lambda_t,
@@ -69,23 +58,32 @@ def route_value(
         "decided_at": utc(record.decided_at),
         "repeat": repeat,
     }
+    if record.applied is not None:
+        value["applied"] = applied = structs.asdict(record.applied)
+        if since is not None:
+            applied["request"], applied["since"] = record.offset, since
+    if record.candidates is not None:
+        value["candidates"] = found = _candidates(record.candidates)
+        if record.waits is not None:
+            _time(found, *record.waits)
+        if fallbacks := _fallbacks(found, record.model):
+            value["fallbacks"] = fallbacks
+    if record.call is not None and record.call.session_id is not None:
+        value["session_id"] = record.call.session_id
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 
-def _fallbacks(seen: Candidates, chosen: str) -> list[str]:
+def _fallbacks(candidates: list[dict[str, Any]], chosen: str) -> list[str]:
     """Return the models to try if the chosen one does not answer, the best score first."""
-    left = [
-        (-seen.score(k), k)
-        for k, (model, excluded) in enumerate(zip(seen.models, seen.excluded, strict=True))
-        if excluded is None and model != chosen
-    ]
-    return [seen.models[k] for _, k in sorted(left)[:FALLBACKS]]
+    left = [one for one in candidates if one["excluded"] is None and one["model"] != chosen]
+    left.sort(key=_SCORE, reverse=True)
+    return [one["model"] for one in left[:FALLBACKS]]
 
 
-def _candidates(seen: Candidates) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+def _candidates(seen: Candidates) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
     terms, unsure = seen.terms, seen.unsure
-    shared = 0.0 if unsure is None else round(unsure[0], DIGITS)
+    shared = 0.0 if unsure is None else _rounded(unsure[0])
     for model, penalty, excluded in zip(seen.models, seen.penalty, seen.excluded, strict=True):
         at = 3 * len(found)
         mean, bonus, cost_usd = terms[at : at + 3]
@@ -101,26 +99,29 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
         if unsure is not None:
             variance, spread, paid = unsure[at + 1 : at + 4]
             candidate["shared"] = shared
-            candidate["deviation"] = round(math.sqrt(abs(variance)), DIGITS)
+            candidate["deviation"] = _rounded(sqrt(abs(variance)))
             # Bills are taken to be lognormal: their median is below the mean by half the variance
             # of their logarithm, and eight of ten are within `TENTH` deviations of it.
-            median, tenth = cost_usd * math.exp(-0.5 * spread), TENTH * math.sqrt(spread)
-            candidate["cost_low_usd"] = median * math.exp(-tenth)
-            candidate["cost_high_usd"] = median * math.exp(tenth)
-            candidate["unpaid"] = 0.0 if paid == 1.0 else round(1.0 - paid, DIGITS)
+            median, tenth = cost_usd * exp(-0.5 * spread), exp(TENTH * sqrt(spread))
+            candidate["cost_low_usd"] = median / tenth
+            candidate["cost_high_usd"] = median * tenth
+            candidate["unpaid"] = 0.0 if paid == 1.0 else _rounded(1.0 - paid)
         found.append(candidate)
     return found
 
 
-def _time(
-    candidates: list[dict[str, object]], seconds: list[float], slow: list[float] | None
-) -> None:
+def _rounded(share: float) -> float:
+    # In a fifth of the time of `round`, which writes the number and reads it again.
+    return int(share * PARTS + 0.5) / PARTS
+
+
+def _time(candidates: list[dict[str, Any]], seconds: list[float], slow: list[float] | None) -> None:
     """Add to candidates the expected time of their calls and, if requested, the probability of
     being slow."""
     for k, candidate in enumerate(candidates):
         candidate["expected_latency_ms"] = round(seconds[k] * 1e3, 1)
         if slow is not None:
-            candidate["slow"] = round(slow[k], DIGITS)
+            candidate["slow"] = _rounded(slow[k])
 
 
 def lambda_value(

@@ -98,9 +98,11 @@ class InMemory:
 
     async def take(self, *fetches: dict[TP, list[Any]]) -> None:
         """Let the agents finish what was fetched, and publish λ_t as the timer does."""
+        sources = self.app.sources
         for fetched in fetches:
             for tp, records in fetched.items():
-                self.app.sources.deliver(tp, records)
-        while self.app.sources.oldest() is not None:  # noqa: ASYNC110 - what each pass takes is the measure
+                sources.deliver(tp, records)
+        inboxes = [sources.inbox(tp.partition) for fetched in fetches for tp in fetched]
+        while any(inbox.oldest is not None for inbox in inboxes):  # noqa: ASYNC110 - what each pass takes is the measure
             await asyncio.sleep(0)
         await housekeeping.publish(self.service)

@@ -102,18 +102,16 @@ class Since:
 
     def billed(self, offset: int, *, waited: bool = False) -> None:
         """Note a bill; `waited`: it had overtaken its decision. One without an offset (−1) is of no
-        topic."""
-        self._note("C" if waited else "c", offset)
+        topic.
+        """
+        # Those that had waited are listed one by one, as of several bills only one is booked.
+        if offset >= 0:
+            self._append(f"C{offset}") if waited else self._reach(f"c{offset}")
 
     def rewarded(self, offset: int, *, waited: bool = False) -> None:
         """Note a reward, as a bill."""
-        self._note("R" if waited else "r", offset)
-
-    def _note(self, kind: str, offset: int) -> None:
-        if offset < 0:
-            return
-        # Events that had waited are listed one by one, as of several bills only one is booked.
-        (self._append if kind.isupper() else self._reach)(f"{kind}{offset}")
+        if offset >= 0:
+            self._append(f"R{offset}") if waited else self._reach(f"r{offset}")
 
     def declared(self, offset: int, *, now: float | None = None) -> None:
         """Note a declaration that was put in force; `now` None: the router began with it."""
@@ -155,7 +153,7 @@ class Since:
 
     def _append(self, step: str) -> None:
         steps = self.steps
-        if steps == [UNKNOWN]:
+        if steps and steps[0] == UNKNOWN:
             return
         steps.append(step)
         # Bounded, as a router without requests may get bills and rewards for days.

@@ -57,7 +57,7 @@ STARTING = 240.0
 """Seconds until the broker that all processes share has to answer."""
 
 settings.register_profile(
-    "ci", derandomize=True, max_examples=40, stateful_step_count=40, deadline=None, database=None
+    "ci", derandomize=True, max_examples=30, stateful_step_count=40, deadline=None, database=None
 )
 settings.register_profile(
     "long",

@@ -59,7 +59,9 @@ class MemoryWorker:
             durable.
     """
 
-    def __init__(self, settings: Settings, partitions: Sequence[int]) -> None:
+    def __init__(
+        self, settings: Settings, partitions: Sequence[int], *, validates: bool = True
+    ) -> None:
         self.clock = Clock()
         self.mute = False
         self.ends: dict[str, int | None] = {"requests": 0, "routers": 0}
@@ -97,7 +99,7 @@ class MemoryWorker:
                 leave=self._leave,
                 limits=Limits(
                     **{name: getattr(settings, name) for name in Limits.__slots__}
-                    | {"validate_state": True}
+                    | {"validate_state": validates}
                 ),
             ),
             AGENTS,

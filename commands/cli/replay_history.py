@@ -73,15 +73,15 @@ def no_request(history: History, router_id: str | None, part: Options) -> Failur
     from studies.history.records import routers_of
 
     asked = "" if part == WHOLE else " in this part of it"
-    declared = ", ".join(routers_of(history)[:10])
-    return Failure(
-        f"the history has no decision of router {router_id or 'any'}{asked}"
-        + (
-            f"; --router names one of: {declared}"
-            if declared
-            else ": it declares no router. PB_PREFIX names other topics, --from another export"
-        )
-    )
+    of = "" if router_id is None else f" of router {router_id}"
+    declared = routers_of(history)
+    if not declared:
+        hint = ": it declares no router. PB_PREFIX names other topics, --from another export"
+    elif router_id is None or router_id in declared:
+        hint = "" if asked else " yet"
+    else:
+        hint = f"; --router names one of: {', '.join(declared[:10])}"
+    return Failure(f"the history has no decision{of}{asked}{hint}")
 
 
 def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:

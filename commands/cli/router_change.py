@@ -68,7 +68,7 @@ def field_of(text: str) -> tuple[list[str], object]:
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
         raise click.BadParameter(
-            f"{text!r} is not FIELD=VALUE, such as alpha=0.05", param_hint="FIELD=VALUE"
+            f"{text!r} is not FIELD=VALUE, such as epsilon=0.02", param_hint="FIELD=VALUE"
         )
     return path.split("."), value_of(value)
 

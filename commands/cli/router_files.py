@@ -143,7 +143,7 @@ def set_fields(
     """Change fields of a declaration; dots separate levels, and an empty value removes a field.
 
     \b
-      pbstream routers set acme.chat alpha=0.05 gamma=0.999
+      pbstream routers set acme.chat gamma=0.999 min_reward=0.9
       pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
     """
     parsed = [field_of(one) for one in fields]

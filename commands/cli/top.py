@@ -179,7 +179,7 @@ def _drawn(board: Top, sort: str, limit: int) -> Table | Text:
     timed = any(row["latency_ms"] is not None for row in rows)
     if timed:
         shown.add_column("time", justify="right")
-    shown.caption = f"{len(rows):,} routers" + (
+    shown.caption = f"{len(rows):,} router{'' if len(rows) == 1 else 's'}" + (
         f", the first {limit} by {sort}" if len(rows) > limit else f", by {sort}"
     )
     if not rows:

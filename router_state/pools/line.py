@@ -152,7 +152,8 @@ class Line:
             has = part.before + part.usd
             kept = part.charged + KEPT * max(has - part.charged, 0.0)
             less = _whole(max(aim, kept))
-            if has - less > max(WORTH_A_CHANGE * (has - part.charged), 1.0 / MICRO):
+            # Half a millionth tells one less from none, so that nothing is left of a lease.
+            if has - less > max(WORTH_A_CHANGE * (has - part.charged), 0.5 / MICRO):
                 part.most = max(part.most, part.usd)
                 part.usd = less - part.before
                 changed.add(name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -79,10 +80,15 @@ def packed(*parts: Vector | Sequence[float]) -> bytes:
         [
             (part if NATIVE else part.astype("<f8")).tobytes()
             if isinstance(part, np.ndarray)
-            else struct.pack(f"<{len(part)}d", *part)
+            else _doubles(len(part))(*part)
             for part in parts
         ]
     )
+
+
+@cache
+def _doubles(n: int) -> Callable[..., bytes]:
+    return struct.Struct(f"<{n}d").pack
 
 
 class reading:  # noqa: N801  # it reads as what it does

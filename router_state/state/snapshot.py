@@ -151,10 +151,14 @@ def pack(state: RouterState, names: Iterable[str]) -> list[bytes | None]:
 
 def _body(state: RouterState, name: str) -> bytes | None:
     arms = state.arms
+    body: bytes | None = None
     if name == HEAD_PIECE:
-        body: bytes | None = _head(state)
+        body = _head(state)
     elif (arm := arms.find(name)) is not None:
         body = _arm(arm)
+    elif name.startswith(_COST_PIECE):
+        arm = arms.find(name.removeprefix(_COST_PIECE))
+        body = None if arm is None else _costs(arm)
     elif (block := _BLOCKS.get(name)) is not None:
         pacer = state.pacer
         held = isinstance(pacer, DollarDual) and block * BLOCK < pacer.window.size
@@ -175,7 +179,4 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = None if state.ledger is None else packed(state.ledger.traffic.week())
     elif name == CONFIG:
         body = config_body(state.config)
-    else:
-        arm = arms.find(name.removeprefix(_COST_PIECE))
-        body = None if arm is None else _costs(arm)
     return body

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NoReturn
 
 from ground.boundary import BoundaryError
 
@@ -106,22 +107,27 @@ class Partition:
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set a record, durable with the next batch."""
-        self._may_change(key)
+        kind = key[:1]
+        if not (self.owned and self.writable and kind) or kind == FENCE:
+            self._refuse()
         self.dirty[key] = value
-        if key[:1] not in self.log_only:
+        if not self.log_only or kind not in self.log_only:
+            before = self.records.get(key)
             # The first change of a group finds what was there; later ones must not replace that.
-            self._before.setdefault(key, self.records.get(key))
-            self._keep(key, value)
+            self._before.setdefault(key, before)
+            self._keep(key, value, before)
 
     def delete(self, key: bytes) -> None:
         """Remove a record, as a tombstone with the next batch; a key that is not there changes
         nothing.
         """
-        self._may_change(key)
+        kind = key[:1]
+        if not (self.owned and self.writable and kind) or kind == FENCE:
+            self._refuse()
         before = self.records.get(key)
         # A key that no record has needs no tombstone; of one that is on the log only, memory can't
         # tell.
-        if self._drop(key) or key[:1] in self.log_only:
+        if self._drop(key) or kind in self.log_only:
             self._before.setdefault(key, before)
             self.dirty[key] = None
 
@@ -144,7 +150,7 @@ class Partition:
             if value is None:
                 self._drop(key)
             else:
-                self._keep(key, value)
+                self._keep(key, value, self.records.get(key))
         self.take()
 
     async def write(self, changes: Changes, *, epoch: int | None = None) -> None:
@@ -198,14 +204,17 @@ class Partition:
         if value is None:
             self._drop(key)
         else:
-            self._keep(key, value)
+            self._keep(key, value, self.records.get(key))
 
-    def _keep(self, key: bytes, value: bytes) -> None:
-        before = self.records.get(key)
-        # A record that replaces another one has learned something: it is like no other.
-        if before is None and EQUAL_FROM <= len(value) <= EQUAL_TO:
-            value = _kept_once(value)
-        self.size += len(value) + (len(key) + RECORD_BYTES if before is None else -len(before))
+    def _keep(self, key: bytes, value: bytes, before: bytes | None) -> None:
+        """Set a record in memory; `before` is what it was."""
+        if before is not None:
+            self.size += len(value) - len(before)
+        else:
+            # A record that replaces another one has learned something: it is like no other.
+            if EQUAL_FROM <= len(value) <= EQUAL_TO:
+                value = _kept_once(value)
+            self.size += len(value) + len(key) + RECORD_BYTES
         self.records[key] = value
 
     def _drop(self, key: bytes) -> bool:
@@ -214,13 +223,13 @@ class Partition:
             self.size -= len(key) + len(before) + RECORD_BYTES
         return before is not None
 
-    def _may_change(self, key: bytes) -> None:
+    def _refuse(self) -> NoReturn:
+        """Raise why nothing may be changed."""
         if not self.owned:
             raise PartitionLost(f"partition {self.number} was lost")
         if not self.writable:
             raise NotWriting("changes need `with partition.writing()`")
-        if key[:1] == FENCE or not key:
-            raise ValueError("keys must not be empty or start with a zero byte")
+        raise ValueError("keys must not be empty or start with a zero byte")
 
 
 @lru_cache(maxsize=512)

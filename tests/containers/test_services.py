@@ -7,7 +7,6 @@ from uuid import uuid4
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from testcontainers.community.redis import RedisContainer
 
 from commands.broker.container import docker_kafka
 
@@ -30,6 +29,9 @@ async def test_the_official_kafka_image_takes_and_gives_records() -> None:
 
 
 def test_redis_keeps_a_value_for_its_time_to_live() -> None:
+    # Docker's client takes a second of every process that collects tests.
+    from testcontainers.community.redis import RedisContainer
+
     with RedisContainer("redis:7.4-alpine") as container, container.get_client() as client:
         client.set("context", b"\x00\x01", ex=100)
         assert client.get("context") == b"\x00\x01"

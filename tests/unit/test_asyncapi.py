@@ -54,9 +54,10 @@ def test_every_reference_leads_to_something() -> None:
 
 
 def test_schemas_have_stable_ids() -> None:
+    files = schema_files()
     for topic in EVENTS:
         assert (
-            json.loads(schema_files()[f"{topic}.json"])["$id"]
+            json.loads(files[f"{topic}.json"])["$id"]
             == schema_id(topic)
             == f"urn:paretobandit:schemas:v1:{topic}"
         )

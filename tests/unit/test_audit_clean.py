@@ -74,6 +74,16 @@ async def test_pools_and_their_members_are_clean() -> None:
     assert findings.checked["routers_recomputed"] == 3
 
 
+async def test_a_pool_that_takes_its_money_back_is_clean_all_the_while() -> None:
+    world = await pooled_world()
+    await world.send("pools", None, key=b"org")
+    for _ in range(30):
+        await world.pass_time(2.0)
+        findings = audit(world.topics(), SETTINGS)
+        assert findings.as_json()["violations"] == {}, findings.examples
+    assert findings.as_json()["unprovable"] == {}, findings.examples
+
+
 async def test_a_lease_that_nobody_lent_is_found() -> None:
     world = await pooled_world()
     for key, log in world.records.items():

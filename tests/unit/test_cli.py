@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -19,6 +20,7 @@ from commands.cli import main
 from commands.cli.loading import COMMANDS
 from doors.console.failures import Refused, in_a_sentence
 from doors.console.session import named
+from paretobandit_streams.__main__ import write_any_character
 from streams.log.topics import TopicsNotReady
 from streams.settings import Settings
 
@@ -94,6 +96,16 @@ def test_help_of_every_first_level_command_has_an_example(path: tuple[str, ...])
 def test_help_needs_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PB_PARTITIONS", "many")
     assert run("request", "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_no_character_ends_a_command_whose_output_a_program_reads(encoding: str) -> None:
+    written = io.BytesIO()
+    output = io.TextIOWrapper(written, encoding=encoding)
+    write_any_character(output)
+    output.write("→ 🦙 λ_t")
+    output.flush()
+    assert written.getvalue().decode() == "→ 🦙 λ_t"
 
 
 def test_examples_in_the_help_are_valid_commands() -> None:

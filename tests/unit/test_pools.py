@@ -204,6 +204,19 @@ def test_a_pool_that_is_let_go_lends_nothing_and_a_budget_that_is_gone_limits_no
     assert lent(shop.lend(now=4.0))["a"] < 9.0
 
 
+@pytest.mark.parametrize("spent", [0.0, 3.0])
+def test_of_a_pool_that_is_let_go_nothing_stays_lent_that_is_not_spent(spent: float) -> None:
+    shop = pool("a")
+    usd = lent(shop.lend(now=0.0))["a"]
+    shop.declare(None)
+    for n in range(1, 60):
+        shop.hear(report("a", n=n, moves=n, holds=usd, spent=spent), now=float(n))
+        if not (grants := shop.lend(now=float(n))):
+            break
+        usd = lent(grants)["a"]
+    assert usd == spent
+
+
 def test_money_that_comes_round_in_a_circle_is_not_lent_again() -> None:
     shop = pool("a", config=PoolConfig((HOUR,), parent="top", offset=3))
     (grant,) = (grant for _, grant in shop.lend(now=0.0))

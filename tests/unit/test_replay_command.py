@@ -194,6 +194,15 @@ def test_an_unknown_router_is_answered_with_those_that_there_are(
     assert f"no decision of router nobody; --router names one of: {ROUTER}" in result.output
 
 
+@pytest.mark.parametrize("router", [ROUTER, "nobody"])
+def test_a_router_that_has_decided_nothing_yet_is_not_named_as_its_own_remedy(
+    history: Path, router: str
+) -> None:
+    result = replay(history, "--policy=live", "--since", "2100-01-01", router=router)
+    assert result.exit_code == 1
+    assert ("--router names one of" in result.output) == (router == "nobody")
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -34,8 +34,9 @@ def test_check_fails_on_a_stale_a_missing_and_a_superfluous_file(
 
 
 def test_schemas_name_topic_key_and_version() -> None:
+    files = schema_files()
     for topic in EVENTS:
-        schema = json.loads(schema_files()[f"{topic}.json"])
+        schema = json.loads(files[f"{topic}.json"])
         key = "pool_id" if topic == "pools" else "router_id"
         assert (schema["x-topic"], schema["x-key"], schema["x-version"]) == (topic, key, 1)
 

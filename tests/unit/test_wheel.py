@@ -94,7 +94,7 @@ def test_the_wheel_has_the_kernel_compiled_and_the_sdist_does_without_a_compiler
     assert "-none-any" not in wheel.name
     uv("build", "--sdist", "--quiet", "--out-dir", str(tmp_path), str(ROOT))
     sdist = next(tmp_path.glob("*.tar.gz"))
-    nowhere = {"CC": "/bin/false", "CXX": "/bin/false"}
+    nowhere = {"CC": "/nowhere/cc"}
     uv("build", "--wheel", "--quiet", "--out-dir", str(tmp_path), str(sdist), **nowhere)
     plain = next(tmp_path.glob("*.whl"))
     assert plain.name.endswith("-py3-none-any.whl")

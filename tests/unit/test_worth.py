@@ -111,12 +111,12 @@ def test_noise_is_promised_a_gain_as_rarely_as_the_interval_says(
 ) -> None:
     drawn = [
         worth_of(noise(number, models=models, prompts=prompts, missing=missing))
-        for number in range(60)
+        for number in range(30)
     ]
-    # 95 % hold: of 60 sets at most 8 may promise something, with a probability of 0.995.
-    assert sum(worth.told_apart is True for worth in drawn) <= 8
+    # 95 % hold: of 30 sets at most 5 may promise something, with a probability of 0.996.
+    assert sum(worth.told_apart is True for worth in drawn) <= 5
     # What looks best is not: the gains that it would have promised without its interval.
-    assert sum((worth.most is not None and worth.most.gain > 0.002) for worth in drawn) > 8
+    assert sum((worth.most is not None and worth.most.gain > 0.002) for worth in drawn) > 5
 
 
 @pytest.mark.parametrize(("prompts", "missing"), [(150, 0.0), (600, 0.5), (1500, 1.0)])

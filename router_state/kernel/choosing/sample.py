@@ -9,6 +9,7 @@ wrong on every request, and d − 1 coefficients would drown it.
 
 from __future__ import annotations
 
+import struct
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -146,8 +147,8 @@ class PosteriorSample:
 
     def pack(self) -> bytes:
         """Return its bytes."""
-        counts = np.array([self.decided, self.left], "<f8")
-        return self.array.astype("<f8", copy=False).tobytes() + counts.tobytes()
+        counts = struct.pack("<2d", self.decided, self.left)
+        return self.array.astype("<f8", copy=False).tobytes() + counts
 
     def unpack(self, data: bytes, K: int) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""

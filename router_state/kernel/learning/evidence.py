@@ -35,6 +35,7 @@ class Evidence:
 
     Attributes:
         A, y: all A_a, as lower triangles, and all y_a, each in one array.
+        R: the diagonal of R, behind all y_a.
         work: room for two triangles, and for columns.
         m: the shared coefficients as they were, shape (d,).
         square: mean square of a feature.
@@ -45,6 +46,7 @@ class Evidence:
     regressions: list[Regression]
     A: Floats
     y: Floats
+    R: Floats
     m: Floats
     work: Floats
     arrays: list[Array]
@@ -57,15 +59,17 @@ class Evidence:
         d: Index = prior.d
         self.prior, self.regressions, self.N, self.d = prior, regressions, len(regressions), d
         self.T = d * (d + 1) // 2
-        A, y = np.empty(self.N * self.T), np.empty(self.N * d)
+        A, y = np.empty(self.N * self.T), np.empty((self.N + 1) * d)
         work, m = np.zeros(2 * self.T + 8 * d), np.array(prior.mean)
         self.arrays = [A, y, work, m]
         self.A, self.y, self.work, self.m = view(A), view(y), view(work), view(m)
+        self.R = behind(self.y, self.N * d)
 
     def gather(self, left: list[float]) -> None:
         """Take in A_a = V_a⁻¹ − R and y_a = V_a⁻¹·(θ_a − m), both decayed."""
-        T, d, A, y = self.T, self.d, self.A, self.y
+        T, d, A, y, R = self.T, self.d, self.A, self.y, self.R
         one: Regression
+        self.take_ridges()
         column: Index = 2 * T
         for a in range(self.N):
             one = self.regressions[a]
@@ -79,16 +83,18 @@ class Evidence:
                 self.work[column + i] = one.values[T + i] - self.m[i]
             times(A, a * T, self.work, column, y, a * d, d)
             for i in range(d):
-                A[a * T + i * (i + 1) // 2 + i] -= self.ridge_of(i)
+                A[a * T + i * (i + 1) // 2 + i] -= R[i]
                 y[a * d + i] *= share
             for n in range(a * T, (a + 1) * T):
                 A[n] *= share
         self.square = self.spread()
 
     @cfunc
-    def ridge_of(self, i: Index) -> Real:
-        """Return an entry of R."""
-        return self.prior.bias_ridge if i == self.d - 1 else self.prior.ridge
+    def take_ridges(self) -> None:
+        """Take R over from the prior."""
+        for i in range(self.d - 1):
+            self.R[i] = self.prior.ridge
+        self.R[self.d - 1] = self.prior.bias_ridge
 
     def shift(self, shifts: list[float]) -> None:
         """Shift every observation of the a-th regression."""
@@ -99,13 +105,13 @@ class Evidence:
     @cfunc
     def information(self, total: Index, column: Index) -> None:
         """Turn ΣV_a, at `total`, into (N·R − R·ΣV_a·R + R_0)⁻¹."""
-        work, d, place = self.work, self.d, total
+        work, d, R, place = self.work, self.d, self.R, total
         bias: Real = self.prior.noise / (self.prior.guess.deviation * self.prior.guess.deviation)
         for i in range(d):
             for j in range(i + 1):
-                work[place + j] *= -self.ridge_of(i) * self.ridge_of(j)
+                work[place + j] *= -R[i] * R[j]
             own: Real = bias if i == d - 1 else self.prior.shared_ridge
-            work[place + i] += self.N * self.ridge_of(i) + own
+            work[place + i] += self.N * R[i] + own
             place += i + 1
         invert(work, total, d, behind(work, column))
 
@@ -145,7 +151,7 @@ class Evidence:
     def rescale(self) -> None:
         """Move the scales, from what is known of the sizes of coefficients at those of which the
         regressions are, as if nothing was forgotten since the last estimate."""
-        d, T, work, prior = self.d, self.T, self.work, self.prior
+        d, T, work, R, prior = self.d, self.T, self.work, self.R, self.prior
         total, said, shift, determined, squares, row, column = (
             0,
             2 * T,
@@ -168,16 +174,19 @@ class Evidence:
         times(work, total, work, said, work, shift, d)
         for a in range(self.N):
             one = self.regressions[a]
+            V: Floats = one.values
             for i in range(d):
                 # The i-th row of B_a.
+                place: Index = i * (i + 1) // 2
                 for j in range(d):
-                    V: Real = one.values[i * (i + 1) // 2 + j if j <= i else j * (j + 1) // 2 + i]
-                    work[row + j] = (1.0 if i == j else 0.0) - V * self.ridge_of(j)
+                    work[row + j] = 0.0 - V[place] * R[j]
+                    place += 1 if j < i else j + 1
+                work[row + i] += 1.0
                 # The variance of δ_a = θ_a − θ_0 = V_a·y_a − B_a·e includes that of θ_0.
-                doubt: Real = quadratic(work, total, work, row, d) * self.ridge_of(i)
+                doubt: Real = quadratic(work, total, work, row, d) * R[i]
                 # 1 for a coefficient that data determine, 0 for one that only the prior determines.
                 work[determined + i] += max(work[row + i] - doubt, 0.0)
-                size: Real = one.values[T + i] - self.m[i] - dot(work, row, work, shift, d)
+                size: Real = V[T + i] - self.m[i] - dot(work, row, work, shift, d)
                 work[squares + i] += size * size
         shared: Real = 0.0
         for i in range(d - 1):
@@ -195,7 +204,8 @@ class Evidence:
 
     def conclude(self) -> None:
         """Compute the prior's means and every regression from A and y at the present scales."""
-        d, T, work, A, y = self.d, self.T, self.work, self.A, self.y
+        d, T, work, A, y, R = self.d, self.T, self.work, self.A, self.y, self.R
+        self.take_ridges()
         total, said, shift, column = 0, 2 * T, 2 * T + d, 2 * T + 2 * d
         one: Regression
         for n in range(2 * T + 8 * d):
@@ -206,7 +216,7 @@ class Evidence:
             for n in range(T):
                 V[n] = A[a * T + n]
             for i in range(d):
-                V[i * (i + 1) // 2 + i] += self.ridge_of(i)
+                V[i * (i + 1) // 2 + i] += R[i]
             invert(V, 0, d, behind(work, column))
             add(1.0, V, 0, work, total, T)
             times(V, 0, y, a * d, work, column, d)
@@ -217,7 +227,7 @@ class Evidence:
         for a in range(self.N):
             one = self.regressions[a]
             for i in range(d):
-                work[column + i] = y[a * d + i] + self.ridge_of(i) * work[shift + i]
+                work[column + i] = y[a * d + i] + R[i] * work[shift + i]
             times(one.values, 0, work, column, one.values, T, d)
             add(1.0, self.m, 0, one.values, T, d)
             one.decay = 1.0

@@ -138,30 +138,36 @@ def invert(V: Floats, at: Index, d: Index, column: Floats) -> None:
         ZeroDivisionError: V is singular.
     """
     for k in range(d):
-        first = at + k * (k + 1) // 2
-        for j in range(k):
-            column[j] = V[first + j]
-        pivot: Real = V[first + k]
-        place = first + k + 1
-        for i in range(k + 1, d):
-            column[i] = V[place + k]
-            place += i + 1
-        scale = 1.0 / pivot
-        column[k] = 0.0
-        place = at
-        for i in range(d):
-            if i != k:
-                add(-column[i] * scale, column, 0, V, place, i + 1)
-            place += i + 1
-        for j in range(k):
-            V[first + j] = column[j] * scale
-        V[first + k] = -scale
-        place = first + k + 1
-        for i in range(k + 1, d):
-            V[place + k] = column[i] * scale
-            place += i + 1
+        sweep(V, at, d, column, k, 1.0 / V[at + k * (k + 1) // 2 + k])
     for n in range(at, at + d * (d + 1) // 2):
         V[n] = -V[n]
+
+
+@pure
+@vectored
+def sweep(V: Floats, at: Index, d: Index, column: Floats, k: Index, scale: Real) -> None:
+    """Sweep the k-th pivot of V, which is 1 ÷ `scale`."""
+    first: Index = at + k * (k + 1) // 2
+    for j in range(k):
+        column[j] = V[first + j]
+    column[k] = 0.0
+    place: Index = first + k + 1
+    for i in range(k + 1, d):
+        column[i] = V[place + k]
+        place += i + 1
+    place = at
+    for i in range(d):
+        share: Real = -column[i] * scale
+        for j in range(i + 1):
+            V[place + j] += share * column[j]
+        place += i + 1
+    for j in range(k):
+        V[first + j] = column[j] * scale
+    V[first + k] = -scale
+    place = first + k + 1
+    for i in range(k + 1, d):
+        V[place + k] = column[i] * scale
+        place += i + 1
 
 
 @pure

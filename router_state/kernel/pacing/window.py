@@ -187,13 +187,10 @@ class Window:
     def pack(self, block: int) -> bytes:
         """Return eight contexts and what their requests were limited to."""
         start = block * BLOCK
-        limited = {
-            str(i): sorted(self.limited[start + i])
-            for i in range(BLOCK)
-            if start + i in self.limited
-        }
         contexts = self.contexts[start : start + BLOCK].astype("<f4", copy=False).tobytes()
-        return contexts + (orjson.dumps(limited) if limited else b"")
+        held = [i for i in range(BLOCK) if start + i in self.limited] if self.limited else []
+        limited = {str(i): sorted(self.limited[start + i]) for i in held}
+        return contexts + orjson.dumps(limited) if limited else contexts
 
     def unpack(self, block: int, data: bytes) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""
