@@ -1,9 +1,9 @@
 """Keep the events applied to a router since its last decision, in order, so that a history can be
 replayed to the bit.
 
-Bills, rewards and declarations come on topics of their own, and nothing but the worker knows how
-they met. A decision publishes the events that led to it as a text of steps between blanks. These
-are the steps:
+Bills, rewards and declarations come on topics of their own, and only the worker knows in which
+order it took them. So a decision publishes the events since the one before it, as a text of steps
+with blanks between them:
 
     c12         bills up to offset 12 of `pb.costs`
     r7          rewards up to offset 7 of `pb.rewards`
@@ -30,17 +30,18 @@ from router_state.state.framing import Json
 MOST_STEPS = 64
 """Most steps kept between two decisions."""
 MOST_LETTERS = 4_000
-"""Bytes of all steps together: several hundred requests that were forgotten here and there."""
+"""Bytes of all steps together: enough for several hundred forgotten requests that are not in a
+row."""
 MOST_TOLD = 16
-"""Decisions whose steps are kept: after a crash the last answers are given again. Those that had no
-steps, as nearly all of one batch, need no place."""
+"""Decisions whose steps are kept: after a crash the last answers are given again. A decision
+without steps needs no place, as nearly every one of a batch."""
 UNKNOWN = "?"
 """Mark of steps that were not kept."""
 
 
 class Step(NamedTuple):
     """One step; `number` is its offset, count or seq, `seqs` are ranges with both ends. `grant` is
-    what stands at the offset, for who has read it."""
+    the grant at the offset, once it was read."""
 
     kind: str
     number: int = 0
@@ -77,7 +78,7 @@ class Since:
 
     @classmethod
     def unknown(cls, *, seq: int) -> Since:
-        """Return the steps of a state that an older program moved, which keeps none."""
+        """Return the steps of a state whose program kept none."""
         return cls([UNKNOWN], since_seq=seq + 1)
 
     def text(self) -> str:
@@ -101,8 +102,8 @@ class Since:
         return self.told.get(seq, "") if seq >= self.since_seq else None
 
     def billed(self, offset: int, *, waited: bool = False) -> None:
-        """Note a bill; `waited`: it had overtaken its decision. One without an offset (−1) is of no
-        topic.
+        """Note a bill; `waited`: it had overtaken its decision. A bill without an offset (−1) came
+        from no topic and is no step.
         """
         # Those that had waited are listed one by one, as of several bills only one is booked.
         if offset >= 0:
