@@ -35,6 +35,7 @@ def test_a_wrong_time_limit_is_refused(timeout: float) -> None:
         Ask(router_id="a", request_id="", prompt="x"),
         Ask(router_id="a", request_id="r\n", prompt="x"),
         Ask(router_id="a", request_id="r", context=(math.nan, 1.0)),
+        Ask(router_id="r", request_id="1", prompt="p", metadata={"a": object()}),
         Ask(router_id="a", request_id="r", prompt="x", session_id="\x00"),
         Cost(router_id="a", request_id="r"),
         Cost(router_id="a", request_id="r", input_tokens=3),

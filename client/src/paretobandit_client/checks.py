@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import ValidationError, convert
+from msgspec.json import encode
 
 from paretobandit_client.errors import Refused
 from paretobandit_client.events import Ask, Cost, Event, Needs, Reward
@@ -113,6 +114,11 @@ def _check_ask(event: Ask) -> None:
         raise ValueError("a count of tokens is not negative")
     if event.session_id is not None:
         _printable(event.session_id, "session", longest=128)
+    if event.metadata:
+        try:
+            encode(event.metadata)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"metadata must be JSON: {error}") from None
     if event.prompt is not None and event.context is None and _too_large(event.prompt):
         raise Refused(
             "prompt_too_large",
