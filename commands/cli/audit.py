@@ -95,5 +95,6 @@ def _print(findings: Findings, seconds: float) -> None:
                 out.print(f"  and {count - shown:,} more")
     if findings.clean:
         unproven = sum(findings.notes.values())
-        rest = f" {unproven:,} things could not be proved: see above." if unproven else ""
+        things = "thing" if unproven == 1 else "things"
+        rest = f" {unproven:,} {things} could not be proved: see above." if unproven else ""
         out.print(f"No promise is broken.{rest}", style="bold green")

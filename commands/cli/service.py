@@ -92,7 +92,7 @@ def worker(session: Session, log_level: str, processes: int) -> None:
     """
     from ground.boundary import exit_at_once
     from streams.service.logs import announce, log_to_stderr
-    from streams.service.serving import serve
+    from streams.service.serving import run, serve
     from streams.service.worker import build_worker
 
     settings = session.settings
@@ -109,7 +109,7 @@ def worker(session: Session, log_level: str, processes: int) -> None:
         )
         await serve(app)
 
-    asyncio.run(work())
+    run(work())
     exit_at_once(0)  # everything is handed over; freeing 10,000 routers would take ten seconds more
 
 

@@ -76,12 +76,12 @@ def work(settings: Settings, log_level: str, crew: Connection) -> None:
     """Run a worker until SIGTERM, or until its crew is gone."""
     from ground.boundary import Attempt, exit_at_once
     from streams.service.logs import log_to_stderr, say_why
-    from streams.service.serving import serve
+    from streams.service.serving import run, serve
     from streams.service.worker import build_worker
 
     log_to_stderr(log_level, settings.log_format)
 
-    async def run() -> None:
+    async def member() -> None:
         # Nothing is ever written here: it becomes readable once the crew's process has ended.
         loop = asyncio.get_running_loop()
         loop.add_reader(crew.fileno(), lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -91,7 +91,7 @@ def work(settings: Settings, log_level: str, crew: Connection) -> None:
         loop.remove_reader(crew.fileno())
 
     with Attempt() as done:
-        asyncio.run(run())
+        run(member())
     if done.error is not None:
         if (said := in_a_sentence(done.error)) is None:
             raise done.error

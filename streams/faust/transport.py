@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import uvloop
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -84,7 +85,9 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         return None if found is None else int(found)
 
     def _new_consumer_thread(self) -> ConsumerThread:
-        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+        return ConsumerThread(
+            self, loop=self.loop, thread_loop=uvloop.new_event_loop(), beacon=self.beacon
+        )
 
     async def _drain_messages(self, fetcher: ServiceT) -> None:
         while not (self.should_stop or fetcher.should_stop):

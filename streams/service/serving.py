@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Coroutine
+
+import uvloop
 
 from streams.log.rights_check import require_rights
 from streams.log.topics import TopicsNotReady, check_topics
@@ -16,6 +19,12 @@ from streams.state.ownership import require_own_group
 GIVE_WAY = 0.0005
 """Seconds after which a thread that is busy lets another one go on: each call of the system in a
 fetch waits for the event loop of the lanes. Python's own is 5 ms."""
+
+
+def run(work: Coroutine[object, object, None]) -> None:
+    """Run a worker's work in an event loop of libuv."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
 
 
 async def serve(app: App) -> None:

@@ -25,6 +25,8 @@ from streams.state.partition import EPOCH, FENCE, Partition
 
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 """Kinds of keys of a router's state, without its requests."""
+ALWAYS = (FENCE, keys.WATERMARKS)
+"""Keys that say who wrote a partition's state, and of which topics it is."""
 
 
 async def read_state(settings: Settings, router_id: str) -> RouterState | None:
@@ -73,7 +75,7 @@ async def _read_shard(
     begin, end = await bounds(consumer, place)
     async for records in read_stretch(consumer, place, begin, end):
         for record in records:
-            if record.key == FENCE or (record.key is not None and record.key.startswith(own)):
+            if record.key in ALWAYS or (record.key is not None and record.key.startswith(own)):
                 epoch = int(dict(record.headers).get(EPOCH, b"0"))
                 partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
     shard = Shard(partition)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agents import keys
 from agents.lane import UNDER_WAY, Awaited, Voided
 from agents.serving import IN_A_ROW, LOOKS, Turns
 from streams.settings import Settings
@@ -111,6 +112,17 @@ async def test_what_is_under_way_is_bounded_and_less_than_a_group_waits_for_what
     await worker.decide()
     # All that came meanwhile is one group, where it is allowed to be.
     assert worker.seqs() == ([1, 2] if settings is ONE_A_GROUP else list(range(1, 11)))
+
+
+async def test_a_group_on_the_log_ends_with_its_offsets() -> None:
+    worker, log = await started()
+    worker.held = False
+    before = len(worker.changelog)
+    bill = log.event("costs", {"request_id": "r-0", "cost_usd": 0.001})
+    worker.inbox(0).put("costs", [bill])
+    await worker.take("requests", [ask(log, f"r-{number}") for number in range(3)])
+    written = [key[:1] for _, key, *_ in worker.changelog[before:]]
+    assert (written[-1], written.count(keys.WATERMARKS)) == (keys.WATERMARKS, 1)
 
 
 async def test_partitions_do_not_wait_for_each_other() -> None:

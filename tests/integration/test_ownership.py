@@ -48,7 +48,7 @@ async def busy(service: RunningService) -> None:
     await service.until(lambda: service.route("r-1"), "a decision")
 
 
-async def test_the_group_of_another_prefix_is_not_joined_and_its_state_is_not_audited(
+async def test_the_group_of_another_prefix_is_not_joined_and_its_state_neither_audited_nor_exported(
     kafka: str, tmp_path: Path
 ) -> None:
     async with running_service(kafka, tmp_path) as service:
@@ -57,9 +57,11 @@ async def test_the_group_of_another_prefix_is_not_joined_and_its_state_is_not_au
         (worker,) = service.workers
         test = service.settings.model_copy(update={"prefix": f"test-{service.settings.prefix}"})
         await create_topics(test)
-        for command in ("worker", "audit"):
+        export = ("snapshot", "export", str(tmp_path / "a.pbs"), "--router", HOME)
+        backup = ("snapshot", "backup", str(tmp_path))
+        for command in (("worker",), ("audit",), export, backup):
             refused = await asyncio.to_thread(
-                run, test, command, "--prefix", test.prefix, "--app-id", test.app_id
+                run, test, *command, "--prefix", test.prefix, "--app-id", test.app_id
             )
             assert refused.returncode == 1, refused.stderr
             assert service.settings.topic("requests") in refused.stderr
