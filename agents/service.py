@@ -141,6 +141,12 @@ class Service:
         watermarks = self.shards[partition].watermarks
         return {name: watermarks.of(self.ports.topic[name]) for name in CONTAINED}
 
+    def contained(self, topic: str, partition: int) -> int:
+        """Return the last offset of a source that a partition's state contains, −1 before the first
+        and where the partition is not this worker's."""
+        shard = self.shards.get(partition)
+        return -1 if shard is None else shard.watermarks.of(topic)
+
     def note_unbooked(
         self, source: Message, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]
     ) -> None:

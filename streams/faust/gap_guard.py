@@ -35,6 +35,9 @@ class GapGuard:
         holds_records: whether the log still has a record of it in [start, end); holes of
             compaction, retention or transaction markers are not gaps.
         end_of: the offset behind the last record of a partition on the log.
+
+    Attributes:
+        contained: the last offset of a partition that the state contains, −1 before the first.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class GapGuard:
         self._start_at = start_at
         self._holds_records = holds_records
         self._end_of = end_of
+        self.contained: Callable[[TP], int] = lambda tp: -1
         self._expected: dict[TP, tuple[int, int]] = {}
 
     async def check(self, tp: TP, records: Sequence[Placed]) -> None:
@@ -66,8 +70,10 @@ class GapGuard:
         first, last = records[0].offset, records[-1].offset
         if following is not None and first > following:
             await self._must_be_empty(tp, following, first)
-        elif following is not None and first < following:
-            await self._must_go_on_to(tp, following)
+        # A group that was away while its topic was deleted has no committed offset, but a state.
+        read = max(following or 0, self.contained(tp) + 1) if generation != now else following
+        if read is not None and first < read:
+            await self._must_go_on_to(tp, read)
         # Offsets are dense on most fetches: pairs are looked at only where a hole must be among
         # them.
         if last - first >= len(records):

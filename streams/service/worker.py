@@ -197,6 +197,7 @@ class SourceTopics:
 
 def _register(app: App, service: Service) -> None:
     app.states.on_lost(service.lost)
+    app.guard.contained = lambda tp: service.contained(tp.topic, tp.partition)
     app.states.on_recovered(service.recovered)
     sweep = Sweep(service)
     for seconds, duty in (

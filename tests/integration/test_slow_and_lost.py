@@ -83,8 +83,9 @@ async def test_a_worker_does_not_begin_on_a_changelog_that_is_gone_until_it_is_t
         assert (service.route("r-2") or {})["seq"] == 1
 
 
+@pytest.mark.parametrize("stopped", [False, True])
 async def test_a_worker_takes_nothing_from_a_topic_that_was_made_again(
-    kafka: str, tmp_path: Path
+    kafka: str, tmp_path: Path, stopped: bool
 ) -> None:
     async with running_service(kafka, tmp_path, partitions=1) as service:
         settings = service.settings
@@ -94,6 +95,9 @@ async def test_a_worker_takes_nothing_from_a_topic_that_was_made_again(
             await service.send("requests", request("home", f"r-{number}"))
             await service.send("costs", cost("home", f"r-{number}", 0.001))
         await service.until(lambda: service.lambda_of("home").get("settled") == 5, "its bills")
+        if stopped:
+            first.terminate()
+            await service.until(lambda: not first.running, "its end", poll=False)
         admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
         await admin.start()
         await admin.delete_topics([settings.topic("costs")])
@@ -103,6 +107,6 @@ async def test_a_worker_takes_nothing_from_a_topic_that_was_made_again(
         await create_topics(settings)
         await service.send("requests", request("home", "r-5"))
         await service.send("costs", cost("home", "r-5", 0.001))
-        for worker in (first, service.worker()):
+        for worker in (service.worker(),) if stopped else (first, service.worker()):
             await service.until(lambda worker=worker: not worker.running, "its end", poll=False)
             assert "ends at offset 1, but was read up to 5" in worker.tail()

@@ -93,6 +93,10 @@ async def test_a_log_that_ends_before_what_was_read_is_found() -> None:
         await guarded.check(0, 1)
     with pytest.raises(LogCutOff, match="but was read up to 3"):
         await Guarded(3, holds=True, end=2).check(0, 1)
+    forgotten = Guarded(0, holds=True, end=2)
+    forgotten.guard.contained = lambda tp: 4
+    with pytest.raises(LogCutOff, match="but was read up to 5"):
+        await forgotten.check(0, 1)
 
 
 class Fed:
