@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from agents.spending import budgets_of
 from router_state.periods.leases import Granted, Lent
 from router_state.periods.reporting import Held, Reported
-from router_state.pools.declared import LEASE_SECONDS, PoolConfig, Share
 from schemas.leases import Holding, Lease, LeaseNoted
-from schemas.pools import PoolDeclared
 
 Note = tuple[str, LeaseNoted]
 """A record of `pb.leases`: its key, and its value."""
-
-
-def pool_config(declared: PoolDeclared, *, offset: int) -> PoolConfig:
-    """Return a pool's declaration as the core's.
-
-    Raises:
-        InvalidConfig: two budgets are of the same period, or a time zone is not known here.
-    """
-    seconds = declared.lease_seconds
-    shares: Mapping[str, Share] = {
-        name: Share(one.least, one.most) for name, one in (declared.members or {}).items()
-    }
-    return PoolConfig(
-        budgets_of(declared.budget),
-        declared.parent,
-        shares,
-        LEASE_SECONDS if seconds is None else seconds,
-        offset,
-    )
 
 
 def report_note(report: Reported, *, now: float) -> Note:

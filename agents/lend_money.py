@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from agents.group import Answers, Batch
 from agents.intake import WrongPartition, check_size, is_at_home
-from agents.lease_notes import Note, grant_of, pool_config, report_note, report_of
+from agents.lease_notes import Note, grant_of, report_note, report_of
 from agents.lending import left_of
 from agents.parked import Parked
 from agents.service import Service
 from agents.shard import Shard
+from agents.spending import pool_config
 from ground.messages import Record
 from router_state.changes import Outcome
 from router_state.errors import RouterStateError

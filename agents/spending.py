@@ -1,13 +1,16 @@
-"""Convert budgets of a period between declarations and the core."""
+"""Convert budgets of a period, of routers and of pools, between declarations and the core."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
+from router_state.pools.declared import LEASE_SECONDS, PoolConfig, Share
 from schemas.budgets import Budgets, OfBest
 from schemas.budgets import PeriodBudget as BudgetDeclared
+from schemas.pools import PoolDeclared
 from schemas.routers import RouterDeclared
 
 
@@ -33,6 +36,25 @@ def spending_of(declared: RouterDeclared) -> Spending | None:
         min_reward=None if isinstance(floor, OfBest) else floor,
         min_of_best=floor.of_best if isinstance(floor, OfBest) else None,
         pool=declared.pool,
+    )
+
+
+def pool_config(declared: PoolDeclared, *, offset: int) -> PoolConfig:
+    """Return a pool's declaration as the core's.
+
+    Raises:
+        InvalidConfig: two budgets are of the same period, or a time zone is not known here.
+    """
+    seconds = declared.lease_seconds
+    shares: Mapping[str, Share] = {
+        name: Share(one.least, one.most) for name, one in (declared.members or {}).items()
+    }
+    return PoolConfig(
+        budgets_of(declared.budget),
+        declared.parent,
+        shares,
+        LEASE_SECONDS if seconds is None else seconds,
+        offset,
     )
 
 

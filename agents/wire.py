@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import exp, sqrt
 from operator import itemgetter
-from typing import Any
 
 import orjson
 from msgspec import structs
@@ -73,15 +72,15 @@ def route_value(
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 
-def _fallbacks(candidates: list[dict[str, Any]], chosen: str) -> list[str]:
+def _fallbacks(candidates: list[dict[str, object]], chosen: str) -> list[object]:
     """Return the models to try if the chosen one does not answer, the best score first."""
     left = [one for one in candidates if one["excluded"] is None and one["model"] != chosen]
     left.sort(key=_SCORE, reverse=True)
     return [one["model"] for one in left[:FALLBACKS]]
 
 
-def _candidates(seen: Candidates) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _candidates(seen: Candidates) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
     terms, unsure = seen.terms, seen.unsure
     shared = 0.0 if unsure is None else _rounded(unsure[0])
     for model, penalty, excluded in zip(seen.models, seen.penalty, seen.excluded, strict=True):
@@ -115,7 +114,9 @@ def _rounded(share: float) -> float:
     return int(share * PARTS + 0.5) / PARTS
 
 
-def _time(candidates: list[dict[str, Any]], seconds: list[float], slow: list[float] | None) -> None:
+def _time(
+    candidates: list[dict[str, object]], seconds: list[float], slow: list[float] | None
+) -> None:
     """Add to candidates the expected time of their calls and, if requested, the probability of
     being slow."""
     for k, candidate in enumerate(candidates):

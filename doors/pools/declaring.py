@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import orjson
 
+from agents.spending import pool_config
 from doors.console.bus import Bus
 from doors.console.failures import Failure
 from ground.json_values import Document
@@ -45,8 +46,6 @@ async def write_pool(bus: Bus, pool_id: str, document: Document | None) -> Place
 
 def _check(key: bytes | None, value: bytes | None) -> None:
     """Raise the MalformedEvent or InvalidConfig for which a worker refuses a declaration."""
-    from agents.lease_notes import pool_config  # here: it imports numpy, which no help needs
-
     _, declared = decode_pool(key=key, value=value)
     if declared is not None:
         pool_config(declared, offset=0)

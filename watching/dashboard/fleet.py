@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agents.lease_notes import pool_config
+from agents.spending import pool_config
 from ground.json_values import Document
 from ground.messages import Record
 from router_state.errors import InvalidConfig
