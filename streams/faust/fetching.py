@@ -17,7 +17,6 @@ from faust.types import TP
 
 from ground.boundary import Attempt, exit_at_once
 from ground.messages import Record
-from streams.faust.fetch_session import fetch_in_sessions
 from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
 from streams.faust.positions import pause, positions, rewind, silence
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
@@ -105,7 +104,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         place_what_is_unreadable()
-        fetch_in_sessions()
         consumer = super()._create_worker_consumer(transport)
         # Both are read when it is started. Faust reads what was aborted, unless it writes in
         # transactions itself.

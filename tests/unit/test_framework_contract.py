@@ -14,9 +14,7 @@ from typing import Any
 import aiokafka.consumer.consumer
 import pytest
 import uvloop
-from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher, group_coordinator, subscription_state
-from aiokafka.protocol.fetch import FetchRequest
 from faust.tables.manager import TableManager as FaustTableManager
 from faust.tables.recovery import Recovery as FaustRecovery
 from faust.transport import consumer as faust_consumer
@@ -25,7 +23,6 @@ from mode.threads import ServiceThread
 
 from streams.faust import versions
 from streams.faust.changelog import StateTable
-from streams.faust.fetch_session import SessionFetcher, fetch_in_sessions
 from streams.faust.fetching import ConsumerThread
 from streams.faust.membership import FENCED_INSTANCE_ID, membership_error
 from streams.faust.recovery import Recovery, TableManager
@@ -129,34 +126,8 @@ def test_a_rewind_stands_on_the_fetchers_positions() -> None:
 def test_a_paused_partition_is_not_fetched_and_what_was_fetched_of_it_is_handed_over() -> None:
     state = subscription_state.TopicPartitionState
     assert isinstance(state.paused, property) and callable(state.pause) and callable(state.resume)
+    assert "elif tp_state.paused:" in inspect.getsource(fetcher.Fetcher._get_actions_per_node)
     assert "paused" not in inspect.getsource(fetcher.Fetcher.fetched_records)
-
-
-def test_a_fetch_of_a_session_is_sent_and_read_where_aiokafkas_own_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("_get_actions_per_node", "_proc_fetch_request"):
-        own, stock = (getattr(one, name) for one in (SessionFetcher, fetcher.Fetcher))
-        assert parameters(own) == parameters(stock)
-        assert inspect.iscoroutinefunction(own) == inspect.iscoroutinefunction(stock)
-    order = ("fetch_requests", "reset_requests", "timeout", "invalid_metadata", "resume_futures")
-    routine = inspect.getsource(fetcher.Fetcher._fetch_requests_routine)
-    assert f"({','.join(order)},)=self._get_actions_per_node(" in "".join(routine.split())
-    # Of the request only the partitions and their offsets are looked at, and after the answer.
-    answered = inspect.getsource(fetcher.Fetcher._proc_fetch_request)
-    assert answered.count("request.") == answered.count("in request.topics") == 1
-    read = inspect.getsource(AIOKafkaConnection._handle_frame)
-    assert "request.RESPONSE_TYPE" in read and "resp_type.decode(resp)" in read
-    # One that knows sessions itself makes these needless.
-    assert "0,  # session_id (no incremental fetch session)" in inspect.getsource(
-        FetchRequest.build
-    )
-    monkeypatch.setattr(aiokafka.consumer.consumer, "Fetcher", fetcher.Fetcher)
-    fetch_in_sessions()
-    assert "self._fetcher = Fetcher(" in inspect.getsource(
-        aiokafka.consumer.consumer.AIOKafkaConsumer.start
-    )
-    assert aiokafka.consumer.consumer.Fetcher is SessionFetcher
 
 
 def test_both_event_loops_of_a_worker_are_libuvs() -> None:
@@ -180,7 +151,7 @@ def test_isolation_and_fetch_wait_are_read_when_the_consumer_starts() -> None:
         and "fetch_max_wait_ms=self._fetch_max_wait_ms" in start
     )
     # … and by every request of the fetcher, so that it can be changed.
-    assert "self._fetch_max_wait_ms" in inspect.getsource(SessionFetcher._request)
+    assert "self._fetch_max_wait_ms" in inspect.getsource(fetcher.Fetcher._get_actions_per_node)
 
 
 def test_committed_offsets_can_be_asked_for_at_once() -> None:
