@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
@@ -50,6 +50,16 @@ def one_form(name_of: Callable[[object], str | None], **otherwise: str) -> Discr
 def path_of(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
     """Return the path of a field, as a document has it, from the location of an error."""
     return tuple(part for part in location if not str(part).startswith(_FORM))
+
+
+def innermost(faults: Mapping[str, str]) -> dict[str, str]:
+    """Leave out of faults by dotted path those of a whole whose part is wrong: pydantic names
+    both."""
+    return {
+        path: fault
+        for path, fault in faults.items()
+        if not any(other.startswith(f"{path}.") for other in faults)
+    }
 
 
 def _printable(text: str) -> str:

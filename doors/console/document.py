@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ground.json_values import Document
 from schemas import RouterDeclared
-from schemas.fields import path_of
+from schemas.fields import innermost, path_of
 
 
 def faults(document: Document) -> list[str]:
@@ -27,9 +27,7 @@ def faults(document: Document) -> list[str]:
             _place(one["loc"]): _plain(one["msg"])
             for one in error.errors(include_url=False, include_context=False)
         }
-        # Of a part that is wrong, the whole is wrong as well.
-        inner = {where for where in wrong if not any(at.startswith(f"{where}.") for at in wrong)}
-        found += [f"{where}: {what}" for where, what in wrong.items() if where in inner]
+        found += [f"{where}: {what}" for where, what in innermost(wrong).items()]
     return list(dict.fromkeys(found))
 
 

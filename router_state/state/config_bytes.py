@@ -15,15 +15,10 @@ from router_state.errors import CorruptSnapshot
 from router_state.latency.goal import LatencyGoal
 from router_state.periods.declared import Spending
 from router_state.profiles import UNUSED, knobs_for
-from router_state.state.framing import Json, frame, loads, reading
+from router_state.state.framing import Json, loads, reading
 
 MAX_DIMENSIONS = 4096
 """Most dimensions of a context (the wire contract)."""
-
-
-def pack_config(config: RouterConfig) -> bytes:
-    """Return a configuration as a piece of the state, see `config_body`."""
-    return frame(config_body(config))
 
 
 def config_body(config: RouterConfig) -> bytes:
@@ -73,7 +68,7 @@ def _used(profile: str, knobs: dict[str, Json]) -> dict[str, Json]:
 
 
 def unpack_config(data: bytes) -> RouterConfig:
-    """Invert `pack_config`. Raises CorruptSnapshot."""
+    """Invert `config_body`, framed. Raises CorruptSnapshot."""
     with reading("configuration"):
         body = loads(data)
         # Checked before arrays of that size are made.

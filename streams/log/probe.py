@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ground.messages import Record
 from streams.log.consumer import log_consumer
+from streams.log.stretch import bounds
 from streams.settings import Settings
 
 ANSWER_WITHIN = 30.0
@@ -61,10 +62,7 @@ class LogProbe:
         record: Record | None = None
         async with self._one_at_a_time:
             consumer, tp = await self._assigned(tp)
-            first, end = (
-                (await consumer.beginning_offsets([tp]))[tp],
-                (await consumer.end_offsets([tp]))[tp],
-            )
+            first, end = await bounds(consumer, tp)
             for offset in sorted(offset for offset in offsets if first <= offset < end):
                 # A seek drops what was fetched ahead, so a near offset is reached faster by reading
                 # on.

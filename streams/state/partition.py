@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NoReturn
 
 from ground.boundary import BoundaryError
 
@@ -107,11 +106,9 @@ class Partition:
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set a record, durable with the next batch."""
-        kind = key[:1]
-        if not (self.owned and self.writable and kind) or kind == FENCE:
-            self._refuse()
+        kind = self._kind(key)
         self.dirty[key] = value
-        if not self.log_only or kind not in self.log_only:
+        if kind not in self.log_only:
             before = self.records.get(key)
             # The first change of a group finds what was there; later ones must not replace that.
             self._before.setdefault(key, before)
@@ -121,9 +118,7 @@ class Partition:
         """Remove a record, as a tombstone with the next batch; a key that is not there changes
         nothing.
         """
-        kind = key[:1]
-        if not (self.owned and self.writable and kind) or kind == FENCE:
-            self._refuse()
+        kind = self._kind(key)
         before = self.records.get(key)
         # A key that no record has needs no tombstone; of one that is on the log only, memory can't
         # tell.
@@ -223,13 +218,16 @@ class Partition:
             self.size -= len(key) + len(before) + RECORD_BYTES
         return before is not None
 
-    def _refuse(self) -> NoReturn:
-        """Raise why nothing may be changed."""
+    def _kind(self, key: bytes) -> bytes:
+        """Return the first byte of a key whose record may be changed. Raises where it may not."""
         if not self.owned:
             raise PartitionLost(f"partition {self.number} was lost")
         if not self.writable:
             raise NotWriting("changes need `with partition.writing()`")
-        raise ValueError("keys must not be empty or start with a zero byte")
+        kind = key[:1]
+        if kind == FENCE or not kind:
+            raise ValueError("keys must not be empty or start with a zero byte")
+        return kind
 
 
 @lru_cache(maxsize=512)

@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 
 from ground.files.yaml_text import BadYaml, read_yaml
 from router_state.config import Knobs
+from schemas.fields import innermost
 
 CLOSED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 """Rules of a scenario: a misspelt field is an error, not left out."""
@@ -361,9 +362,7 @@ def _lines(path: Path, error: ValidationError) -> list[str]:
         # Pydantic puts an event's kind between its number and its field.
         place = place[:2] + place[3:] if place[:1] == ("events",) else place
         found[".".join(map(str, place)) or "scenario"] = _said(problem)
-    # Of a part that is wrong, the whole is wrong as well.
-    whole = {where for where in found if any(other.startswith(f"{where}.") for other in found)}
-    return [f"{path}: {where}: {said}" for where, said in found.items() if where not in whole]
+    return [f"{path}: {where}: {said}" for where, said in innermost(found).items()]
 
 
 def _said(problem: ErrorDetails) -> str:

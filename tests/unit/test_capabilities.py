@@ -14,7 +14,8 @@ from agents.declared import config_of, declaration_of
 from router_state.capabilities import Needs, Offers, lacking, rule_out
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel, NoCapableModel
-from router_state.state.config_bytes import pack_config, unpack_config
+from router_state.state.config_bytes import config_body, unpack_config
+from router_state.state.framing import frame
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
@@ -151,8 +152,8 @@ def test_a_model_lacks_nothing_or_is_ruled_out(
 @given(offers=st.dictionaries(st.sampled_from(["cheap", "middle", "gone"]), offered))
 def test_a_configuration_keeps_what_models_offer(offers: dict[str, Offers]) -> None:
     config = declaration(offers=offers)
-    assert unpack_config(pack_config(config)).offers == offers
-    assert (b"offers" in pack_config(config)) is bool(offers)
+    assert unpack_config(frame(config_body(config))).offers == offers
+    assert (b"offers" in config_body(config)) is bool(offers)
 
 
 def test_a_declaration_says_it_and_is_said_again() -> None:

@@ -23,7 +23,8 @@ from router_state.latency.speed import Speed
 from router_state.latency.timing import UNHEARD
 from router_state.learning.guess import LATENCIES
 from router_state.state import invariants, portable
-from router_state.state.config_bytes import pack_config, unpack_config
+from router_state.state.config_bytes import config_body, unpack_config
+from router_state.state.framing import frame
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
@@ -332,7 +333,7 @@ def test_a_declaration_is_the_same_after_the_core(said: dict[str, Any]) -> None:
     }
     declared = RouterDeclared.model_validate(document)
     config = config_of(declared, offset=3, references={})
-    assert unpack_config(pack_config(config)).latency == config.latency
+    assert unpack_config(frame(config_body(config))).latency == config.latency
     again = declaration_of(config, "r")
     assert {name: again[name] for name in said} == said
 

@@ -17,7 +17,8 @@ from router_state.engine import Engine
 from router_state.events import Asked, Charged
 from router_state.sessions import DRAWERS, IDLE_SECONDS, IN_DRAWER, MOST_MODELS, Sessions
 from router_state.state import invariants, record_bytes
-from router_state.state.config_bytes import pack_config, unpack_config
+from router_state.state.config_bytes import config_body, unpack_config
+from router_state.state.framing import frame
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
@@ -232,8 +233,8 @@ def test_caching_comes_back_as_it_was() -> None:
 
 def test_a_configuration_keeps_prices_of_caches() -> None:
     config = declaration(PRICES, caches={"a": CACHE})
-    assert unpack_config(pack_config(config)).caches == {"a": CACHE}
-    assert b"caches" not in pack_config(declaration(PRICES))
+    assert unpack_config(frame(config_body(config))).caches == {"a": CACHE}
+    assert b"caches" not in config_body(declaration(PRICES))
 
 
 MODEL = '{"router_id":"r","models":{"m":{"input_price_per_m":1,"output_price_per_m":1,%s}}}'
