@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Final
 
 from agents.group import Agents, Batch, Declare, Group
@@ -42,8 +42,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._taken = False
-        self._urgent: deque[asyncio.Future[None]] = deque()
-        self._others: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[tuple[asyncio.Future[None], Callable[[], bool]]] = []
         self._in_a_row = self._under_way = self._looks = 0
 
     def watch(self, answer: asyncio.Task[None]) -> None:
@@ -54,30 +53,37 @@ class Turns:
     def _arrived(self, answer: asyncio.Task[None]) -> None:
         self._under_way -= 1
 
-    async def take(self, *, urgent: bool) -> None:
-        """Return when it is the caller's turn, which lasts until it awaits something."""
+    async def take(self, urgent: Callable[[], bool]) -> None:
+        """Return when it is the caller's turn, which lasts until it awaits something.
+
+        Args:
+            urgent: tells whether there are requests; they may come while the turn is waited for.
+        """
         loop = asyncio.get_running_loop()
         if self._taken:
-            waiting = loop.create_future()
-            (self._urgent if urgent else self._others).append(waiting)
-            await waiting
+            turn = loop.create_future()
+            self._waiting.append((turn, urgent))
+            await turn
         self._taken = True
         loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        if self._under_way and self._looks < (LOOKS_FIRST if self._urgent else LOOKS):
+        # not those whose tasks were cancelled
+        self._waiting = [waiting for waiting in self._waiting if not waiting[0].done()]
+        first = next((i for i, (_, urgent) in enumerate(self._waiting) if urgent()), None)
+        if self._under_way and self._looks < (LOOKS if first is None else LOOKS_FIRST):
             self._looks += 1
             asyncio.get_running_loop().call_soon(self._pass_on)
             return
         self._looks = 0
-        while self._urgent or self._others:
-            first = self._urgent and (self._in_a_row < IN_A_ROW or not self._others)
-            self._in_a_row = self._in_a_row + 1 if first else 0
-            waiting = (self._urgent if first else self._others).popleft()
-            if not waiting.done():  # else its task was cancelled
-                waiting.set_result(None)
-                return
-        self._taken = False
+        if not self._waiting:
+            self._taken = False
+            return
+        if first is None or self._in_a_row == IN_A_ROW:
+            first, self._in_a_row = 0, 0
+        else:
+            self._in_a_row += 1
+        self._waiting.pop(first)[0].set_result(None)
 
 
 class Declarations(Batch):
@@ -114,7 +120,7 @@ class Serving:
             while any(map(self._has_work, self._agents)):
                 waiting = sum(len(self._inbox.queues[name]) for name in self._agents)
                 await self._lane.room(whole=waiting >= self._size)
-                await self._turns.take(urgent=self._has_work("requests"))
+                await self._turns.take(partial(self._has_work, "requests"))
                 if batches := self.take():
                     await self._pass(batches)
 

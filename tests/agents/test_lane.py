@@ -5,7 +5,7 @@ is not durable, and the next owner has the state of a worker that never crashed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
 
+NO_REQUESTS, REQUESTS = (lambda: False), (lambda: True)
 ONE_A_GROUP = SETTINGS.model_copy(update={"batch_size": 1})
 
 
@@ -227,17 +228,33 @@ async def test_a_batch_that_lands_behind_anothers_is_void_and_says_nothing() -> 
 async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None:
     turns, order = Turns(), list[str]()
 
-    async def take(name: str, *, urgent: bool) -> None:
-        await turns.take(urgent=urgent)
+    async def take(name: str, urgent: Callable[[], bool]) -> None:
+        await turns.take(urgent)
         order.append(name)
 
-    await turns.take(urgent=False)
-    bills = [asyncio.create_task(take("bill", urgent=False)) for _ in range(2)]
-    requests = [asyncio.create_task(take("request", urgent=True)) for _ in range(2 * IN_A_ROW)]
+    await turns.take(NO_REQUESTS)
+    bills = [asyncio.create_task(take("bill", NO_REQUESTS)) for _ in range(2)]
+    requests = [asyncio.create_task(take("request", REQUESTS)) for _ in range(2 * IN_A_ROW)]
     await asyncio.gather(*bills, *requests)
     # The first turn was given before any request came.
     assert order[0] == "bill"
     assert order[1:] == ["request"] * IN_A_ROW + ["bill"] + ["request"] * IN_A_ROW
+
+
+async def test_a_request_that_comes_while_its_lane_waits_goes_before_the_other_lanes() -> None:
+    turns, order, came = Turns(), list[str](), list[str]()
+
+    async def take(name: str) -> None:
+        await turns.take(lambda: name in came)
+        order.append(name)
+
+    await turns.take(NO_REQUESTS)
+    lanes = [asyncio.create_task(take(name)) for name in ("a", "b", "c")]
+    await asyncio.sleep(0)
+    came.append("c")
+    await asyncio.gather(*lanes)
+    assert order[-1] == "b"
+    assert order.index("c") < 2  # one turn may have been given already
 
 
 async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> None:
@@ -251,7 +268,7 @@ async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> 
 
     async def bills() -> None:
         for _ in range(4):
-            await turns.take(urgent=False)
+            await turns.take(NO_REQUESTS)
             groups.append(steps)
 
     answering = asyncio.create_task(answer())
@@ -279,11 +296,11 @@ async def test_who_awaits_while_a_group_is_applied_ends_the_process() -> None:
 
 async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
     turns = Turns()
-    await turns.take(urgent=False)
-    gone = asyncio.create_task(turns.take(urgent=True))
-    follows = asyncio.create_task(turns.take(urgent=True))
+    await turns.take(NO_REQUESTS)
+    gone = asyncio.create_task(turns.take(REQUESTS))
+    follows = asyncio.create_task(turns.take(REQUESTS))
     await asyncio.sleep(0)
     gone.cancel()
     async with asyncio.timeout(5):
         await follows
-        await turns.take(urgent=False)
+        await turns.take(NO_REQUESTS)
