@@ -1,5 +1,5 @@
-"""Fetch in the consumer's thread, so that no fetch crosses a seek and nothing before an unreadable
-batch is lost.
+"""Fetch in the event loop of the lanes, so that no fetch crosses a seek and nothing before an
+unreadable batch is lost.
 """
 
 from __future__ import annotations
@@ -7,15 +7,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from mode.utils.futures import maybe_async
 
-from ground.boundary import Attempt, exit_at_once
+from ground.boundary import exit_at_once
 from ground.messages import Record
 from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
 from streams.faust.positions import pause, positions, rewind, silence
@@ -36,10 +36,6 @@ fetch waits for the one before the seek."""
 FETCH_WITHIN = 0.2
 """Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition that
 was not asked for."""
-AHEAD = 1
-"""Fetches that are taken ahead of the event loop of the lanes: while it applies a group, what comes
-meanwhile is fetched, and not more than that. With two the thread that fetches takes the interpreter
-from the lanes, for fetches half as large (`benchmarks.stream`, at half of the largest rate)."""
 FETCH_BYTES = 32 * 1024
 """Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
 backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
@@ -49,19 +45,37 @@ LOOK_AGAIN_AFTER = 10.0
 restored."""
 
 
-class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """Fetch ahead, so that no fetch waits for the event loop of the lanes, and so that no fetch
-    crosses a seek: records drained before a seek are dropped and read again after it.
+class Task:
+    """Stand in for the thread that Faust starts for a consumer: its work is a task instead.
+
+    A thread beside that of the lanes waits for the interpreter, up to 5 ms each time, and takes it
+    from them: once for each answer of the broker.
+    """
+
+    def __init__(self, service: LoopConsumer) -> None:
+        self._service = service
+
+    def start(self) -> None:
+        """Begin; the service ends by itself when it is stopped."""
+        self._serving = asyncio.create_task(self._service._serve())
+
+    def stop(self) -> None:
+        """Do nothing: the service has ended."""
+
+
+class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+    """Faust's consumer thread, in the event loop of the lanes. No fetch crosses a seek: records
+    drained before a seek are dropped and read again after it.
 
     Attributes:
         start_at: where each source partition of the current assignment starts: committed, or the
             log's start.
         unreadable: what keeps a source partition from going on; it is tried again, while all others
             go on.
-        caught_up: partitions of which the last fetch that was handed over left nothing that was
-            committed by then.
+        caught_up: partitions of which the last fetch left nothing that was committed by then.
     """
 
+    Worker = Task
     start_at: dict[TP, int]
     unreadable: dict[TP, UnreadableBatch]
     caught_up: frozenset[TP]
@@ -70,19 +84,17 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         super().__post_init__()
         self.start_at, self.unreadable, self.caught_up = {}, {}, frozenset()
         self._rests_until: dict[TP, float] = {}
-        self._gate = asyncio.Lock()  # held in the consumer's thread only
-        # Seeks that are asked for and not done yet, and those that are done: the one counted by the
-        # other event loop, the other here.
-        self._seeking = self._seeks = 0
-        # What this thread is to fetch, and what it has; the other event loop takes it from there.
-        self._wanted: frozenset[TP] = frozenset()
-        # Those of which nothing more is to be fetched until their lanes have room.
-        self._full: frozenset[TP] = frozenset()
-        self._ahead: deque[tuple[int, Fetched | BaseException, frozenset[TP]]] = deque()
-        self._sent = self._taken = 0
-        self._rests = asyncio.Event()
-        self._came = asyncio.Event()
-        self._drained: frozenset[TP] = frozenset()
+        self._gate = asyncio.Lock()
+        self._seeking = 0  # seeks that are asked for and not done yet
+
+    async def call_thread(
+        self, fun: Callable[..., object], *args: object, **kwargs: object
+    ) -> object:
+        """Call what Faust hands over to its thread."""
+        return await maybe_async(fun(*args, **kwargs))
+
+    async def _gather_remaining_tasks(self) -> None:
+        """Leave the loop's other tasks alone: they are not this consumer's."""
 
     async def on_start(self) -> None:
         """Start the consumer, and let its heartbeats renew the worker's lease."""
@@ -90,7 +102,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         accept_longer_session(self._consumer._coordinator, self.app.lease.extend)
         end_where_replaced(self._consumer._coordinator)
         renew_lease(self.app, self._consumer._coordinator)
-        self._pumping = asyncio.ensure_future(self._pump())
 
     async def leave_group(self) -> None:
         """Tell the group that this worker goes: the others take its partitions over now, and not
@@ -100,7 +111,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         # aiokafka lets a member with an instance id go silently, so that it may come back within
         # its session.
         coordinator._group_instance_id = None
-        await self.call_thread(coordinator.close)
+        await coordinator.close()
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         place_what_is_unreadable()
@@ -121,93 +132,52 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
         """Take what was fetched of the active partitions; an empty set means none, not all."""
-        now = time.monotonic()
-        self._wanted, full = (
+        now, consumer = time.monotonic(), self._ensure_consumer()
+        wanted, full = (
             frozenset(tp for tp in tps if now >= self._rests_until.get(tp, now))
             for tps in (active_partitions or (), self.consumer._buffered_partitions)
         )
-        self._full = full - self._wanted
-        if not self._ahead:
-            self.thread_loop.call_soon_threadsafe(self._rests.set)
-            self._came.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    await self._came.wait()
-        if not self._ahead:
+        if not wanted:
+            await asyncio.sleep(timeout)
             return {}
-        seeks, records, caught_up = self._ahead.popleft()
-        self._taken += 1
-        self.thread_loop.call_soon_threadsafe(self._rests.set)
-        if isinstance(records, BaseException):
-            raise records
-        # Else a seek comes in between, or has come: these are from where nobody reads any more.
-        if self._seeking or seeks != self._seeks:
+        async with self._gate:
+            # What was fetched of full ones before is handed over: while aiokafka has it, it fetches
+            # nothing of their broker for a tenth of a second.
+            pause(positions(consumer), full - wanted)
+            records = await self._fetch(consumer, wanted | full, timeout)
+        # These are from where nobody reads any more.
+        if self._seeking:
             self.caught_up = frozenset()
             return {}
-        self.caught_up = caught_up
         return records
 
-    def rest(self) -> None:
-        """Stop fetching until records are asked for again."""
-        self._wanted = frozenset()
-
-    async def _pump(self) -> None:
-        """Fetch in this thread, one fetch after the other, and hand over what comes."""
-        consumer, most = self._ensure_consumer(), self._ensure_consumer()._max_poll_records
-        while not self.should_stop:
-            if not self._wanted or self._sent - self._taken >= AHEAD:
-                self._rests.clear()
-                # Checked again after that, as it may have been set in between.
-                if not self._wanted or self._sent - self._taken >= AHEAD:
-                    await self._rests.wait()
-                continue
-            with Attempt() as attempt:
-                found: Fetched | BaseException = await self._fetch_records(
-                    consumer, self._wanted | self._full, timeout=FETCH_WITHIN, max_records=most
-                )
-            if attempt.error is not None:
-                found = attempt.error
-            self._sent += 1
-            self.parent_loop.call_soon_threadsafe(
-                self._hand_over, (self._seeks, found, self._drained)
-            )
-            if not found:
-                await asyncio.sleep(0)  # where nothing is fetched for now, and at once
-            elif attempt.error is not None:
-                return
-
-    def _hand_over(self, fetched: tuple[int, Fetched | BaseException, frozenset[TP]]) -> None:
-        self._ahead.append(fetched)
-        self._came.set()
-
-    async def _fetch_records(
-        self, consumer: AIOKafkaConsumer, *args: object, **kwargs: object
+    async def _fetch(
+        self,
+        consumer: AIOKafkaConsumer,
+        partitions: frozenset[TP],
+        timeout: float,  # noqa: ASYNC109
     ) -> Fetched:
-        async with self._gate:
-            # What was fetched of them before is handed over: while aiokafka has it, it fetches
-            # nothing of their broker for a tenth of a second.
-            known = positions(consumer)
-            pause(known, self._full)
-            # aiokafka moves positions while it drains, also of partitions whose records it then
-            # loses.
-            before = {tp: state.position for tp, state in known}
-            try:
-                records: Fetched = await super()._fetch_records(consumer, *args, **kwargs)
-            except UnreadableBatch as error:
-                rewind(consumer, before, failed=error.tp)
-                self._set_aside(error)
-                return {}
-            after = dict(positions(consumer))
-            self._drained = frozenset(
-                tp
-                for tp, state in after.items()
-                if state.lso is not None and state.position >= state.lso
+        # aiokafka moves positions while it drains, also of partitions whose records it then loses.
+        before = {tp: state.position for tp, state in positions(consumer)}
+        try:
+            records: Fetched = await self._fetch_records(
+                consumer, partitions, timeout=timeout, max_records=consumer._max_poll_records
             )
-            for tp, found in list(self.unreadable.items()):
-                if tp not in after or after[tp].position >= found.end:
-                    log.warning("topic %s, partition %d goes on", *tp)
-                    del self.unreadable[tp], self._rests_until[tp]
-            return records
+        except UnreadableBatch as error:
+            rewind(consumer, before, failed=error.tp)
+            self._set_aside(error)
+            return {}
+        after = dict(positions(consumer))
+        self.caught_up = frozenset(
+            tp
+            for tp, state in after.items()
+            if state.lso is not None and state.position >= state.lso
+        )
+        for tp, found in list(self.unreadable.items()):
+            if tp not in after or after[tp].position >= found.end:
+                log.warning("topic %s, partition %d goes on", *tp)
+                del self.unreadable[tp], self._rests_until[tp]
+        return records
 
     def silence(self) -> float:
         """Return for how many seconds the leader of a partition has not answered, of those whose
@@ -238,11 +208,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     async def seek_to_committed(self) -> dict[TP, int | None]:
         """Seek every partition to its committed offset, and sources without one to their start."""
         with self._seek():
-            return dict(await self.call_thread(self._seek_to_committed, self._ensure_consumer()))
+            return dict(await self._seek_to_committed(self._ensure_consumer()))
 
     async def _seek_to_committed(self, consumer: AIOKafkaConsumer) -> dict[TP, int | None]:
         async with self._gate:
-            self._seeks += 1
             # All at once; aiokafka's own method asks for one partition after the other.
             assigned = consumer.assignment()
             found = await consumer._coordinator.fetch_committed_offsets(list(assigned))
@@ -278,5 +247,4 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def _seek_wait(self, consumer: AIOKafkaConsumer, partitions: dict[TP, int]) -> None:
         async with self._gate:
-            self._seeks += 1
             await super()._seek_wait(consumer, partitions)

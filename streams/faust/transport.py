@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import uvloop
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -20,7 +19,7 @@ from streams.faust.fetching import (
     FETCH_HELD_FOR,
     FETCH_HELD_IN_RECOVERY,
     FETCH_WITHIN,
-    ConsumerThread,
+    LoopConsumer,
 )
 from streams.faust.outgoing import answers_join_the_next_request
 from streams.log.consumer import UnreadableBatch
@@ -41,7 +40,7 @@ COMMITS = 3
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with the thread above, deliver lists to `app.sources`, and commit what their agents
+    """Consume with the one above, deliver lists to `app.sources`, and commit what their agents
     have finished.
 
     Faust's conductor is passed by: its streams, events, reference counts and gap sets are never
@@ -84,10 +83,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         found = self.highwater(tp) if tp in self.assignment() else None
         return None if found is None else int(found)
 
-    def _new_consumer_thread(self) -> ConsumerThread:
-        return ConsumerThread(
-            self, loop=self.loop, thread_loop=uvloop.new_event_loop(), beacon=self.beacon
-        )
+    def _new_consumer_thread(self) -> LoopConsumer:
+        return LoopConsumer(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)
 
     async def _drain_messages(self, fetcher: ServiceT) -> None:
         while not (self.should_stop or fetcher.should_stop):
@@ -147,7 +144,6 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     def stop_flow(self) -> None:
         """Stop fetching, and drop records that no lane has taken; they are read again."""
         super().stop_flow()
-        self._thread.rest()
         self.app.sources.clear()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:

@@ -230,7 +230,7 @@ class App(faust.App):  # type: ignore[misc]
             )
 
     def on_rebalance_start(self) -> None:
-        """Note when a recovery began; called from the consumer's thread."""
+        """Note when a recovery began."""
         self._rebalance_started = time.monotonic()
         super().on_rebalance_start()
 

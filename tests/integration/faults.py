@@ -3,14 +3,13 @@ to matter.
 """
 
 import asyncio
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from faust.tables.recovery import Recovery as StockRecovery
 from faust.transport.drivers import aiokafka as driver
 
-from streams.faust.fetching import ConsumerThread
+from streams.faust.fetching import LoopConsumer
 from streams.faust.transport import Consumer, Transport
 from streams.service.app import App
 from streams.settings import Settings
@@ -19,7 +18,7 @@ SOME = 4
 """Source partitions whose records must have come again before a held fetch may take them."""
 
 
-class StockThread(ConsumerThread):
+class StockFetching(LoopConsumer):
     """Faust's own fetching, which takes an emptied set of partitions for all of them, and crosses
     seeks.
     """
@@ -33,7 +32,7 @@ class StockThread(ConsumerThread):
 
 class StockConsumer(Consumer):
     def _new_consumer_thread(self) -> Any:
-        return StockThread(self, loop=self.loop, beacon=self.beacon)
+        return StockFetching(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)
 
 
 class StockTransport(Transport):
@@ -94,7 +93,7 @@ def _let_a_fetch_cross_the_seek() -> None:
     until it returns.
     """
     fetch, seek = driver.AIOKafkaConsumerThread._fetch_records, driver.Consumer.perform_seek
-    sought, crossed = threading.Event(), threading.Event()
+    sought, crossed = asyncio.Event(), asyncio.Event()
 
     async def crossing(self: Any, consumer: Any, active: set[Any], **kwargs: Any) -> Any:
         for _ in range(0 if sought.is_set() else 100):

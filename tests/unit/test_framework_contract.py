@@ -19,11 +19,11 @@ from faust.tables.manager import TableManager as FaustTableManager
 from faust.tables.recovery import Recovery as FaustRecovery
 from faust.transport import consumer as faust_consumer
 from faust.transport.drivers import aiokafka as driver
-from mode.threads import ServiceThread
+from mode.threads import MethodQueue, ServiceThread, WorkerThread
 
 from streams.faust import versions
 from streams.faust.changelog import StateTable
-from streams.faust.fetching import ConsumerThread
+from streams.faust.fetching import LoopConsumer
 from streams.faust.membership import FENCED_INSTANCE_ID, membership_error
 from streams.faust.recovery import Recovery, TableManager
 from streams.faust.transport import Consumer, Producer
@@ -70,12 +70,12 @@ def test_another_version_is_refused_at_start(monkeypatch: pytest.MonkeyPatch, pa
         (Recovery.on_recovery_completed, FaustRecovery.on_recovery_completed),
         (Recovery._set_recovery_started, FaustRecovery._set_recovery_started),
         (TableManager.on_start, FaustTableManager.on_start),
-        (ConsumerThread.getmany, driver.AIOKafkaConsumerThread.getmany),
-        (ConsumerThread.seek_to_committed, driver.AIOKafkaConsumerThread.seek_to_committed),
-        (ConsumerThread.seek_wait, driver.AIOKafkaConsumerThread.seek_wait),
-        (ConsumerThread._seek_wait, driver.AIOKafkaConsumerThread._seek_wait),
+        (LoopConsumer.getmany, driver.AIOKafkaConsumerThread.getmany),
+        (LoopConsumer.seek_to_committed, driver.AIOKafkaConsumerThread.seek_to_committed),
+        (LoopConsumer.seek_wait, driver.AIOKafkaConsumerThread.seek_wait),
+        (LoopConsumer._seek_wait, driver.AIOKafkaConsumerThread._seek_wait),
         (
-            ConsumerThread._create_worker_consumer,
+            LoopConsumer._create_worker_consumer,
             driver.AIOKafkaConsumerThread._create_worker_consumer,
         ),
         (Consumer._drain_messages, driver.Consumer._drain_messages),
@@ -130,7 +130,7 @@ def test_a_paused_partition_is_not_fetched_and_what_was_fetched_of_it_is_handed_
     assert "paused" not in inspect.getsource(fetcher.Fetcher.fetched_records)
 
 
-def test_both_event_loops_of_a_worker_are_libuvs() -> None:
+def test_the_event_loop_of_a_worker_is_libuvs() -> None:
     seen = list[object]()
 
     async def look() -> None:
@@ -138,8 +138,17 @@ def test_both_event_loops_of_a_worker_are_libuvs() -> None:
 
     run(look())
     assert seen == [uvloop.Loop]
-    assert "thread_loop" in parameters(ServiceThread.__init__)
-    assert "thread_loop=uvloop.new_event_loop()" in inspect.getsource(Consumer._new_consumer_thread)
+
+
+def test_a_consumer_thread_may_be_a_task_of_the_lanes_loop() -> None:
+    assert parameters(WorkerThread.__init__)[:2] == ["self", "service"]
+    assert "self._thread = self.Worker(self)" in inspect.getsource(ServiceThread.start)
+    assert "self.service._start_thread()" in inspect.getsource(WorkerThread.run)
+    assert "run_until_complete(self._serve())" in inspect.getsource(ServiceThread._start_thread)
+    assert "all_tasks" in inspect.getsource(ServiceThread._gather_remaining_tasks)
+    # The loop that was given is neither made nor closed.
+    assert "thread_loop is None" in inspect.getsource(ServiceThread.__init__)
+    assert "maybe_async(method" in inspect.getsource(MethodQueue._process_enqueued)
 
 
 def test_isolation_and_fetch_wait_are_read_when_the_consumer_starts() -> None:

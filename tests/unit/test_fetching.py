@@ -1,0 +1,122 @@
+"""Fetching: of the partitions that are asked for, and nothing from before a seek."""
+
+import asyncio
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer.subscription_state import SubscriptionState
+from faust.types import TP
+
+from streams.faust.fetching import LoopConsumer
+from streams.faust.positions import pause, positions, silence
+from streams.service.condition import SILENT_AFTER
+
+ONE, OTHER = TP("requests", 0), TP("requests", 1)
+
+
+class Fetching(LoopConsumer):
+    """A consumer whose fetches the test gives."""
+
+    def __init__(self, *fetches: Any) -> None:
+        self._fetches, self.asked = deque(fetches), list[frozenset[TP]]()
+        self.unreadable, self._rests_until, self._seeking = {}, {}, 0
+        self._gate = asyncio.Lock()
+        self.consumer = SimpleNamespace(_buffered_partitions=set())
+        subscription = SubscriptionState()
+        subscription.assign_from_user([TopicPartition(*tp) for tp in (ONE, OTHER)])
+        self.subscription = subscription
+        self._consumer = SimpleNamespace(_subscription=subscription, _max_poll_records=None)
+        for tp, state in self.states.items():
+            state.reset_to(7)
+            state.lso = 7 if tp == ONE else 8
+
+    @property
+    def states(self) -> dict[Any, Any]:
+        assignment = self.subscription.subscription.assignment
+        return {tp: assignment.state_value(tp) for tp in assignment.tps}
+
+    async def _fetch_records(self, consumer: Any, *active: Any, **options: Any) -> Any:
+        self.asked += active
+        await asyncio.sleep(0.01)
+        found = self._fetches.popleft()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+async def test_an_empty_set_means_none() -> None:
+    fetching: Any = Fetching({ONE: [1]}, {ONE: [2]})
+    assert await fetching.getmany(set(), 0.01) == {}
+    assert fetching.asked == []
+    assert await fetching.getmany({OTHER}, 5.0) == {ONE: [1]}
+    assert fetching.asked == [{OTHER}]
+    assert fetching.caught_up == {ONE}
+
+
+async def test_what_was_fetched_of_a_full_partition_is_handed_over_and_no_more_fetched() -> None:
+    fetching: Any = Fetching({OTHER: [1]}, {ONE: [2]})
+    fetching.consumer._buffered_partitions.add(OTHER)
+    assert await fetching.getmany({ONE}, 5.0) == {OTHER: [1]}
+    assert fetching.asked[0] == {ONE, OTHER}
+    assert fetching.subscription.paused_partitions() == {OTHER}
+    fetching.consumer._buffered_partitions.clear()
+    assert await fetching.getmany({ONE, OTHER}, 5.0) == {ONE: [2]}
+    assert fetching.subscription.paused_partitions() == set()
+
+
+async def test_full_partitions_are_paused_in_the_client_and_their_leader_owes_nothing() -> None:
+    tps = [TopicPartition(*tp) for tp in (ONE, OTHER)]
+    subscription = SubscriptionState()
+    subscription.assign_from_user(tps)
+    states = [subscription.subscription.assignment.state_value(tp) for tp in tps]
+    for state in states:
+        state.reset_to(7)
+        state.timestamp = 0  # an answer long ago
+    client: Any = SimpleNamespace(
+        _subscription=subscription, _fetcher=SimpleNamespace(_records={tps[0]: object()})
+    )
+    pause(positions(client), {OTHER})
+    assert subscription.paused_partitions() == {OTHER}
+    assert silence(client) == 0.0
+    pause(positions(client), {ONE, OTHER})
+    assert subscription.paused_partitions() == {ONE, OTHER}
+    pause(positions(client), frozenset())
+    assert subscription.paused_partitions() == set()
+    # Since it was resumed, not since it was paused.
+    assert silence(client) < SILENT_AFTER
+    states[1].timestamp = 0
+    assert silence(client) > SILENT_AFTER
+
+
+async def test_records_from_before_a_seek_are_dropped() -> None:
+    fetching: Any = Fetching({ONE: [1]}, {ONE: [2]})
+
+    async def seek() -> None:
+        with fetching._seek():
+            async with fetching._gate:
+                fetching.asked.append(frozenset())
+
+    taken = asyncio.create_task(fetching.getmany({ONE}, 5.0))
+    await asyncio.sleep(0)
+    await asyncio.gather(taken, seek())
+    # The seek waited for the fetch.
+    assert fetching.asked == [{ONE}, frozenset()]
+    assert (taken.result(), fetching.caught_up) == ({}, frozenset())
+    assert await fetching.getmany({ONE}, 5.0) == {ONE: [2]}
+
+
+async def test_records_from_after_a_seek_are_kept() -> None:
+    fetching: Any = Fetching({ONE: [2]})
+    with fetching._seek():
+        async with fetching._gate:
+            taken = asyncio.create_task(fetching.getmany({ONE}, 5.0))
+            await asyncio.sleep(0)
+    assert await taken == {ONE: [2]}
+
+
+async def test_an_error_of_a_fetch_reaches_who_asks() -> None:
+    with pytest.raises(ConnectionError):
+        await Fetching(ConnectionError("stopped")).getmany({ONE}, 5.0)
