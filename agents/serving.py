@@ -18,11 +18,15 @@ from ground.messages import Record
 
 FEW: Final = 64
 """Events in a group at the start."""
-MEASURED: Final = 16
-"""Events from which on a group is timed; groups are not made smaller."""
+FEWEST: Final = 16
+"""Events below which groups are not made smaller."""
 GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.002, 0.005
-"""CPU seconds of a group below which full ones grow, and above which they shrink: so long a request
-of another partition may have to wait (`benchmarks.stream`, its row with a backlog of bills)."""
+"""Seconds of a group below which full ones grow, and above which they shrink: so long a request of
+another partition may have to wait (`benchmarks.stream`, its row with a backlog of bills)."""
+SLOW_IN_A_ROW: Final = 4
+"""Groups that take too long one after the other before they are made smaller: one of them may have
+lost the processor to another program. The thread's own clock, which does not count that, is a call
+of the system, which takes 100 µs in some containers."""
 SHARE: Final = 4
 """Bills and rewards may each be the fourth part of a group at least, however many requests wait."""
 IN_A_ROW: Final = 4
@@ -86,6 +90,26 @@ class Turns:
         self._waiting.pop(first)[0].set_result(None)
 
 
+class GroupSize:
+    """How many events a group takes, so that it is applied in a few milliseconds.
+
+    Args:
+        most: the largest size.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.events, self._most = min(FEW, most), most
+        self._slow = 0
+
+    def applied(self, events: int, seconds: float) -> None:
+        """Note how long a group of so many events took."""
+        self._slow = self._slow + 1 if seconds > SHRINK_ABOVE_SECONDS else 0
+        if self._slow == SLOW_IN_A_ROW:
+            self.events, self._slow = max(self.events // 2, min(FEWEST, self._most)), 0
+        elif events >= self.events and seconds < GROW_BELOW_SECONDS:
+            self.events = min(self.events * 2, self._most)
+
+
 class Declarations(Batch):
     """Declarations, which are put in force beside the groups."""
 
@@ -103,7 +127,7 @@ class Serving:
     def __init__(self, lane: Lane, agents: Agents, *, turns: Turns) -> None:
         self._lane, self._agents, self._turns = lane, agents, turns
         self._ports, self._shard, self._inbox = lane.ports, lane.shard, lane.inbox
-        self._size = min(FEW, lane.ports.limits.batch_size)
+        self._size = GroupSize(lane.ports.limits.batch_size)
         self._prepared: dict[str, Batch] = {}
         self._preparing: set[str] = set()
 
@@ -119,7 +143,7 @@ class Serving:
             self._inbox.arrived.clear()
             while any(map(self._has_work, self._agents)):
                 waiting = sum(len(self._inbox.queues[name]) for name in self._agents)
-                await self._lane.room(whole=waiting >= self._size)
+                await self._lane.room(whole=waiting >= self._size.events)
                 await self._turns.take(partial(self._has_work, "requests"))
                 if batches := self.take():
                     await self._pass(batches)
@@ -144,7 +168,7 @@ class Serving:
         """Take what is there, a batch a topic: as many events as a group has time for, and as its
         record batch has bytes for."""
         found: list[Batch] = []
-        left, most = self._ports.limits.changelog_batch_bytes // 2, self._size
+        left, most = self._ports.limits.changelog_batch_bytes // 2, self._size.events
         for name, agent in self._agents.items():
             batch = self._prepared.pop(name, None)
             if batch is None and name not in self._preparing:
@@ -157,7 +181,7 @@ class Serving:
                 self._lane.spawn(self._prepare(batch, preparation))
                 continue
             found.append(batch)
-            most = max(most - len(batch.messages), self._size // SHARE)
+            most = max(most - len(batch.messages), self._size.events // SHARE)
         return found
 
     def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
@@ -192,8 +216,7 @@ class Serving:
     async def _pass(self, batches: list[Batch]) -> None:
         """Apply batches together, or each of their events alone where that fails for one."""
         count = sum(len(batch.messages) for batch in batches)
-        # A thread's clock is a call of the system: 65 µs in some containers, more than an event.
-        began = time.thread_time() if count >= MEASURED else None
+        began = time.monotonic()
         try:
             self._apply(batches)
         except InternalError as error:
@@ -201,14 +224,7 @@ class Serving:
                 for message in batch.messages:
                     await self._alone(batch.name, message, error)
             return
-        if began is not None:
-            self._resize(count, time.thread_time() - began)
-
-    def _resize(self, count: int, seconds: float) -> None:
-        if seconds > SHRINK_ABOVE_SECONDS:
-            self._size = max(self._size // 2, MEASURED)
-        elif count >= self._size and seconds < GROW_BELOW_SECONDS:
-            self._size = min(self._size * 2, self._ports.limits.batch_size)
+        self._size.applied(count, time.monotonic() - began)
 
     def _apply(self, batches: list[Batch]) -> None:
         with self._lane.applying(batches) as group:

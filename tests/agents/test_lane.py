@@ -13,7 +13,17 @@ import pytest
 
 from agents import keys
 from agents.lane import UNDER_WAY, Awaited, Voided
-from agents.serving import IN_A_ROW, LOOKS, Turns
+from agents.serving import (
+    FEW,
+    FEWEST,
+    GROW_BELOW_SECONDS,
+    IN_A_ROW,
+    LOOKS,
+    SHRINK_ABOVE_SECONDS,
+    SLOW_IN_A_ROW,
+    GroupSize,
+    Turns,
+)
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
@@ -223,6 +233,34 @@ async def test_a_batch_that_lands_behind_anothers_is_void_and_says_nothing() -> 
     assert worker.seqs() == []
     await heir.take("requests", [asked])
     assert [route["seq"] for route in routes(heir)] == [1]
+
+
+def test_groups_shrink_only_where_several_in_a_row_are_slow() -> None:
+    size, slow, quick = GroupSize(1_000), 2 * SHRINK_ABOVE_SECONDS, GROW_BELOW_SECONDS / 2
+    for _ in range(10):  # one that lost the processor, now and then
+        for _ in range(SLOW_IN_A_ROW - 1):
+            size.applied(FEW, slow)
+        size.applied(FEW, SHRINK_ABOVE_SECONDS)
+    assert size.events == FEW
+    for _ in range(SLOW_IN_A_ROW):
+        size.applied(FEW, slow)
+    assert size.events == FEW // 2
+    for _ in range(100):
+        size.applied(1, slow)
+    assert size.events == FEWEST
+    size.applied(FEWEST - 1, quick)  # not a full one: it says nothing of a larger one
+    assert size.events == FEWEST
+    for _ in range(100):
+        size.applied(size.events, quick)
+    assert size.events == 1_000
+
+
+def test_groups_are_never_larger_than_the_setting() -> None:
+    size = GroupSize(1)
+    for _ in range(100):
+        size.applied(1, 1.0)
+    size.applied(1, 0.0)
+    assert size.events == 1
 
 
 async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None:
