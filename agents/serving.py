@@ -91,7 +91,7 @@ class Turns:
 
 
 class GroupSize:
-    """How many events a group takes, so that it is applied in a few milliseconds.
+    """The number of events of a group that is applied in a few milliseconds.
 
     Args:
         most: the largest size.
