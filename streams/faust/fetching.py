@@ -141,10 +141,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             await asyncio.sleep(timeout)
             return {}
         async with self._gate:
-            # What was fetched of full ones before is handed over: while aiokafka has it, it fetches
-            # nothing of their broker for a tenth of a second.
-            pause(positions(consumer), full - wanted)
-            records = await self._fetch(consumer, wanted | full, timeout)
+            records = await self._fetch(consumer, wanted, full - wanted, timeout)
         # These are from where nobody reads any more.
         if self._seeking:
             self.caught_up = frozenset()
@@ -154,14 +151,19 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     async def _fetch(
         self,
         consumer: AIOKafkaConsumer,
-        partitions: frozenset[TP],
+        wanted: frozenset[TP],
+        full: frozenset[TP],
         timeout: float,  # noqa: ASYNC109
     ) -> Fetched:
+        # What was fetched of full ones before is handed over: while aiokafka has it, it fetches
+        # nothing of their broker for a tenth of a second.
+        known = positions(consumer)
+        pause(known, full)
         # aiokafka moves positions while it drains, also of partitions whose records it then loses.
-        before = {tp: state.position for tp, state in positions(consumer)}
+        before = {tp: state.position for tp, state in known}
         try:
             records: Fetched = await self._fetch_records(
-                consumer, partitions, timeout=timeout, max_records=consumer._max_poll_records
+                consumer, wanted | full, timeout=timeout, max_records=consumer._max_poll_records
             )
         except UnreadableBatch as error:
             rewind(consumer, before, failed=error.tp)
