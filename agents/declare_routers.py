@@ -82,7 +82,9 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
             # A removal is a portion of its own: the router's records are cleared before the next
             # one.
             lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
-            limit=service.batch_bytes,
+            # Small: all partitions declare at a time, and a produce request has each batch three
+            # times.
+            limit=service.batch_bytes // 8,
         )
     ] or [[]]:
         async with service.lanes[number].batch() as answers:

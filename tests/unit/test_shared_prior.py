@@ -123,6 +123,11 @@ def test_differences_between_models_that_are_there_lower_the_ridge() -> None:
     assert apart.state.arms.rewards.ridge < 0.1 * alike.state.arms.rewards.ridge
 
 
+def test_new_routers_share_the_arrays_of_their_models() -> None:
+    one, other = started(3, 8).state.arms, started(3, 8).state.arms
+    assert all(arm.rewards.array is other[arm.name].rewards.array for arm in one)
+
+
 def test_one_reward_at_a_time_is_equal_to_all_at_once() -> None:
     rng = np.random.default_rng(5)
     X = contexts(300, 6, rng)

@@ -39,12 +39,15 @@ def estimate(
         else:
             seen.append(one)
             lefts.append(one.decay if left is None else left[k])
+    untaught: bool = len(seen) == 1 and knows_nothing(prior, seen[0])
     if seen:
         evidence = Evidence(prior, seen)
         evidence.gather(lefts)
         if rescaled:
             evidence.rescale()
         evidence.conclude()
+        if untaught:
+            seen[0].share()
     prior.concluded()
     for one in idle:
         one.know_only(prior.ridge, prior.bias_ridge, prior.mean)
