@@ -18,7 +18,7 @@ from mode.utils.futures import maybe_async
 from ground.boundary import exit_at_once
 from ground.messages import Record
 from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
-from streams.faust.positions import pause, positions, rewind, silence
+from streams.faust.positions import fetch_only, positions, rewind, silence
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ fetch waits for the one before the seek."""
 FETCH_WITHIN = 0.2
 """Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition that
 was not asked for."""
-FETCH_BYTES = 32 * 1024
+FETCH_BYTES = 64 * 1024
 """Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
 backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
 bills)."""
@@ -157,10 +157,9 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     ) -> Fetched:
         # What was fetched of full ones before is handed over: while aiokafka has it, it fetches
         # nothing of their broker for a tenth of a second.
-        known = positions(consumer)
-        pause(known, full)
+        fetch_only(consumer, wanted, taken=full)
         # aiokafka moves positions while it drains, also of partitions whose records it then loses.
-        before = {tp: state.position for tp, state in known}
+        before = {tp: state.position for tp, state in positions(consumer)}
         try:
             records: Fetched = await self._fetch_records(
                 consumer, wanted | full, timeout=timeout, max_records=consumer._max_poll_records

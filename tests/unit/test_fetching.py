@@ -7,14 +7,24 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.consumer import fetcher
 from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.types import TP
 
 from streams.faust.fetching import LoopConsumer
-from streams.faust.positions import pause, positions, silence
+from streams.faust.positions import fetch_only, silence
 from streams.service.condition import SILENT_AFTER
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
+
+
+class Fetcher(fetcher.Fetcher):
+    """The client's fetcher, which fetches nothing."""
+
+    def __init__(self, subscription: SubscriptionState) -> None:
+        self._subscriptions = subscription
+        self._records: dict[TopicPartition, object] = {}
+        self._wait_consume_future = asyncio.get_running_loop().create_future()
 
 
 class Fetching(LoopConsumer):
@@ -28,7 +38,9 @@ class Fetching(LoopConsumer):
         subscription = SubscriptionState()
         subscription.assign_from_user([TopicPartition(*tp) for tp in (ONE, OTHER)])
         self.subscription = subscription
-        self._consumer = SimpleNamespace(_subscription=subscription, _max_poll_records=None)
+        self._consumer = SimpleNamespace(
+            _subscription=subscription, _fetcher=Fetcher(subscription), _max_poll_records=None
+        )
         for tp, state in self.states.items():
             state.reset_to(7)
             state.lso = 7 if tp == ONE else 8
@@ -67,28 +79,33 @@ async def test_what_was_fetched_of_a_full_partition_is_handed_over_and_no_more_f
     assert fetching.subscription.paused_partitions() == set()
 
 
-async def test_full_partitions_are_paused_in_the_client_and_their_leader_owes_nothing() -> None:
-    tps = [TopicPartition(*tp) for tp in (ONE, OTHER)]
-    subscription = SubscriptionState()
-    subscription.assign_from_user(tps)
-    states = [subscription.subscription.assignment.state_value(tp) for tp in tps]
-    for state in states:
-        state.reset_to(7)
-        state.timestamp = 0  # an answer long ago
-    client: Any = SimpleNamespace(
-        _subscription=subscription, _fetcher=SimpleNamespace(_records={tps[0]: object()})
-    )
-    pause(positions(client), {OTHER})
-    assert subscription.paused_partitions() == {OTHER}
+async def test_what_is_not_wanted_is_paused_and_its_leader_owes_nothing() -> None:
+    fetching: Any = Fetching()
+    client = fetching._consumer
+    one, other = fetching.states.values()
+    client._fetcher._records[TopicPartition(*ONE)] = object()
+    one.timestamp = other.timestamp = 0  # an answer long ago
+    fetch_only(client, {ONE}, taken={OTHER})
+    assert fetching.subscription.paused_partitions() == {OTHER}
     assert silence(client) == 0.0
-    pause(positions(client), {ONE, OTHER})
-    assert subscription.paused_partitions() == {ONE, OTHER}
-    pause(positions(client), frozenset())
-    assert subscription.paused_partitions() == set()
+    fetch_only(client, set(), taken={ONE, OTHER})
+    assert fetching.subscription.paused_partitions() == {ONE, OTHER}
+    fetch_only(client, {ONE, OTHER}, taken=set())
+    assert fetching.subscription.paused_partitions() == set()
     # Since it was resumed, not since it was paused.
     assert silence(client) < SILENT_AFTER
-    states[1].timestamp = 0
+    other.timestamp = 0
     assert silence(client) > SILENT_AFTER
+
+
+async def test_what_was_fetched_and_nobody_takes_is_dropped_and_the_next_fetch_may_leave() -> None:
+    fetching: Any = Fetching({ONE: [1]})
+    found = fetching._consumer._fetcher
+    found._records = dict.fromkeys(fetching.states, object())
+    assert await fetching.getmany({ONE}, 5.0) == {ONE: [1]}
+    assert found._records.keys() == {ONE}
+    assert found._wait_consume_future.done()
+    assert fetching.states[OTHER].position == 7
 
 
 async def test_records_from_before_a_seek_are_dropped() -> None:
