@@ -149,9 +149,11 @@ async def drain(bootstrap: str, size: Size) -> dict[str, float]:
         all_three = 3000 * size.backlog / (max(*decided.values(), settled) - began)
         say("latencies")
         low = await latencies(bench, 200.0, size.seconds, feedback=first)
-        half = await latencies(bench, alone / 2, size.seconds, feedback=None)
     say(f"a backlog of {size.bills} bills")
     beside = await beside_a_backlog(bench, first, size.bills)
+    say("half of the largest rate")  # last: its requests have no bills, and all are remembered
+    with bench.worker():
+        half = await latencies(bench, alone / 2, size.seconds, feedback=None)
     say("route()")
     routed = await calls(bootstrap, 200.0, size.seconds)
     copied = await copy_waits(bootstrap, rate=alone / 2, seconds=size.seconds)
