@@ -76,15 +76,15 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
     declared: list[tuple[int, str]] = []
     overtaken: list[tuple[int, str]] = []
     await service.clear(number)
+    # Small: all partitions declare at a time, and a produce request has each batch three times.
+    limit = service.batch_bytes // 8
     for portion in [
         *portions(
             declarations,
             # A removal is a portion of its own: the router's records are cleared before the next
             # one.
-            lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
-            # Small: all partitions declare at a time, and a produce request has each batch three
-            # times.
-            limit=service.batch_bytes // 8,
+            lambda d: limit + 1 if d.declared is None else d.weight,
+            limit=limit,
         )
     ] or [[]]:
         async with service.lanes[number].batch() as answers:

@@ -155,11 +155,11 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         full: frozenset[TP],
         timeout: float,  # noqa: ASYNC109
     ) -> Fetched:
-        # What was fetched of full ones before is handed over: while aiokafka has it, it fetches
-        # nothing of their broker for a tenth of a second.
-        fetch_only(consumer, wanted, taken=full)
+        known = positions(consumer)
+        # What was fetched of full ones before is handed over.
+        fetch_only(consumer, known, wanted, taken=full)
         # aiokafka moves positions while it drains, also of partitions whose records it then loses.
-        before = {tp: state.position for tp, state in positions(consumer)}
+        before = {tp: state.position for tp, state in known}
         try:
             records: Fetched = await self._fetch_records(
                 consumer, wanted | full, timeout=timeout, max_records=consumer._max_poll_records

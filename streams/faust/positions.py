@@ -23,12 +23,21 @@ def positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPar
     return [(tp, state) for tp, state in states if state.has_valid_position]
 
 
-def fetch_only(consumer: AIOKafkaConsumer, wanted: Set[TP], *, taken: Set[TP]) -> None:
+def fetch_only(
+    consumer: AIOKafkaConsumer,
+    known: list[tuple[TopicPartition, TopicPartitionState]],
+    wanted: Set[TP],
+    *,
+    taken: Set[TP],
+) -> None:
     """Have nothing fetched but the wanted partitions, and drop what was fetched of others and is
     not taken: while aiokafka has it, it fetches nothing of their broker for a tenth of a second.
+
+    Args:
+        known: `positions` of the consumer, which stay as they are.
     """
     waiting = consumer._fetcher._records
-    for tp, state in positions(consumer):
+    for tp, state in known:
         if tp in wanted:
             if state.paused:
                 state.resume()

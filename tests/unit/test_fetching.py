@@ -12,7 +12,7 @@ from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.types import TP
 
 from streams.faust.fetching import LoopConsumer
-from streams.faust.positions import fetch_only, silence
+from streams.faust.positions import fetch_only, positions, silence
 from streams.service.condition import SILENT_AFTER
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
@@ -85,12 +85,12 @@ async def test_what_is_not_wanted_is_paused_and_its_leader_owes_nothing() -> Non
     one, other = fetching.states.values()
     client._fetcher._records[TopicPartition(*ONE)] = object()
     one.timestamp = other.timestamp = 0  # an answer long ago
-    fetch_only(client, {ONE}, taken={OTHER})
+    fetch_only(client, positions(client), {ONE}, taken={OTHER})
     assert fetching.subscription.paused_partitions() == {OTHER}
     assert silence(client) == 0.0
-    fetch_only(client, set(), taken={ONE, OTHER})
+    fetch_only(client, positions(client), set(), taken={ONE, OTHER})
     assert fetching.subscription.paused_partitions() == {ONE, OTHER}
-    fetch_only(client, {ONE, OTHER}, taken=set())
+    fetch_only(client, positions(client), {ONE, OTHER}, taken=set())
     assert fetching.subscription.paused_partitions() == set()
     # Since it was resumed, not since it was paused.
     assert silence(client) < SILENT_AFTER
