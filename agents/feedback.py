@@ -15,7 +15,7 @@ from agents.parked import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service
 from agents.shard import Shard
-from agents.wire import utc
+from agents.instants import utc
 from ground.messages import Message, Record
 from router_state.changes import Outcome
 from router_state.config import Vector

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from datetime import datetime
 
-from agents import feedback
+from agents import feedback, keys
 from agents.in_force import repeat
+from agents.instants import utc
 from agents.parked import Parked
 from agents.poison import try_alone
 from agents.portions import portions
@@ -15,7 +16,7 @@ from agents.service import Service
 from agents.shard import Shard
 from agents.waiting_requests import route_waiting
 from agents.warming import warm
-from agents.wire import alert_raised, lambda_value, utc
+from agents.wire import alert_raised, lambda_value
 from router_state.changes import Alert
 from schemas.event import encode
 
@@ -120,7 +121,7 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
         if (shard := service.shards.get(number)) is not None:
             await warm(shard, router_id)
     now, produce, topic = utc(service.ports.clock()), service.ports.produce, service.ports.topic
-    updates = [update for at in routers for update in _update(*at, service, now=now)]
+    updates = [update for at in routers for update in _tried(*at, service, now=now)]
     alerts = service.bulletin.take_alerts()
     alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
     # Only durable states are published; a failed group ends the process first.
@@ -129,10 +130,33 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     deliveries = [
         await produce(topic["lambda"], value, router_id.encode()) for router_id, value in updates
     ]
-    for router_id, alert in alerts:
-        value = encode(alert_raised(router_id, alert))
+    for router_id, value in _encoded(alerts, service):
         deliveries.append(await produce(topic["alerts"], value, router_id.encode()))
     await asyncio.gather(*deliveries)
+
+
+def _tried(
+    number: int, router_id: str, service: Service, *, now: datetime
+) -> list[tuple[str, bytes | None]]:
+    """Return a router's record; none where that fails, until the router's next change."""
+    found: list[tuple[str, bytes | None]] = []
+    if (shard := service.shards.get(number)) is None:
+        return _update(number, router_id, service, now=now)
+    with service.aside.trying("publish", shard, keys.HEAD, router_id):
+        found = _update(number, router_id, service, now=now)
+    return found
+
+
+def _encoded(alerts: list[tuple[str, Alert]], service: Service) -> list[tuple[str, bytes]]:
+    """Return alerts as they are published; one that can't be written is logged."""
+    found = []
+    for router_id, alert in alerts:
+        try:
+            found.append((router_id, encode(alert_raised(router_id, alert))))
+        except ValueError as error:
+            log.error("alert %s of %s can't be written: %s", alert.kind, router_id, error)
+            service.ports.count("set_aside")
+    return found
 
 
 def _update(

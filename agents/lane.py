@@ -154,18 +154,20 @@ class Lane:
         delivered, self.delivered = self.delivered, []
         others: list[bool] = []
         look = asyncio.get_running_loop().call_soon(others.append, True)
+        packing: str | None = None
         try:
             with self.shard.table.writing():
                 for parked in delivered:
                     self.shard.unpark(parked)
                 yield group
-                # From here on no event is to blame.
-                group.answers.at = None
+                # From here on no event is to blame: a group that can't be packed is undone, and
+                # each of its events tried alone.
+                group.answers.at, packing = None, self._name(group)
                 if others:
                     raise Awaited("the event loop went on while a group was being applied")
                 self.pack(group)
         except BaseException as error:  # let pass: it is half applied, or rolled back
-            failed = blamed(error, group.answers.at)
+            failed = blamed(error, group.answers.at or packing)
             if failed is None:
                 self._break(error)
                 raise
@@ -176,6 +178,11 @@ class Lane:
             raise failed from error
         finally:
             look.cancel()
+
+    def _name(self, group: Group) -> str:
+        """Return what is packed, in words."""
+        starts = [f"{one.messages[0].topic}@{one.messages[0].offset}" for one in group.batches]
+        return f"a record batch of partition {self.shard.number}, from {', '.join(starts)} on"
 
     def contain(self, messages: Sequence[Record]) -> None:
         """Note that the state contains these events of one topic, and all before them."""

@@ -219,10 +219,10 @@ class Shard:
         self.table.delete(keys.key(keys.PARKED, event.router_id, event.part))
 
     def weight(self, router_id: str) -> int:
-        """Bound the bytes that an event of a router may add to a record batch, itself apart: the
-        arm that it moves."""
-        engine = self.engine(router_id)
-        return 0 if engine is None else stored.arm_bytes(engine.state.arms.d)
+        """Bound the bytes that an event of a router or a pool may add to a record batch, itself
+        apart: the arm that it moves, or the pool's head."""
+        engine, pool = self.engine(router_id), self.lending.weight(router_id)
+        return pool + (0 if engine is None else stored.arm_bytes(engine.state.arms.d))
 
     def write(self) -> tuple[dict[str, Changes], list[tuple[Ref, Vector]]]:
         """Put everything that changed into the table; return the changes by router, and the

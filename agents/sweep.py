@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents import stored
+from agents import keys, stored
 from agents.poison import on_behalf_of
 from agents.refusals import InternalError
 from agents.service import Service
@@ -63,14 +63,17 @@ class Sweep:
             shard = self._service.shards.get(turns[0].number)
             if shard is not None:
                 await warm(shard, turns[0].router_id)
+            if (lane := self._service.lanes.get(turns[0].number)) is None:
+                turns.popleft()
+                continue
             try:
-                if (lane := self._service.lanes.get(turns[0].number)) is None:
-                    turns.popleft()
-                    continue
                 async with lane.batch():
                     self._portion(turns)
-            except InternalError:
-                turns.popleft()  # it was logged; the others go on, and its turn comes again
+            except InternalError as error:
+                turn = turns.popleft()
+                self._service.aside.note(
+                    "sweep", lane.shard, keys.HEAD, turn.router_id, why=str(error)
+                )
             await asyncio.sleep(0)
 
     def _turns(self, number: int) -> list[_Turn]:
@@ -78,8 +81,11 @@ class Sweep:
         # By place, not by name: where routers went meanwhile, some wait for the next time round.
         start = self._cursor.get(number, 0) if self._cursor.get(number, 0) < len(router_ids) else 0
         self._cursor[number] = start + ROUTERS_PER_ROUND
+        shard, skips = self._service.shards[number], self._service.aside.skips
         return [
-            _Turn(number, router_id) for router_id in router_ids[start : start + ROUTERS_PER_ROUND]
+            _Turn(number, router_id)
+            for router_id in router_ids[start : start + ROUTERS_PER_ROUND]
+            if not skips("sweep", shard, keys.HEAD, router_id)
         ]
 
     def _portion(self, turns: deque[_Turn]) -> None:
@@ -120,6 +126,7 @@ class Sweep:
                 size += stored.size_of(shard.table, router_id, changes)
                 self._service.ports.count(what, len(changes.records))
                 left -= len(changes.records)
+        self._service.aside.done("sweep", shard, keys.HEAD, router_id)
         return limit - left, size
 
     def _event(self, what: str, shard: Shard, turn: _Turn, *, limit: int, now: float) -> Event:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from math import exp, sqrt
 from operator import itemgetter
 
 import orjson
 from msgspec import structs
 
+from agents.instants import utc
 from agents.latency import latency_standing
 from agents.standings import standings_value
 from router_state.changes import Alert
@@ -26,11 +27,6 @@ FALLBACKS = 4
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
 _SCORE = itemgetter("score")
-
-
-def utc(seconds: float) -> datetime:
-    """Return seconds since the epoch as an aware time."""
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def route_value(

@@ -95,6 +95,18 @@ class InvalidConfig(RouterStateError):
     reason = "invalid_config"
 
 
+class TooManyMembers(RouterStateError):
+    """A pool has as many members as it may."""
+
+    reason = "too_many_members"
+
+
+class ImplausibleNumber(RouterStateError):
+    """A counter of a report is beyond what a pool can count on from."""
+
+    reason = "invalid_field"
+
+
 class UnusablePrior(InvalidConfig):
     """A prior says what no rewards or bills can have said, or what numbers can't hold."""
 

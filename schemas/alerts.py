@@ -35,6 +35,7 @@ class AlertKind(StrEnum):
     LATENCY_UNKNOWN = "latency_unknown"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
+    SET_ASIDE = "set_aside"
 
 
 class AlertRaised(Event):

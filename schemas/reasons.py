@@ -115,6 +115,10 @@ class Reason(StrEnum):
         "invalid_config",
         "A declaration contradicts itself or the router's state; the message says how.",
     )
+    TOO_MANY_MEMBERS = (
+        "too_many_members",
+        "The pool has 5,000 members: let some of them share a pool whose `parent` it is.",
+    )
     CORRUPT_SNAPSHOT = (
         "corrupt_snapshot",
         "The snapshot that a router starts from is damaged, foreign or newer than the worker.",

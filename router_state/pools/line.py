@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ground.json_values import Document, Json
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Lent
-from router_state.periods.reporting import Curve, Held
+from router_state.periods.reporting import Curve, Held, bounded_usd
 from router_state.pools.declared import Share
 from router_state.pools.sharing import Wish, share, together
 
@@ -77,12 +77,25 @@ class Part:
         self.usd = self.most = self.holds = self.spent = self.until = 0.0
         self.curve = ()
 
+    def pack(self) -> list[Json]:
+        """Return it as JSON's types."""
+        numbers = [self.usd, self.most, self.holds, self.spent, self.before, self.until]
+        return [*numbers, [list(point) for point in self.curve]]
+
+    @classmethod
+    def unpack(cls, packed: list[Json]) -> Part:
+        """Invert `pack`; an older program may have left less than nothing of a lease."""
+        usd, most, holds, spent, before, until, curve = packed
+        points = tuple((price, dollars) for price, dollars in curve)
+        return cls(max(usd, 0.0), most, holds, spent, before, until, points)
+
 
 @dataclass(slots=True)
 class Line:
     """One period of one budget.
 
     Attributes:
+        number: of all lines that its pool ever had, by which members' pieces name it.
         name: the pool whose budget it is, and the budget's name.
         budget: says when its periods begin.
         begin, end: the period, seconds since the epoch.
@@ -91,6 +104,7 @@ class Line:
         parts: by member.
     """
 
+    number: int
     name: str
     budget: PeriodBudget
     begin: float
@@ -151,11 +165,12 @@ class Line:
             part = self.parts[name]
             has = part.before + part.usd
             kept = part.charged + KEPT * max(has - part.charged, 0.0)
-            less = _whole(max(aim, kept))
+            # What earlier memberships spent has no whole millionths: a lease is not below 0.
+            less = max(_whole(max(aim, kept)) - part.before, 0.0)
             # Half a millionth tells one less from none, so that nothing is left of a lease.
-            if has - less > max(WORTH_A_CHANGE * (has - part.charged), 0.5 / MICRO):
+            if part.usd - less > max(WORTH_A_CHANGE * (has - part.charged), 0.5 / MICRO):
                 part.most = max(part.most, part.usd)
-                part.usd = less - part.before
+                part.usd = less
                 changed.add(name)
         return changed
 
@@ -172,7 +187,7 @@ class Line:
         changed = set()
         for name, more in wanted.items():
             part = self.parts[name]
-            usd = _whole(part.exposed - part.before + more * min(1.0, free / whole))
+            usd = _whole(bounded_usd(part.exposed - part.before + more * min(1.0, free / whole)))
             if usd > part.usd:
                 part.usd, part.most = usd, max(part.most, usd)
                 changed.add(name)
@@ -204,38 +219,28 @@ class Line:
         )
 
     def pack(self) -> Document:
-        """Return it as JSON's types."""
+        """Return it as JSON's types, without its parts, which stand with the members."""
         budget = self.budget
         until = None if math.isinf(self.until) else self.until
         return {
+            "number": self.number,
             "name": self.name,
             "budget": [budget.per, budget.zone, budget.starts, budget.until],
             "numbers": [self.begin, self.end, self.usd, until],
-            "parts": {name: _pack(part) for name, part in self.parts.items()},
         }
 
     @classmethod
     def unpack(cls, packed: Document) -> Line:
-        """Invert `pack`."""
+        """Invert `pack`; a line of an older program holds its parts, and has no number."""
         per, zone, starts, ends = packed["budget"]
         begin, end, usd, until = packed["numbers"]
-        parts = {name: _unpack(part) for name, part in packed["parts"].items()}
+        parts = {name: Part.unpack(part) for name, part in packed.get("parts", {}).items()}
         budget = PeriodBudget(0.0, per, zone, starts, ends)
         until = math.inf if until is None else until
-        return cls(packed["name"], budget, begin, end, usd, until, parts)
+        number = packed.get("number", -1)
+        return cls(number, packed["name"], budget, begin, end, usd, until, parts)
 
 
 def _whole(usd: float) -> float:
     """Return dollars without what is less than a millionth."""
     return int(usd * MICRO) / MICRO
-
-
-def _pack(part: Part) -> list[Json]:
-    numbers = [part.usd, part.most, part.holds, part.spent, part.before, part.until]
-    return [*numbers, [list(point) for point in part.curve]]
-
-
-def _unpack(packed: list[Json]) -> Part:
-    usd, most, holds, spent, before, until, curve = packed
-    points = tuple((price, dollars) for price, dollars in curve)
-    return Part(usd, most, holds, spent, before, until, points)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from ground.json_values import Document
+from ground.json_values import Document, Json
+from router_state.errors import ImplausibleNumber, TooManyMembers
 from router_state.periods.calendar import bounded
+from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted
-from router_state.periods.reporting import Held, Reported
+from router_state.periods.reporting import Held, Reported, bounded_usd
 from router_state.pools.declared import PoolConfig
 from router_state.pools.line import Line, Part
+from router_state.pools.member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
+from router_state.pools.pieces import CONFIG, HEAD, pack, restore
 
 AHEAD = 60.0
 """Seconds before a period begins that its money is lent."""
@@ -27,25 +31,6 @@ At = tuple[str, tuple[object, ...], float]
 
 
 @dataclass(slots=True)
-class Member:
-    """One member, as far as its pool knows it.
-
-    Attributes:
-        born: the membership's number; moves: of its last report.
-        n: number of the last grant; taken: of the last one that it confirmed.
-        said_at: when it said something last, seconds since the epoch.
-        left: whether it is none any more.
-    """
-
-    born: int
-    moves: int = -1
-    n: int = 0
-    taken: int = 0
-    said_at: float = 0.0
-    left: bool = False
-
-
-@dataclass(slots=True)
 class Pool:
     """The state of one pool. Whatever it is told twice, or late, changes nothing the second time.
 
@@ -53,9 +38,11 @@ class Pool:
         config: as declared; None: it is gone, and lends nothing any more.
         born: number of its membership in its own pool; taken: the last grant of that.
         moves: how often anything has moved.
+        numbered: how many lines it ever had.
         members: by "router:…" or "pool:…".
         lines: every period of every budget that it lends of.
         said: when each member's last grant was said last; not kept.
+        changed: names of the pieces that differ from what was last written, see `pieces`.
     """
 
     pool_id: str
@@ -63,9 +50,11 @@ class Pool:
     born: int = -1
     taken: int = 0
     moves: int = 0
+    numbered: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     lines: dict[At, Line] = field(default_factory=dict)
     said: dict[str, float] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
 
     def declare(self, config: PoolConfig | None) -> None:
         """Put a declaration in force; None: the pool is gone."""
@@ -76,11 +65,24 @@ class Pool:
             for line in self._lent():
                 line.usd = 0.0
         self.config = config
+        self._moved(CONFIG)
+
+    def _moved(self, *pieces: str) -> None:
+        """Note a change, and which pieces beside the head it is in."""
         self.moves += 1
+        self.changed.update((HEAD, *pieces))
 
     def hear(self, report: Reported, *, now: float) -> bool:
-        """Take a member's report; tell whether it says anything new."""
+        """Take a member's report; tell whether it says anything new.
+
+        Raises:
+            TooManyMembers: it is of a new member, and the pool has room for no more.
+            ImplausibleNumber: it is of a new member, and names a grant that nobody can count on
+                from.
+        """
         member = self.members.get(report.member)
+        if member is None:
+            self._require_room(report)
         if member is None or report.born > member.born:
             if member is not None:
                 for line in self.lines.values():
@@ -96,8 +98,17 @@ class Pool:
         member.said_at = max(now, member.said_at)
         member.taken = max(member.taken, min(report.n, member.n))
         self._say(report, confirmed=report.left or member.taken == member.n, moved=moved)
-        self.moves += 1
+        self._moved(report.member)
         return True
+
+    def _require_room(self, report: Reported) -> None:
+        if len(self.members) >= MOST_MEMBERS:
+            raise TooManyMembers(
+                f"pool {self.pool_id} has {MOST_MEMBERS} members: let some of them share a pool of "
+                "their own whose parent it is"
+            )
+        if report.n > MOST_COUNTED:
+            raise ImplausibleNumber(f"n is above {MOST_COUNTED}: no pool has made so many grants")
 
     def _say(self, report: Reported, *, confirmed: bool, moved: bool) -> None:
         said = {(held.line, held.begin): held for held in report.lines}
@@ -128,16 +139,31 @@ class Pool:
                 continue
             line = self.lines.get(at)
             if line is None:
-                line = self.lines[at] = Line(lent.line, lent.budget, lent.begin, lent.end)
+                line = self._line(at, lent.budget, lent.end)
             line.usd, line.until = lent.usd, lent.until
             missing.pop(id(line), None)
         for line in missing.values():
             line.usd = 0.0
-        self.moves += 1
+        self._moved()
         return True
+
+    def _line(self, at: At, budget: PeriodBudget, end: float) -> Line:
+        """Return a line, a new one where there is none."""
+        if (line := self.lines.get(at)) is None:
+            line = self.lines[at] = Line(self.numbered, at[0], budget, at[2], end)
+            self.numbered += 1
+        return line
 
     def lend(self, *, now: float) -> list[tuple[str, Granted]]:
         """Set all leases anew; return what there is to say, by member."""
+        return [(name, self.grant(name, now=now)) for name in self.set_leases(now=now)]
+
+    def set_leases(self, *, now: float) -> list[str]:
+        """Set all leases anew; return the members to whom there is something to say.
+
+        What is done for one member may be durable without the others: money is lent again only
+        after who had it has confirmed that.
+        """
         config = self.config
         dropped = self._drop_budgets()
         moved = self._open(now)
@@ -147,7 +173,9 @@ class Pool:
         members = {
             name: ((config or PoolConfig()).share(name), member.said_at + seconds)
             for name, member in self.members.items()
-            if not member.left and now < member.said_at + seconds
+            if not member.left
+            and now < member.said_at + seconds
+            and member.n < MOST_NUMBER
         }
         for line in self._going_on(now):
             changed |= line.lend(members, now=now)
@@ -155,15 +183,17 @@ class Pool:
             changed |= members.keys()
         for name in changed:
             self.members[name].n += 1
-        self.moves += bool(changed or moved)
+        if changed or moved:
+            self._moved(*changed)
         unheard = {name for name in members if self._is_unheard(name, now)}
-        return [(name, self._grant(name, now)) for name in sorted(changed | unheard)]
+        return sorted(changed | unheard)
 
     def _is_unheard(self, name: str, now: float) -> bool:
         member = self.members[name]
         return member.taken < member.n and abs(now - self.said.get(name, -math.inf)) >= AGAIN
 
-    def _grant(self, name: str, now: float) -> Granted:
+    def grant(self, name: str, *, now: float) -> Granted:
+        """Return a member's leases as they are."""
         member, self.said[name] = self.members[name], now
         lines = [line for line in self._going_on(now) if name in line.parts]
         return Granted(
@@ -188,10 +218,8 @@ class Pool:
                 if (period := budget.period(bounded(at))) is None:
                     continue
                 name, (begin, end) = f"{self.pool_id}/{budget.name}", period
-                line = self.lines.setdefault(
-                    (name, budget.identity, begin), Line(name, budget, begin, end)
-                )
-                line.usd = budget.usd + self._carried(line, budget.carry)
+                line = self._line((name, budget.identity, begin), budget, end)
+                line.usd = bounded_usd(budget.usd + self._carried(line, budget.carry))
         self._forget(now)
         return before != {at: line.usd for at, line in self.lines.items()}
 
@@ -239,9 +267,9 @@ class Pool:
         for line in self._lent():
             charged, exposed = line.charged_usd, line.exposed_usd
             is_lent = now < min(line.until, line.end)
-            holds = max(exposed, line.usd) if is_lent else exposed
+            holds = bounded_usd(max(exposed, line.usd) if is_lent else exposed)
             curve = line.curve() if now < line.end else ()
-            lines.append(Held(line.name, line.begin, holds, charged, curve))
+            lines.append(Held(line.name, line.begin, holds, bounded_usd(charged), curve))
         said, name = tuple(lines), f"pool:{self.pool_id}"
         return Reported(config.parent, name, self.born, self.taken, self.moves, False, said)
 
@@ -251,25 +279,12 @@ class Pool:
         return self.config is None and not self.members
 
     def pack(self) -> Document:
-        """Return it as JSON's types."""
-        return {
-            "config": None if self.config is None else self.config.pack(),
-            "numbers": [self.born, self.taken, self.moves],
-            "members": {name: list(astuple(one)) for name, one in self.members.items()},
-            "lines": [line.pack() for line in self.lines.values()],
-        }
+        """Return all pieces by name, as JSON's types."""
+        return pack(self)
 
     @classmethod
-    def unpack(cls, pool_id: str, packed: Document) -> Pool:
-        """Invert `pack`."""
-        lines = [Line.unpack(line) for line in packed["lines"]]
-        config, (born, taken, moves) = packed["config"], packed["numbers"]
-        return cls(
-            pool_id,
-            None if config is None else PoolConfig.unpack(config),
-            born,
-            taken,
-            moves,
-            {name: Member(*one) for name, one in packed["members"].items()},
-            {(line.name, line.budget.identity, line.begin): line for line in lines},
-        )
+    def unpack(cls, pool_id: str, packed: Mapping[str, Json]) -> Pool:
+        """Invert `pack`; one piece alone is a pool as an older program wrote it."""
+        pool = cls(pool_id)
+        restore(pool, packed)
+        return pool

@@ -10,10 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from router_state.periods.reporting import Curve
+from router_state.periods.reporting import LEAST_PRICE, MOST_PRICE, Curve, bounded_usd
 
-CHEAPEST, DEAREST = 1e-12, 1e12
-"""Prices, in reward per dollar, between which one is looked for."""
 STEPS = 64
 """Halvings of the price's logarithm: it is known to one part in 10¹⁷ of the 24 decades then."""
 POINTS = 48
@@ -41,6 +39,8 @@ def spent_at(curve: Curve, price: float) -> float:
     """Return the spend of a curve at a price: interpolated over the logarithm of the price, falling
     above its last one."""
     before_price, before = curve[0]
+    if price <= before_price:
+        return before
     for next_price, usd in curve[1:]:
         if price < next_price:
             if price <= before_price:
@@ -48,7 +48,9 @@ def spent_at(curve: Curve, price: float) -> float:
             if before_price <= 0.0:
                 part = price / next_price
             else:
-                part = math.log(price / before_price) / math.log(next_price / before_price)
+                # Differences, as the quotient of two prices that somebody made up may overflow.
+                low = math.log(before_price)
+                part = (math.log(price) - low) / (math.log(next_price) - low)
             return before + (usd - before) * part
         before_price, before = next_price, usd
     return before if before_price <= 0.0 else before * min(before_price / price, 1.0)
@@ -65,7 +67,7 @@ def share(usd: float, wishes: Sequence[Wish]) -> list[float]:
     found = [wish.at(0.0) for wish in wishes]
     if math.fsum(found) <= usd:
         return _spread(usd, found, [wish.most for wish in wishes])
-    low, high = math.log(CHEAPEST), math.log(DEAREST)
+    low, high = math.log(LEAST_PRICE), math.log(MOST_PRICE)
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
         price = math.exp(middle)
@@ -106,4 +108,7 @@ def together(curves: Sequence[Curve]) -> Curve:
     # Evenly many between two of them: where members stand there are the most.
     step = max((len(prices) - 1) / (POINTS - 1), 1.0)
     some = [prices[round(k * step)] for k in range(min(POINTS, len(prices)))]
-    return tuple((price, math.fsum(spent_at(curve, price) for curve in curves)) for price in some)
+    return tuple(
+        (price, bounded_usd(math.fsum(spent_at(curve, price) for curve in curves)))
+        for price in some
+    )

@@ -10,7 +10,8 @@ from router_state.engine import Engine
 from router_state.periods.leases import Granted, Leases, Lent
 from router_state.periods.reporting import Reported
 from router_state.pools.line import Line, Part
-from router_state.pools.pool import Member, Pool
+from router_state.pools.member import Member
+from router_state.pools.pool import Pool
 from schemas.event import MalformedEvent, decode
 from schemas.leases import LeaseNoted
 from studies.audit.evidence import Evidence

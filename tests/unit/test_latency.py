@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from agents.declared import config_of, declaration_of
-from agents.wire import lambda_value, route_value, utc
+from agents.instants import utc
+from agents.wire import lambda_value, route_value
 from drawing.alerts import sentence
 from drawing.periods import standing_lines
 from router_state.changes import Alert, Journal
