@@ -143,7 +143,7 @@ def _tried(
     if (shard := service.shards.get(number)) is None:
         return _update(number, router_id, service, now=now)
     with service.aside.trying("publish", shard, keys.HEAD, router_id):
-        found = _update(number, router_id, service, now=now)
+        found += _update(number, router_id, service, now=now)
     return found
 
 

@@ -171,8 +171,9 @@ def _lend(shard: Shard, pools: deque[str], service: Service) -> list[Note]:
     while pools and limit > 0:
         pool_id = pools[0]
         if not aside.skips("lend", shard, keys.POOL, pool_id):
-            with aside.trying("lend", shard, keys.POOL, pool_id), undoing(
-                partial(lending.forget, pool_id)
+            with (
+                aside.trying("lend", shard, keys.POOL, pool_id),
+                undoing(partial(lending.forget, pool_id)),
             ):
                 notes, size = lending.lend(pool_id, now=service.ports.clock(), limit=limit)
                 found, limit = found + notes, limit - size - lending.weight(pool_id)

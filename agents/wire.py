@@ -24,6 +24,8 @@ PARTS = 1e6
 """Rewards and shares that are published for people to read are whole numbers of such parts."""
 FALLBACKS = 4
 """Most models that a decision names beside the chosen one."""
+FAR = 50.0
+"""Largest logarithm of a cost's tenth ÷ its median: of a model whose bills say nothing."""
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
 _SCORE = itemgetter("score")
@@ -97,7 +99,7 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
             candidate["deviation"] = _rounded(sqrt(abs(variance)))
             # Bills are taken to be lognormal: their median is below the mean by half the variance
             # of their logarithm, and eight of ten are within `TENTH` deviations of it.
-            median, tenth = cost_usd * exp(-0.5 * spread), exp(TENTH * sqrt(spread))
+            median, tenth = cost_usd * exp(-0.5 * spread), exp(min(TENTH * sqrt(spread), FAR))
             candidate["cost_low_usd"] = median / tenth
             candidate["cost_high_usd"] = median * tenth
             candidate["unpaid"] = 0.0 if paid == 1.0 else _rounded(1.0 - paid)

@@ -33,8 +33,11 @@ class World:
 
     Attributes:
         late: rounds that a record of `pb.leases` waits; twice: whether each of them comes twice.
+        validates: whether workers check the invariants of what they change.
         worth: by router, what the large model's answers earn beyond the small one's.
     """
+
+    validates = True
 
     def __init__(self, workers: int = 3, *, seed: int = 0, surprise: float = 0.0) -> None:
         self.rng = np.random.default_rng(seed)
@@ -49,7 +52,8 @@ class World:
         self._asked = 0
         self._seen: dict[int, int] = {}
         self.workers = [
-            MemoryWorker(SETTINGS, range(k, PARTITIONS, workers)) for k in range(workers)
+            MemoryWorker(SETTINGS, range(k, PARTITIONS, workers), validates=self.validates)
+            for k in range(workers)
         ]
 
     async def start(self) -> World:
@@ -167,7 +171,8 @@ class World:
         """End a worker at once, and let another one take over from its changelog."""
         old = self.workers[k]
         self._collect()
-        new = MemoryWorker(SETTINGS, range(k, PARTITIONS, len(self.workers)))
+        numbers = range(k, PARTITIONS, len(self.workers))
+        new = MemoryWorker(SETTINGS, numbers, validates=self.validates)
         new.clock.now = self.now
         old.service.lost(frozenset(range(PARTITIONS)))
         await new.start(old)

@@ -97,7 +97,8 @@ class LeasedAccounts(Accounts):
         loan = self.loans.get(account.begin)
         if loan is None:
             return 0.0
-        return loan.usd if now < loan.until else min(loan.usd, account.charged_usd)
+        # Sums of bills and what was expected leave residues on either side of 0.
+        return loan.usd if now < loan.until else min(loan.usd, max(account.charged_usd, 0.0))
 
     def is_lent(self, account: Account) -> bool:
         """See Accounts."""

@@ -150,7 +150,7 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     dearest_usd = float(open_to.max(1).mean()) or 1.0
     cheapest_usd = float(costs.min(1).mean()) or dearest_usd
     low, high = _price(NOTHING / dearest_usd), _price(EVERYTHING / cheapest_usd)
-    wide = [low * (high / low) ** (k / (WIDE - 1)) for k in range(WIDE)]
+    wide = [_price(low * (high / low) ** (k / (WIDE - 1))) for k in range(WIDE)]
     own = pacer.lambda_t / pacer.budget_usd
     near = [step * own for step in NEAR if low < step * own < high]
     rows = np.arange(len(scores))

@@ -173,9 +173,7 @@ class Pool:
         members = {
             name: ((config or PoolConfig()).share(name), member.said_at + seconds)
             for name, member in self.members.items()
-            if not member.left
-            and now < member.said_at + seconds
-            and member.n < MOST_NUMBER
+            if not member.left and now < member.said_at + seconds and member.n < MOST_NUMBER
         }
         for line in self._going_on(now):
             changed |= line.lend(members, now=now)
