@@ -22,6 +22,8 @@ KEPT = 0.5
 change is in force does not exceed its lease."""
 WORTH_A_CHANGE = 0.02
 """Share of what a member has left that a change of its lease must be."""
+Kind = tuple[str, tuple[object, ...]]
+"""A budget: its name, and what defines its periods."""
 MICRO = 1_000_000
 """Leases are whole millionths of a dollar: they add up without rounding."""
 
@@ -114,6 +116,11 @@ class Line:
     parts: dict[str, Part] = field(default_factory=dict)
 
     @property
+    def kind(self) -> Kind:
+        """Return which budget it is of."""
+        return self.name, self.budget.identity
+
+    @property
     def exposed_usd(self) -> float:
         """Return what all members may have been charged at the end."""
         return math.fsum(part.exposed for part in self.parts.values())
@@ -204,8 +211,8 @@ class Line:
         return changed
 
     def lent(self, member: str) -> Lent:
-        """Return a member's lease."""
-        budget, part = self.budget, self.parts[member]
+        """Return a member's lease; one of nothing where it has none."""
+        budget, part = self.budget, self.parts.get(member, Part())
         return Lent(
             self.name,
             budget.per,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ground.json_values import Document, Json
-from router_state.errors import ImplausibleNumber, TooManyMembers
+from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.calendar import bounded
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import Held, Reported, bounded_usd
 from router_state.pools.declared import PoolConfig
-from router_state.pools.line import Line, Part
+from router_state.pools.line import Kind, Line, Part
 from router_state.pools.member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
 from router_state.pools.pieces import CONFIG, HEAD, pack, restore
 
@@ -21,8 +21,11 @@ AHEAD = 60.0
 """Seconds before a period begins that its money is lent."""
 KEPT = 4
 """Periods of a line that are kept, as routers keep their accounts."""
-MOST_LINES = 64
-"""Periods of all lines that are kept, at most: pools may be members of each other in a circle."""
+MOST_BUDGETS = 32
+"""Most budgets of which a pool lends, its own and those of the pools above it. Of each there are up
+to two periods at a time."""
+MOST_LINES = 2 * MOST_BUDGETS
+"""Periods of all lines beyond which those are forgotten that have ended."""
 AGAIN = 5.0
 """Seconds after which a grant that was not confirmed is said again."""
 
@@ -42,6 +45,7 @@ class Pool:
         members: by "router:…" or "pool:…".
         lines: every period of every budget that it lends of.
         said: when each member's last grant was said last; not kept.
+        at: when it heard or lent last, seconds since the epoch; not kept.
         changed: names of the pieces that differ from what was last written, see `pieces`.
     """
 
@@ -55,10 +59,17 @@ class Pool:
     lines: dict[At, Line] = field(default_factory=dict)
     said: dict[str, float] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
+    at: float = 0.0
 
     def declare(self, config: PoolConfig | None) -> None:
-        """Put a declaration in force; None: the pool is gone."""
+        """Put a declaration in force; None: the pool is gone.
+
+        Raises:
+            InvalidConfig: with those of the pools above it has too many budgets.
+        """
         before, after = (None if one is None else one.parent for one in (self.config, config))
+        if config is not None:
+            self._require_few(config, self._kinds(self._lent()) if before == after else set())
         if config is not None and before != after:
             self.born, self.taken = config.offset, 0
         if before != after:
@@ -66,6 +77,19 @@ class Pool:
                 line.usd = 0.0
         self.config = config
         self._moved(CONFIG)
+
+    def _require_few(self, config: PoolConfig, above: set[Kind]) -> None:
+        """Refuse what has too many budgets, as none of them may be left out."""
+        count = len(config.budgets) + len(above)
+        if count > MOST_BUDGETS:
+            raise InvalidConfig(
+                f"pool {self.pool_id} has {count} budgets with those of the pools above it, "
+                f"{MOST_BUDGETS} is the most: declare fewer"
+            )
+
+    @staticmethod
+    def _kinds(lines: Iterable[Line]) -> set[Kind]:
+        return {line.kind for line in lines}
 
     def _moved(self, *pieces: str) -> None:
         """Note a change, and which pieces beside the head it is in."""
@@ -80,6 +104,7 @@ class Pool:
             ImplausibleNumber: it is of a new member, and names a grant that nobody can count on
                 from.
         """
+        self.at = now
         member = self.members.get(report.member)
         if member is None:
             self._require_room(report)
@@ -123,29 +148,47 @@ class Pool:
                 part.say(held, confirmed=confirmed, moved=moved or report.left)
 
     def take(self, grant: Granted) -> bool:
-        """Put in force what the pool's own pool lends to it; tell whether that is anything new."""
+        """Put in force what the pool's own pool lends to it; tell whether that is anything new.
+
+        Raises:
+            InvalidConfig: a lease is of no period, or they are of too many budgets. Nothing has
+                changed, and what was lent before ends by its time.
+        """
         config = self.config
-        mine = config is not None and (grant.pool_id, grant.born) == (config.parent, self.born)
-        if not mine or grant.n <= self.taken:
+        if config is None or (grant.pool_id, grant.born) != (config.parent, self.born):
             return False
+        if grant.n <= self.taken:
+            return False
+        # Money that comes back in a circle of pools is the pool's own.
+        lent = {
+            (one.line, one.budget.identity, one.begin): one
+            for one in grant.lines
+            if one.line.rpartition("/")[0] != self.pool_id
+        }
+        kinds = {at[:2] for at in lent}
+        self._require_few(config, kinds)
         self.taken = grant.n
-        missing = {id(line): line for line in self._lent()}
-        for lent in grant.lines:
-            at = lent.line, lent.budget.identity, lent.begin
-            # Money that comes back in a circle of pools is the pool's own.
-            if lent.line.rpartition("/")[0] == self.pool_id or (
-                at not in self.lines and len(self.lines) >= MOST_LINES
-            ):
-                continue
-            line = self.lines.get(at)
-            if line is None:
-                line = self._line(at, lent.budget, lent.end)
-            line.usd, line.until = lent.usd, lent.until
-            missing.pop(id(line), None)
-        for line in missing.values():
+        for line in self._lent():
             line.usd = 0.0
+        for at, one in lent.items():
+            line = self._line(at, one.budget, one.end)
+            line.usd, line.until = one.usd, one.until
+        self._drop_ended(kinds)
         self._moved()
         return True
+
+    def _drop_ended(self, kinds: set[Kind]) -> None:
+        """Forget ended periods of budgets that are lent no more; and of others the oldest, where
+        there are too many."""
+        ended = sorted(
+            (line.end, at)
+            for at, line in self.lines.items()
+            if line.end <= self.at and not line.name.startswith(f"{self.pool_id}/")
+        )
+        most = len(self.lines) - MOST_LINES
+        for number, (_, at) in enumerate(ended):
+            if number < most or at[:2] not in kinds:
+                del self.lines[at]
 
     def _line(self, at: At, budget: PeriodBudget, end: float) -> Line:
         """Return a line, a new one where there is none."""
@@ -164,7 +207,7 @@ class Pool:
         What is done for one member may be durable without the others: money is lent again only
         after who had it has confirmed that.
         """
-        config = self.config
+        config, self.at = self.config, now
         dropped = self._drop_budgets()
         moved = self._open(now)
         seconds = PoolConfig().lease_seconds if config is None else config.lease_seconds
@@ -191,12 +234,26 @@ class Pool:
         return member.taken < member.n and abs(now - self.said.get(name, -math.inf)) >= AGAIN
 
     def grant(self, name: str, *, now: float) -> Granted:
-        """Return a member's leases as they are."""
+        """Return a member's leases as they are.
+
+        The last period of a pool's above counts until the next one comes: a budget that is not
+        named does not limit the member.
+        """
         member, self.said[name] = self.members[name], now
         lines = [line for line in self._going_on(now) if name in line.parts]
+        lines += self._last_of_others(self._kinds(lines))
         return Granted(
             self.pool_id, member.born, member.n, tuple(line.lent(name) for line in lines)
         )
+
+    def _last_of_others(self, known: set[Kind]) -> Iterable[Line]:
+        """Return the last period of each budget of the pools above that is not among the known."""
+        last: dict[Kind, Line] = {}
+        if self.config is not None and self.config.parent is not None:
+            for line in sorted(self._lent(), key=lambda line: line.begin):
+                if line.kind not in known:
+                    last[line.kind] = line
+        return last.values()
 
     def _going_on(self, now: float) -> Iterator[Line]:
         return (line for line in self.lines.values() if bounded(now) < line.end)

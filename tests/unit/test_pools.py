@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.errors import InvalidConfig
+from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.declared import PeriodBudget
-from router_state.periods.leases import Granted
-from router_state.periods.reporting import Curve, Held, Reported
+from router_state.periods.leases import Granted, Leases, Lent
+from router_state.periods.reporting import MOST_USD, Curve, Held, Reported
 from router_state.pools.declared import PoolConfig, Share
-from router_state.pools.pool import KEPT, Pool
+from router_state.pools.member import MOST_MEMBERS, Member
+from router_state.pools.pool import KEPT, MOST_LINES, Pool
 from router_state.pools.sharing import Wish, share, spent_at, together
 
 HOUR = PeriodBudget(30.0, "hour")
@@ -236,3 +239,127 @@ def test_a_pool_is_kept_to_the_bit() -> None:
     again = Pool.unpack("shop", shop.pack())
     assert again.pack() == shop.pack()
     assert again.lend(now=9.0) == shop.lend(now=9.0)
+
+
+ZONES = ("UTC", "Europe/Berlin", "Asia/Tokyo", "America/New_York", "Asia/Kolkata")
+
+
+class Tower:
+    """A router in pools one above the other, all of which speak to each other at once."""
+
+    def __init__(self, *budgets: tuple[PeriodBudget, ...]) -> None:
+        self.pools = [Pool(f"p{k}") for k in range(len(budgets))]
+        for k, (one, own) in enumerate(zip(self.pools, budgets, strict=True)):
+            one.declare(PoolConfig(own, f"p{k - 1}" if k else None, offset=k))
+        self.leases = Leases.none(self.pools[-1].pool_id, born=5)
+
+    def step(self, now: float, *, silent: Sequence[int] = ()) -> None:
+        """Let everybody speak, but for the pools that are silent."""
+        held = tuple(
+            Held(line.line, begin, loan.usd if now < loan.until else 0.0, 0.0, ((0.0, 1.0),))
+            for line in self.leases.lines
+            if line.line
+            for begin, loan in line.loans.items()
+        )
+        self.leases.moves += 1
+        n, moves = self.leases.n, self.leases.moves
+        own = Reported(self.leases.pool_id, "router:r", 5, n, moves, False, held)
+        self.pools[-1].hear(own, now=now)
+        for above, below in pairwise(self.pools):
+            report = below.reported(now=now)
+            assert report is not None
+            above.hear(report, now=now)
+        for k, one in enumerate(self.pools):
+            for _, grant in () if k in silent else one.lend(now=now):
+                (self.pools[k + 1] if k + 1 < len(self.pools) else self.leases).take(grant)
+
+    def bound(self, now: float) -> dict[str, float]:
+        """Return what each pool leaves the router at a time, of the tightest of its budgets."""
+        found: dict[str, float] = {}
+        for line in self.leases.lines:
+            account = line.at(now, seq=0)
+            if line.line and account is not None:
+                name = line.line.partition("/")[0]
+                found[name] = min(found.get(name, math.inf), line.usd(account, now))
+        return found
+
+
+def test_a_budget_above_binds_in_every_period_however_many_budgets_there_are() -> None:
+    every = tuple(PeriodBudget(1.0, "hour", zone) for zone in ZONES)
+    wide = tuple(PeriodBudget(1e6, "hour", zone) for zone in ZONES)
+    tower, start = Tower(every, wide, wide, wide), 1.8e9
+    for minute in range(8 * 60):
+        now = start + 60.0 * minute
+        tower.step(now)
+        if minute > 5:
+            assert tower.bound(now)["p0"] <= 1.0 + 1e-6
+            assert len(tower.pools[-1].lines) <= 2 * MOST_LINES
+
+
+def test_a_budget_above_binds_though_its_pool_says_nothing_when_a_period_begins() -> None:
+    tower, start = Tower((PeriodBudget(1.0, "hour"),), (PeriodBudget(1e6, "day"),)), 1.8e9
+    for minute in range(150):
+        tower.step(start + 60.0 * minute, silent=(0,) if minute > 30 else ())
+        if minute > 5:
+            assert tower.bound(start + 60.0 * minute)["p0"] <= 1.0
+    assert tower.bound(start + 60.0 * 149)["p0"] == 0.0
+    tower.step(start + 60.0 * 150)
+    tower.step(start + 60.0 * 150 + 1.0)
+    assert tower.bound(start + 60.0 * 150 + 1.0)["p0"] > 0.0
+
+
+def test_a_budget_above_that_is_gone_limits_nobody_once_its_period_has_ended() -> None:
+    tower, start = Tower((HOUR, PeriodBudget(9.0, "day")), (PeriodBudget(1e6, "day"),)), 1.8e9
+    for minute in range(180):
+        if minute == 10:
+            tower.pools[0].declare(PoolConfig((PeriodBudget(9.0, "day"),), offset=7))
+        tower.step(start + 60.0 * minute)
+    assert {line.line for line in tower.leases.lines} == {"p0/day", "p1/day"}
+
+
+def test_more_budgets_than_a_pool_can_count_are_refused_and_none_is_left_out() -> None:
+    own = tuple(
+        PeriodBudget(1.0, per, zone) for zone in ZONES for per in ("hour", "day", "week", "month")
+    )[:17]
+    low = Pool("low")
+    low.declare(PoolConfig(own, parent="top", offset=1))
+    lines = tuple(
+        Lent("top/day", "day", "UTC", float(k), None, 0.0, 86_400.0, 1.0, 600.0) for k in range(16)
+    )
+    before = low.pack()
+    with pytest.raises(InvalidConfig, match="33 budgets"):
+        low.take(Granted("top", 1, 1, lines))
+    assert low.pack() == before
+    assert low.take(Granted("top", 1, 1, lines[1:]))
+    with pytest.raises(InvalidConfig, match="33 budgets"):
+        low.declare(PoolConfig((*own, PeriodBudget(2.0, "day", "Asia/Seoul")), "top", offset=2))
+    assert low.config is not None and low.config.offset == 1
+
+
+def test_a_router_that_left_a_spent_pool_and_comes_back_has_a_lease_of_nothing() -> None:
+    shop = pool("a")
+    shop.lend(now=0.0)
+    spent = 30.0000007
+    shop.hear(report("a", n=1, moves=1, left=True, holds=spent, spent=spent), now=1.0)
+    shop.lend(now=1.0)
+    shop.hear(report("a", born=9), now=2.0)
+    for second in range(2, 9):
+        assert all(usd == 0.0 for usd in lent(shop.lend(now=float(second))).values())
+    assert shop.members["router:a"].n <= 2
+
+
+def test_a_member_too_many_and_a_grant_beyond_all_numbers_are_refused() -> None:
+    shop = pool("a")
+    with pytest.raises(ImplausibleNumber):
+        shop.hear(report("ghost", n=2**53 - 1), now=0.0)
+    shop.members |= {f"router:{k}": Member(0, left=True) for k in range(MOST_MEMBERS - 1)}
+    with pytest.raises(TooManyMembers, match="a pool of their own"):
+        shop.hear(report("b"), now=0.0)
+    assert shop.hear(report("a", moves=1), now=1.0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e12), st.floats(0, 1e12)), min_size=1, max_size=5))
+def test_a_curve_that_somebody_made_up_is_read(points: list[tuple[float, float]]) -> None:
+    found = share(10.0, [Wish(tuple(points), 0.0, 1e9), Wish(((0.0, 1.0),), 0.0, 1e9)])
+    assert all(map(math.isfinite, found)) and math.fsum(found) <= 10.0 * (1.0 + 1e-9)
+    assert all(0.0 <= usd <= MOST_USD for _, usd in together([tuple(points)]))
