@@ -19,7 +19,9 @@ from agents.spending import pool_config
 from ground.boundary import undoing
 from ground.messages import Record
 from router_state.changes import Outcome
+from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.events import Lapsed
 from router_state.periods.reporting import reported
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.leases import LeaseNoted
@@ -111,7 +113,7 @@ class LendMoney(_Money):
             grant = grant_of(note, offset=message.offset)
             changes = shard.apply(note.member_id, grant, now=now)
             if changes.outcome is Outcome.APPLIED:
-                answers.leases += lending.report_router(note.member_id, engine, now=now)
+                answers.leases += _report_router(shard, note.member_id, engine, now=now)
 
 
 def leaving(shard: Shard, router_id: str, pool_id: str | None, *, now: float) -> list[Note]:
@@ -154,12 +156,22 @@ def _report(shard: Shard, service: Service) -> list[Note]:
             continue
         with aside.trying("report", shard, keys.HEAD, router_id):
             if (engine := shard.engine(router_id)) is not None:
-                found += lending.report_router(router_id, engine, now=now, due=True)
+                found += _report_router(shard, router_id, engine, now=now, due=True)
     for pool_id in lending.pools:
         if not aside.skips("report", shard, keys.POOL, pool_id):
             with aside.trying("report", shard, keys.POOL, pool_id):
                 found += lending.report_pool(pool_id, now=now, due=True)
     return found
+
+
+def _report_router(
+    shard: Shard, router_id: str, engine: Engine, *, now: float, due: bool = False
+) -> list[Note]:
+    """Return a router's report; the leases that it gives back are given back in its state first."""
+    ledger = engine.state.ledger
+    if ledger is not None and any(line.has_lapsed(now) for line in ledger.leased):
+        shard.apply(router_id, Lapsed(), now=now)
+    return shard.lending.report_router(router_id, engine, now=now, due=due)
 
 
 def _lend(shard: Shard, pools: deque[str], service: Service) -> list[Note]:

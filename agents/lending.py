@@ -180,6 +180,9 @@ class Lending:
     def report_pool(self, pool_id: str, *, now: float, due: bool = False) -> list[Note]:
         """Return a pool's report to its own pool; `due`: only where it is worth one."""
         pool = self.pool(pool_id)
+        # Durable before it is said: a clock that steps back changes nothing about it.
+        if pool is not None and pool.give_back(now=now):
+            self.dirty.add(pool_id)
         report = None if pool is None else pool.reported(now=now)
         if pool is None or report is None:
             return []

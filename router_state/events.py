@@ -121,4 +121,10 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-Event = Asked | Charged | Judged | Orphaned | Redeclared | Granted | Waited | Aged | Crowded
+class Lapsed(Struct, frozen=True, gc=False):
+    """Time has passed: leases of the router's pool that have ended are given back."""
+
+
+Event = (
+    Asked | Charged | Judged | Orphaned | Redeclared | Granted | Lapsed | Waited | Aged | Crowded
+)

@@ -68,10 +68,16 @@ class Granted(Struct, frozen=True):
 
 
 class Loan(NamedTuple):
-    """Dollars of one period, and until when they may be spent."""
+    """Dollars of one period, and until when they may be spent; `back`: the pool was told that its
+    time is up, whatever the clock says later."""
 
     usd: float
     until: float
+    back: bool = False
+
+    def lasts(self, now: float) -> bool:
+        """Tell whether it may be spent at a time."""
+        return now < self.until and not self.back
 
 
 @dataclass(slots=True)
@@ -98,7 +104,7 @@ class LeasedAccounts(Accounts):
         if loan is None:
             return 0.0
         # Sums of bills and what was expected leave residues on either side of 0.
-        return loan.usd if now < loan.until else min(loan.usd, max(account.charged_usd, 0.0))
+        return loan.usd if loan.lasts(now) else min(loan.usd, max(account.charged_usd, 0.0))
 
     def is_lent(self, account: Account) -> bool:
         """See Accounts."""
@@ -115,6 +121,10 @@ class LeasedAccounts(Accounts):
         self.loans[lent.begin] = Loan(lent.usd, lent.until)
         for begin in sorted(self.loans)[:-KEPT]:
             del self.loans[begin]
+
+    def has_lapsed(self, now: float) -> list[float]:
+        """Return the periods whose loan's time is up, and was not given back yet."""
+        return [begin for begin, loan in self.loans.items() if now >= loan.until and not loan.back]
 
 
 @dataclass(slots=True)
@@ -162,6 +172,13 @@ class Leases:
         self.lines = list(lines.values()) or self.lines
         return True
 
+    def give_back(self, now: float) -> bool:
+        """Give back the loans whose time is up; tell whether there were any."""
+        lapsed = [(line, begin) for line in self.lines for begin in line.has_lapsed(now)]
+        for line, begin in lapsed:
+            line.loans[begin] = line.loans[begin]._replace(back=True)
+        return bool(lapsed)
+
     def pack(self) -> Document:
         """Return it as JSON's types."""
         return {
@@ -206,7 +223,7 @@ def _move(loose: LeasedAccounts | None, line: LeasedAccounts, lent: Lent) -> Non
 def _pack(line: LeasedAccounts) -> list[Json]:
     budget = line.budget
     identity = [budget.per, budget.zone, budget.starts, budget.until]
-    loans = [[begin, *loan] for begin, loan in line.loans.items()]
+    loans = [[begin, *(loan if loan.back else loan[:2])] for begin, loan in line.loans.items()]
     return [line.line, identity, loans, line.pack()]
 
 
@@ -220,5 +237,5 @@ def _unpack(
         accounts.kept,
         accounts.told,
         line=name,
-        loans={begin: Loan(usd, until) for begin, usd, until in loans},
+        loans={begin: Loan(*loan) for begin, *loan in loans},
     )

@@ -108,7 +108,7 @@ def _held(
         if account is None:
             continue
         spent = account.charged_usd + ledger.reserved_usd(account)
-        is_lent = loan is not None and now < min(loan.until, account.end) and not left
+        is_lent = loan is not None and loan.lasts(now) and now < account.end and not left
         holds = max(spent, loan.usd) if is_lent and loan is not None else spent
         curve: Curve = ()
         if now < account.end and prices:

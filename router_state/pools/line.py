@@ -36,6 +36,8 @@ class Part:
         usd: dollars of the last grant.
         most: highest of the grants that may be in force, as they are not confirmed.
         holds, spent: as the member said last.
+        back_usd, back_until: dollars that the member gave back before they were to end by the
+            pool's clock, and until when they count: a clock that steps back may spend them again.
         before: dollars that it spent in earlier memberships.
         until: when the lease ends, seconds since the epoch.
         curve: what it would still spend.
@@ -48,48 +50,65 @@ class Part:
     before: float = 0.0
     until: float = 0.0
     curve: Curve = ()
+    back_usd: float = 0.0
+    back_until: float = 0.0
 
     @property
     def exposed(self) -> float:
         """Return the charges that its loans allow at most."""
-        return self.before + max(self.most, self.holds)
+        return self.before + max(self.most, self.holds, self.back_usd)
 
     @property
     def charged(self) -> float:
         """Return its known charges."""
         return self.before + self.spent
 
-    def say(self, held: Held, *, confirmed: bool, moved: bool) -> None:
+    def say(
+        self, held: Held, *, confirmed: bool, moved: bool, newer: bool, left: bool, now: float
+    ) -> None:
         """Take what the member says.
 
         Args:
             confirmed: whether it has taken the last grant.
             moved: whether anything has moved since it spoke last. Else it can only hold less, as
                 its lease has ended: the two reports may have come in any order.
+            newer: whether it has taken a grant since it spoke last; left: whether it is a member
+                no more. Either ends what it held before, whatever its clock says.
         """
+        if newer or left:
+            self.back_usd = 0.0
         self.holds = held.holds_usd if moved else min(self.holds, held.holds_usd)
         self.spent, self.curve = held.spent_usd, held.curve
         if confirmed:
             # A lease whose time was up before it was renewed was given back.
+            if held.holds_usd < self.usd and now < self.until and not left:
+                self.back_usd = max(self.back_usd, self.usd)
+                self.back_until = max(self.back_until, self.until)
             self.most, self.usd = 0.0, min(self.usd, held.holds_usd)
+
+    def come_back(self, now: float) -> None:
+        """Count no more what was given back, once it has ended by the pool's clock too."""
+        if now >= self.back_until:
+            self.back_usd = 0.0
 
     def begin_anew(self) -> None:
         """Begin another membership; the exposure of the one before counts as spent."""
         self.before = self.exposed
-        self.usd = self.most = self.holds = self.spent = self.until = 0.0
+        self.usd = self.most = self.holds = self.spent = self.until = self.back_usd = 0.0
         self.curve = ()
 
     def pack(self) -> list[Json]:
         """Return it as JSON's types."""
         numbers = [self.usd, self.most, self.holds, self.spent, self.before, self.until]
-        return [*numbers, [list(point) for point in self.curve]]
+        back = [self.back_usd, self.back_until] if self.back_usd else []
+        return [*numbers, [list(point) for point in self.curve], *back]
 
     @classmethod
     def unpack(cls, packed: list[Json]) -> Part:
         """Invert `pack`; an older program may have left less than nothing of a lease."""
-        usd, most, holds, spent, before, until, curve = packed
+        usd, most, holds, spent, before, until, curve, *back = packed
         points = tuple((price, dollars) for price, dollars in curve)
-        return cls(max(usd, 0.0), most, holds, spent, before, until, points)
+        return cls(max(usd, 0.0), most, holds, spent, before, until, points, *back)
 
 
 @dataclass(slots=True)
@@ -102,7 +121,7 @@ class Line:
         budget: says when its periods begin.
         begin, end: the period, seconds since the epoch.
         usd: dollars that there are to lend.
-        until: when they must be back, where they are another pool's.
+        until: when they must be back, where they are another pool's; 0: they were given back.
         parts: by member.
     """
 
@@ -143,6 +162,8 @@ class Line:
             members: those that may have leases now: the shares between which they stay, and until
                 when a lease may last.
         """
+        for part in self.parts.values():
+            part.come_back(now)
         bounds = {name: share for name, (share, _) in members.items()}
         for member in bounds:
             self.parts.setdefault(member, Part())

@@ -121,8 +121,10 @@ class Pool:
         moved = report.moves > member.moves
         member.moves, member.left = report.moves, report.left
         member.said_at = max(now, member.said_at)
+        newer = report.n > member.taken
         member.taken = max(member.taken, min(report.n, member.n))
-        self._say(report, confirmed=report.left or member.taken == member.n, moved=moved)
+        confirmed = report.left or member.taken == member.n
+        self._say(report, confirmed=confirmed, moved=moved, newer=newer, now=now)
         self._moved(report.member)
         return True
 
@@ -135,7 +137,9 @@ class Pool:
         if report.n > MOST_COUNTED:
             raise ImplausibleNumber(f"n is above {MOST_COUNTED}: no pool has made so many grants")
 
-    def _say(self, report: Reported, *, confirmed: bool, moved: bool) -> None:
+    def _say(
+        self, report: Reported, *, confirmed: bool, moved: bool, newer: bool, now: float
+    ) -> None:
         said = {(held.line, held.begin): held for held in report.lines}
         for (name, _, begin), line in self.lines.items():
             held = said.get((name, begin))
@@ -145,7 +149,14 @@ class Pool:
                 held = Held(name, begin, spent, spent)
             if held is not None:
                 part = line.parts.setdefault(report.member, Part())
-                part.say(held, confirmed=confirmed, moved=moved or report.left)
+                part.say(
+                    held,
+                    confirmed=confirmed,
+                    moved=moved or report.left,
+                    newer=newer,
+                    left=report.left,
+                    now=now,
+                )
 
     def take(self, grant: Granted) -> bool:
         """Put in force what the pool's own pool lends to it; tell whether that is anything new.
@@ -312,6 +323,16 @@ class Pool:
         for every in ended.values():
             for at in sorted(every, key=lambda at: at[2])[: 1 - KEPT]:
                 del self.lines[at]
+
+    def give_back(self, *, now: float) -> bool:
+        """Give back to the pool above what was lent until a time; tell whether that was
+        anything."""
+        lapsed = [line for line in self._lent() if line.until and now >= min(line.until, line.end)]
+        for line in lapsed:
+            line.until = 0.0
+        if lapsed:
+            self._moved()
+        return bool(lapsed)
 
     def reported(self, *, now: float) -> Reported | None:
         """Return what the pool says to its own pool; None where it has none."""

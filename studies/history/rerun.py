@@ -202,6 +202,9 @@ def sweep(engine: Engine, step: Step) -> None:
         case "l":
             if engine.state.ledger is not None and step.grant is not None:
                 engine.state.ledger.take(step.grant)
+        case "e":
+            if engine.state.ledger is not None:
+                engine.state.ledger.give_back(step.time or 0.0)
         case "t":
             portfolio.drop_retired(engine.state, before=step.time or 0.0)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from agents import housekeeping, keys
+from agents import housekeeping, keys, wire
 from agents import lending as lending_module
 from router_state.changes import Alert
+from router_state.periods import reporting
 from router_state.pools.pool import Pool
 from schemas.alerts import AlertRaised
 from schemas.event import decode
@@ -82,7 +83,7 @@ async def test_a_router_that_cannot_be_published_or_reported_is_set_aside(
 ) -> None:
     world = await lending()
 
-    lambda_value, real_report = housekeeping.lambda_value, lending_module.reported
+    lambda_value, real_report = wire.lambda_value, reporting.reported
 
     def publish(router_id: str, *given: Any, **more: Any) -> bytes:
         if router_id == "c":

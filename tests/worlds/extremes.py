@@ -10,7 +10,7 @@ from typing import Any
 
 from router_state.periods.calendar import FOREVER
 from schemas.alerts import AlertRaised
-from schemas.event import MalformedEvent, decode
+from schemas.event import Event, MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.leases import LeaseNoted
 from schemas.routes import RouteDecided
@@ -32,7 +32,7 @@ ENDS = (
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Apia")
 TOKENS = (0, 1, 68, 10**9)
 STEPS = (0.5, 0.5, 1.0, 30.0, 700.0, 90_000.0, -300.0, 40 * 86_400.0)
-SCHEMAS = {
+SCHEMAS: dict[str, type[Event]] = {
     "pb.leases": LeaseNoted,
     "pb.lambda": LambdaUpdated,
     "pb.alerts": AlertRaised,
