@@ -16,6 +16,7 @@ from ground.messages import Message, Record
 from ground.traces import Headers
 from router_state.config import Vector
 from schemas.event import encode
+from schemas.headers import EPOCH
 
 Passed = list[tuple[str, int]]
 """A list of the steps passed: (name, nanoseconds since the epoch)."""
@@ -62,8 +63,8 @@ class Answers:
         group."""
         return [parked for parked, _ in self.refused_later] + self.answered_later
 
-    async def deliver(self, ports: Ports) -> None:
-        """Send all messages, and return when Kafka has them."""
+    async def deliver(self, ports: Ports, *, epoch: int = -1) -> None:
+        """Send all messages, and return when Kafka has them; `epoch` is the partition's owner."""
         produce, topic = ports.produce, ports.topic
         # All are handed over, then awaited together: one round trip a group.
         deliveries = [
@@ -80,7 +81,14 @@ class Answers:
                 await produce(topic["routers"], document, router_id.encode(), headers=headers)
             )
         for recipient, note in self.leases:
-            deliveries.append(await produce(topic["leases"], encode(note), recipient.encode()))
+            deliveries.append(
+                await produce(
+                    topic["leases"],
+                    encode(note),
+                    recipient.encode(),
+                    headers=((EPOCH, b"%d" % epoch),),
+                )
+            )
         if self.refused or self.refused_later:
             writer = {topic[name]: letters for name, letters in ports.dead_letters.items()}
             for message, error in self.refused:

@@ -246,7 +246,7 @@ class Lane:
         """Deliver all answers of a durable group."""
         group.step("publish")
         if group.answers:
-            await group.answers.deliver(self.ports)
+            await group.answers.deliver(self.ports, epoch=self.shard.table.epoch)
         self.delivered += group.answers.delivered
 
     def finish(self, group: Group) -> None:

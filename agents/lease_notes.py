@@ -66,9 +66,9 @@ def grant_note(member: str, grant: Granted, *, now: float) -> Note:
     return member_id, note
 
 
-def grant_of(note: LeaseNoted, *, offset: int) -> Granted:
-    """Invert `grant_note`; `offset` is where it stands on its topic."""
-    return Granted(note.pool_id, note.born, note.n, tuple(map(_lent, note.leases)), offset)
+def grant_of(note: LeaseNoted, *, offset: int, epoch: int = -1) -> Granted:
+    """Invert `grant_note`; `offset` is where it stands on its topic, `epoch` who sent it."""
+    return Granted(note.pool_id, note.born, note.n, tuple(map(_lent, note.leases)), offset, epoch)
 
 
 def _lease(lent: Lent) -> Lease:

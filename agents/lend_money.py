@@ -17,13 +17,14 @@ from agents.service import Service
 from agents.shard import Shard
 from agents.spending import pool_config
 from ground.boundary import undoing
-from ground.messages import Record
+from ground.messages import Record, headers_of
 from router_state.changes import Outcome
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Lapsed
 from router_state.periods.reporting import reported
 from schemas.event import MalformedEvent, decode_keyed
+from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted
 from schemas.pools import decode_pool
 
@@ -93,7 +94,8 @@ class LendMoney(_Money):
 
     Reads `pb.leases` (key: whom it is for). Writes pools and routers to `router_states`, and what a
     member says to a grant to `pb.leases`. Both are numbered, so one that comes again, or late,
-    changes nothing. Dead letters: everything of `LeaseNoted`, `wrong_partition`.
+    changes nothing. Dead letters: everything of `LeaseNoted`, `wrong_partition`, `stale_grant`,
+    `too_many_members`, `invalid_config`.
     """
 
     __slots__ = ()
@@ -106,12 +108,15 @@ class LendMoney(_Money):
         now, lending = self._service.ports.clock(), shard.lending
         if note.kind == "report":
             lending.hear(report_of(note), now=now)
-        elif note.member_kind == "pool":
-            grant = grant_of(note, offset=message.offset)
+            return
+        epoch = epoch_of(headers_of(message))
+        grant = grant_of(note, offset=message.offset, epoch=epoch)
+        if note.member_kind == "pool":
             answers.leases += lending.take(note.member_id, grant, now=now)
         elif (engine := shard.engine(note.member_id)) is not None:
-            grant = grant_of(note, offset=message.offset)
             changes = shard.apply(note.member_id, grant, now=now)
+            if changes.refusal is not None:
+                raise changes.refusal
             if changes.outcome is Outcome.APPLIED:
                 answers.leases += _report_router(shard, note.member_id, engine, now=now)
 

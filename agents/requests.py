@@ -32,6 +32,7 @@ class Table(Protocol):
     number: int
     owned: bool
     open: bool
+    epoch: int
     records: dict[bytes, bytes]
 
     def writing(self) -> AbstractContextManager[None]: ...

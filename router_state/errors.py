@@ -101,6 +101,12 @@ class TooManyMembers(RouterStateError):
     reason = "too_many_members"
 
 
+class StaleGrant(RouterStateError):
+    """A grant names no owner of its pool, or an earlier one than its member has seen."""
+
+    reason = "stale_grant"
+
+
 class ImplausibleNumber(RouterStateError):
     """A counter of a report is beyond what a pool can count on from."""
 

@@ -115,6 +115,10 @@ class Reason(StrEnum):
         "invalid_config",
         "A declaration contradicts itself or the router's state; the message says how.",
     )
+    STALE_GRANT = (
+        "stale_grant",
+        "A grant of a pool does not name the pool's owner (`pb.epoch`), or an earlier one.",
+    )
     TOO_MANY_MEMBERS = (
         "too_many_members",
         "The pool has 5,000 members: let some of them share a pool whose `parent` it is.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,7 +82,13 @@ class World:
         assert pool is not None
         return pool
 
-    def write(self, topic: str, key: str, value: bytes | None) -> None:
+    def write(
+        self,
+        topic: str,
+        key: str,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         """Write a record."""
         number = partition_of(key, PARTITIONS)
         log = self.logs[topic, number]
@@ -91,7 +98,7 @@ class World:
             "offset": len(log),
             "key": key.encode(),
             "value": value,
-            "headers": [],
+            "headers": list(headers),
             "timestamp": self.now * 1000.0,
             "since": self.round,
         }
@@ -146,11 +153,11 @@ class World:
         for worker in self.workers:
             first = self._seen.get(id(worker), 0)
             self._seen[id(worker)] = len(worker.said)
-            for topic, key, value, _ in worker.said[first:]:
+            for topic, key, value, headers in worker.said[first:]:
                 name = (key or b"").decode()
                 if topic == "pb.leases":
                     for _ in range(2 if self.twice else 1):
-                        self.write("leases", name, value)
+                        self.write("leases", name, value, headers)
                 elif topic == "pb.routes":
                     self._answer(json.loads(value or b""))
 

@@ -27,7 +27,7 @@ def pack_piece(pool: Pool, name: str) -> Json | None:
         name: `HEAD`, `CONFIG`, or a member.
     """
     if name == HEAD:
-        numbers = [pool.born, pool.taken, pool.moves, pool.numbered]
+        numbers = [pool.born, pool.taken, pool.moves, pool.numbered, pool.epoch]
         return {"numbers": numbers, "lines": [line.pack() for line in pool.lines.values()]}
     if name == CONFIG:
         return None if pool.config is None else pool.config.pack()
@@ -55,8 +55,8 @@ def restore(pool: Pool, pieces: Mapping[str, Json]) -> None:
     is_whole = "members" in head
     config = head["config"] if is_whole else pieces.get(CONFIG)
     pool.config = None if config is None else PoolConfig.unpack(config)
-    pool.born, pool.taken, pool.moves, *numbered = head["numbers"]
-    pool.numbered = numbered[0] if numbered else len(lines)
+    pool.born, pool.taken, pool.moves, *more = head["numbers"]
+    pool.numbered, pool.epoch = more or (len(lines), -1)
     pool.lines = {(line.name, line.budget.identity, line.begin): line for line in lines}
     if is_whole:
         for number, line in enumerate(lines):

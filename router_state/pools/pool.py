@@ -39,7 +39,8 @@ class Pool:
 
     Attributes:
         config: as declared; None: it is gone, and lends nothing any more.
-        born: number of its membership in its own pool; taken: the last grant of that.
+        born: number of its membership in its own pool; taken: the last grant of that; epoch: the
+            owner of its own pool that sent it, see `Leases`.
         moves: how often anything has moved.
         numbered: how many lines it ever had.
         members: by "router:…" or "pool:…".
@@ -60,6 +61,7 @@ class Pool:
     said: dict[str, float] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     at: float = 0.0
+    epoch: int = -1
 
     def declare(self, config: PoolConfig | None) -> None:
         """Put a declaration in force; None: the pool is gone.
@@ -71,7 +73,7 @@ class Pool:
         if config is not None:
             self._require_few(config, self._kinds(self._lent()) if before == after else set())
         if config is not None and before != after:
-            self.born, self.taken = config.offset, 0
+            self.born, self.taken, self.epoch = config.offset, 0, -1
         if before != after:
             for line in self._lent():
                 line.usd = 0.0
@@ -162,6 +164,7 @@ class Pool:
         """Put in force what the pool's own pool lends to it; tell whether that is anything new.
 
         Raises:
+            StaleGrant: it comes from somebody else.
             InvalidConfig: a lease is of no period, or they are of too many budgets. Nothing has
                 changed, and what was lent before ends by its time.
         """
@@ -170,6 +173,7 @@ class Pool:
             return False
         if grant.n <= self.taken:
             return False
+        grant.require_epoch(self.epoch)
         # Money that comes back in a circle of pools is the pool's own.
         lent = {
             (one.line, one.budget.identity, one.begin): one
@@ -178,7 +182,7 @@ class Pool:
         }
         kinds = {at[:2] for at in lent}
         self._require_few(config, kinds)
-        self.taken = grant.n
+        self.taken, self.epoch = grant.n, grant.epoch
         for line in self._lent():
             line.usd = 0.0
         for at, one in lent.items():

@@ -196,3 +196,20 @@ def test_a_lease_that_was_given_back_stays_so_when_the_clock_steps_back() -> Non
     assert engine.apply(Asked("b", context(1.0, 0.0, 0.0)), MONDAY + 3.0).decision is not None
     (step,) = steps_of(engine.state.since.led_to(2) or "") or ()
     assert (step.kind, step.time) == ("e", MONDAY + 700.0)
+
+
+@pytest.mark.parametrize("why", ["no period", "no owner", "an earlier owner"])
+def test_a_grant_that_is_refused_changes_nothing(why: str) -> None:
+    engine = router(Spending(pool="shop"))
+    first = Granted("shop", born(engine), 1, (lent(1.0),), epoch=4)
+    assert engine.apply(first, MONDAY).outcome is Outcome.APPLIED
+    before = pack_pieces(engine.state)
+    wrong = Lent("shop/day", "day", "UTC", None, FAR, MONDAY, MONDAY + DAY, 9.0, FAR)
+    lines = (lent(9.0), wrong) if why == "no period" else (lent(9.0),)
+    epoch = {"no period": 4, "no owner": -1, "an earlier owner": 3}[why]
+    changes = engine.apply(Granted("shop", born(engine), 2, lines, epoch=epoch), MONDAY)
+    assert changes.outcome is Outcome.REFUSED
+    assert pack_pieces(engine.state) == before
+    # What its pool says next is taken.
+    after = Granted("shop", born(engine), 2, (lent(2.0),), epoch=5)
+    assert engine.apply(after, MONDAY).outcome is Outcome.APPLIED
