@@ -115,6 +115,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
             yield "contexts of the window"
         if not all(0 <= slot < window.size for slot in window.limited):
             yield "limits of the window"
+    slots = pacer.window.size if isinstance(pacer, DollarDual) else 0
+    if not all(0 <= slot < slots for slot in state.arms.caching.slots):
+        yield "savings of the window"
 
 
 def _derived(state: RouterState) -> Iterator[str]:
