@@ -38,12 +38,11 @@ def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
 def faults(state: RouterState) -> Iterator[str]:
     """Yield the faults of a state, without its requests. O(K·d³)."""
     arms = state.arms
-    for name, value in zip(layout.COUNTERS.names, layout.COUNTERS.of(state), strict=True):
-        is_sum = name.endswith("usd") or name == "latest"
+    numbers = (*layout.COUNTERS.of(state), *layout.RESTS.of(state))
+    for name, value in zip((*layout.COUNTERS.names, *layout.RESTS.names), numbers, strict=True):
+        is_sum = name.endswith(("usd", "rest")) or name == "latest"
         if not (_finite(value) if is_sum else _count(value)):
             yield name
-    if not _finite(*layout.RESTS.of(state)):
-        yield "roundings"
     if len(set(arms.names)) != len(arms) or not all(map(_is_name, arms.names)):
         yield "names of models"
     for bucket in state.buckets:
