@@ -101,7 +101,7 @@ COUNTERS = Numbers(
 )
 """The books of a router."""
 RESTS = Numbers("spent.rest", "committed.rest")
-"""What roundings have taken from its sums; in the head where it is not 0."""
+"""Roundings of its sums, in the head where they are not 0."""
 EMA = Numbers("lambda_t", "cost_ema_usd")
 """The paper's pacer."""
 DUAL = Numbers(

@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 from redis.exceptions import InvalidResponse, ResponseError
 
 from agents.context_store import Decided, DecidedAt, Ref
-from ground.boundary import retrying
+from ground.boundary import Attempt, retrying
 from router_state.config import Vector
 from streams.log.reach import Reach
 from streams.settings import Settings
@@ -174,23 +174,22 @@ class RedisContexts:
         """Return Redis's answer; None on a failure, which is logged and counted."""
         if self._clock() < self._rests_until:
             return None
-        try:
+        with Attempt() as asking:
             answer = await call(argument)
-        except ResponseError as error:
-            self._count()
+            self._reach.answered()
+            return answer
+        error = asking.error
+        self._count()
+        if isinstance(error, ResponseError):
             # It answered, and takes nothing, as out of memory: it is there.
             self._reach.answered()
             self._full.failed(f"{type(error).__name__}: {error}")
-            return None
-        # Everything else: it does not answer, or with bytes over which redis-py's parser stumbles,
-        # each kind of them by an error of another class.
-        except Exception as error:
+        else:
+            # It does not answer, or with bytes over which redis-py's parser stumbles, each kind of
+            # them by an error of another class.
             self._rests_until = self._clock() + REST
-            self._count()
             self._reach.failed(f"{type(error).__name__}: {error}")
-            return None
-        self._reach.answered()
-        return answer
+        return None
 
     def _remember(self, contexts: Mapping[Ref, tuple[float, bytes]]) -> None:
         for ref, (_, value) in contexts.items():
