@@ -53,6 +53,7 @@ PARTS = (
     "pacing/ema_pacer",
     "pacing/dollar_dual",
     "routing/record",
+    "numbers/total",
     "routing/books",
     "routing/learners",
     "routing/settling",

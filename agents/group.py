@@ -7,14 +7,13 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
-from agents.context_store import Ref
+from agents.context_store import Decided
 from agents.intake import forwarded
 from agents.lease_notes import Note
 from agents.parked import Parked
 from agents.ports import Ports
 from ground.messages import Message, Record
 from ground.traces import Headers
-from router_state.config import Vector
 from schemas.event import encode
 from schemas.headers import EPOCH
 
@@ -152,7 +151,7 @@ class Group:
     batches: list[Batch] = field(default_factory=list)
     answers: Answers = field(default_factory=Answers)
     changes: Mapping[bytes, bytes | None] = field(default_factory=dict)
-    contexts: list[tuple[Ref, Vector]] = field(default_factory=list)
+    contexts: list[Decided] = field(default_factory=list)
     passed: Passed = field(default_factory=lambda: [("decide", time.time_ns())])
     durable: asyncio.Future[bool] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()

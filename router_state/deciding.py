@@ -28,7 +28,7 @@ def who_may(
     """Return why each arm may not be called, the models that the request is limited to if it is,
     and the reason that caps give the decision."""
     arms, allowed, most = state.arms, request.allowed_models, request.max_price_per_1k
-    excluded, limited_to, capped = arms.open, None, None
+    excluded, limited_to, capped, enough = arms.open, None, None, True
     limited = allowed is not None or most is not None
     if excluded is None or limited:
         excluded = eligibility.exclude(arms, allowed, most)
@@ -50,10 +50,14 @@ def who_may(
         )
     if state.buckets:
         costs = seen.expected_cost_usd
-        excluded, capped = caps.keep_within(state.buckets, state.journal, excluded, costs, now=now)
+        excluded, capped, enough = caps.keep_within(
+            state.buckets, state.journal, excluded, costs, now=now
+        )
     if state.ledger is not None:
         excluded, spent = guarding.apply(state, excluded, seen.expected_cost_usd, now=now)
         capped = capped or spent
+    if state.buckets:
+        caps.refill(state.buckets, enough=enough, now=now)
     return excluded, limited_to, capped
 
 

@@ -100,8 +100,8 @@ class Engine:
         learned state stays.
 
         Raises:
-            InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has
-                changed.
+            InvalidConfig: another number of dimensions or profile, or a prior that does not fit;
+                nothing has changed.
         """
         portfolio.declare(self.state, config, now=now)
 

@@ -24,7 +24,8 @@ class Reason(StrEnum):
     )
     MALFORMED_EVENT = (
         "malformed_event",
-        "The value is null or JSON but not an object, or a `pb.` header is unreadable.",
+        "The value is null or JSON but not an object, or has more bytes than can be kept while it "
+        "waits (half of `PB_CHANGELOG_BATCH_BYTES`), or a `pb.` header is unreadable.",
     )
     MISSING_FIELD = "missing_field", "A required field is absent."
     INVALID_FIELD = "invalid_field", "A field has the wrong type, length, characters or range."

@@ -10,7 +10,7 @@ from router_state.arms import Arms
 from router_state.availability import Availability
 from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.kernel import Books, Chance, Unpaced
+from router_state.kernel import Books, Chance, DollarDual, Pacer, Unpaced, Window
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
@@ -75,7 +75,13 @@ class RouterState(Books):
         if pacer is not self.pacer:
             # Its pieces are to be deleted: what paces anew starts without a history.
             self.journal.pieces.update(self.pacer.pieces)
+        if _window(pacer) is not _window(self.pacer):
+            self.arms.begin_window()
         self.config, self.policy, self.pacer, self.chance = config, policy, pacer, chance
         if pacer.budget_usd is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)
+
+
+def _window(pacer: Pacer) -> Window | None:
+    return pacer.window if isinstance(pacer, DollarDual) else None

@@ -147,14 +147,14 @@ def _redis_contexts(app: App) -> Contexts | None:
         return None
     # The client library takes memory that a worker without Redis does not need.
     from streams.state.read_back import ChangelogContexts
-    from streams.state.redis_contexts import RedisContexts, address_of, connect
+    from streams.state.redis_contexts import RedisContexts, address_of, connect, namespace_of
 
     url = settings.redis_url.get_secret_value()
     what = f"Redis at {address_of(url)} (PB_REDIS_URL)"
     app.redis = Reach(what)
     contexts = RedisContexts(
         connect(url),
-        prefix=settings.prefix,
+        namespace=lambda: namespace_of(settings, app.cluster_id),
         ttl=settings.context_ttl,
         retry_for=settings.retry_for,
         read_back=ChangelogContexts(settings),

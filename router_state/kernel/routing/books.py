@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
 from router_state.kernel.choosing.portfolio import Portfolio
+from router_state.kernel.numbers.total import Total
 from router_state.kernel.numbers.words import Index, Real, ccall, cclass, cfunc
 from router_state.kernel.pacing.pacer import Pacer
 from router_state.kernel.routing.record import RequestRecord
@@ -71,10 +72,9 @@ class Books:
         rewards_applied: decisions that have a reward.
         t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
         latest: when something last happened, in seconds since the epoch.
-        spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a
-            request.
-        committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order
-            of seq}.
+        spent: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
+        committed: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of
+            seq}.
         forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no
             remembered request stands for.
     """
@@ -85,8 +85,8 @@ class Books:
     rewards_applied: Index
     t: Index
     latest: Real
-    spend_usd: Real
-    committed_usd: Real
+    spent: Total
+    committed: Total
     unmatched_cost_usd: Real
     open_commitments: dict[str, float]
     forgotten: Forgotten
@@ -108,8 +108,18 @@ class Books:
     def start_over(self) -> None:
         """Empty the books, for a router that goes on from another one's learned state."""
         self.seq = self.settled = self.expired = self.rewards_applied = 0
-        self.spend_usd = self.committed_usd = self.unmatched_cost_usd = 0.0
+        self.spent, self.committed, self.unmatched_cost_usd = Total(), Total(), 0.0
         self.forgotten = Forgotten()
+
+    @property
+    def spend_usd(self) -> float:
+        """Dollars of the bills of decided requests."""
+        return self.spent.usd
+
+    @property
+    def committed_usd(self) -> float:
+        """Dollars that decisions are expected to cost whose bill is awaited."""
+        return self.committed.usd
 
     @property
     def in_flight(self) -> int:
@@ -122,19 +132,20 @@ class Books:
         self.seq, self.t = record.seq, self.t + ticks
         self.latest = max(self.latest, record.decided_at)
         self.open_commitments[request_id] = record.decided_at
-        self.committed_usd += record.expected_cost_usd
+        self.committed.add(record.expected_cost_usd)
 
     @ccall
     def bill(self, request_id: str, record: RequestRecord, cost_usd: Real) -> None:
         """Book a request's bill, or replace it by a later revision."""
         before = record.bill
         if before is None:
-            self.spend_usd += cost_usd
+            self.spent.add(cost_usd)
             self.settled += 1
             self._close(request_id, record)
         else:
             # By the difference: `settled` counts requests, and this one is counted.
-            self.spend_usd += cost_usd - before.cost_usd
+            self.spent.add(cost_usd)
+            self.spent.add(-before.cost_usd)
 
     def expire(self, request_id: str, record: RequestRecord) -> None:
         """Stop waiting for a bill; the commitment stands at its expectation."""
@@ -156,7 +167,7 @@ class Books:
     def _close(self, request_id: str, record: RequestRecord) -> None:
         """Take a commitment off the books, if it is still there."""
         if self.open_commitments.pop(request_id, None) is not None:
-            self.committed_usd -= record.expected_cost_usd
-            # Reset to 0 when nothing is awaited, as sums of floats drift.
+            self.committed.add(-record.expected_cost_usd)
+            # Reset to 0 when nothing is awaited, as what is kept of roundings is rounded, too.
             if not self.open_commitments:
-                self.committed_usd = 0.0
+                self.committed = Total()
