@@ -17,7 +17,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 from click.testing import CliRunner
 
 from commands.cli import main
-from doors.integrations.convert import convert, finder_of
+from doors.integrations.convert import Converted, convert, finder_of
 from doors.integrations.forms import FORMS
 from doors.integrations.found import Defaults, Unconvertible, rfc3339
 from doors.integrations.ingest import Ingest
@@ -29,6 +29,11 @@ from tests.integration.service import RunningService
 
 GOLDEN = Path(__file__).parent / "golden"
 DEFAULTS = Defaults("default")
+SCORES = (
+    *("helpfulness", "novelty", "hallucination", "accuracy"),
+    *("Relevance", "IntentResolution"),
+)
+"""Names of the scores in the golden payloads, which hold several."""
 
 
 def events(name: str, form: str, **headers: str) -> list[tuple[str, dict[str, Any]]]:
@@ -38,8 +43,15 @@ def events(name: str, form: str, **headers: str) -> list[tuple[str, dict[str, An
 
 def plain(raw: bytes, form: str, **headers: str) -> list[tuple[str, dict[str, Any]]]:
     """Return what a payload becomes, without what is not given."""
-    found = convert(raw, finder_of(form, DEFAULTS), headers=headers)
-    return [(topic, event.model_dump(mode="json", exclude_none=True)) for topic, event in found]
+    return events_of(convert(raw, finder_of(form, DEFAULTS), headers=headers, scores=SCORES))
+
+
+def events_of(found: Converted) -> list[tuple[str, dict[str, Any]]]:
+    """Return what was taken of a payload of which nothing was refused."""
+    assert not found.refused, found.refused
+    return [
+        (one.topic, one.event.model_dump(mode="json", exclude_none=True)) for one in found.taken
+    ]
 
 
 def test_open_telemetry_spans_and_their_evaluations() -> None:
@@ -198,9 +210,11 @@ def mapped(tmp_path: Path, text: str, document: Any) -> list[dict[str, Any]]:
     (tmp_path / "mapping.yaml").write_text(text)
     mapping = read_mapping(tmp_path / "mapping.yaml")
     found = convert(
-        json.dumps(document).encode(), lambda part, headers: mapping.found_in(part, DEFAULTS)
+        json.dumps(document).encode(), lambda part, headers: mapping.items_in(part, DEFAULTS)
     )
-    return [event.model_dump(mode="json", exclude_none=True) for _, event in found]
+    if found.refused:
+        raise found.refused[0].error
+    return [event for _, event in events_of(found)]
 
 
 def test_a_mapping_file_reads_anything_else(tmp_path: Path) -> None:
@@ -279,9 +293,12 @@ ODD = [
 @pytest.mark.parametrize("raw", ODD)
 def test_odd_payloads_are_refused_or_say_nothing(form: str, raw: bytes) -> None:
     try:
-        assert convert(raw, finder_of(form, DEFAULTS)) == []
-    except (Unconvertible, MalformedEvent) as error:
+        found = convert(raw, finder_of(form, DEFAULTS))
+    except MalformedEvent as error:
         assert error.reason and "high" not in str(error)
+    else:
+        assert not found.taken and found.refused
+        assert all(one.error.reason and "high" not in str(one.error) for one in found.refused)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +318,11 @@ def test_times_of_every_unit_are_read(time: Any) -> None:
 def test_convert_shows_events_and_refusals() -> None:
     ran = CliRunner().invoke(
         main,
-        ["convert", "--from", "langfuse", str(GOLDEN / "langfuse-v3.json"), "--router", "acme"],
+        [
+            *("convert", "--from", "langfuse", str(GOLDEN / "langfuse-v3.json")),
+            *("--router", "acme"),
+            *(f"--score={name}" for name in SCORES),
+        ],
     )
     assert ran.exit_code == 0, ran.output
     assert [json.loads(line)["topic"] for line in ran.output.splitlines()] == ["rewards"] * 3
@@ -324,7 +345,9 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
             await producer.send_and_wait(topic, value, key=b"k")
     for records, group in ((3, name), (0, name)):
         work, stop = (
-            Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=group),
+            Ingest(
+                settings, finder_of("langfuse", DEFAULTS), topic=topic, group=group, scores=SCORES
+            ),
             asyncio.Event(),
         )
         running = asyncio.create_task(work.run(stop))
@@ -372,7 +395,7 @@ async def test_ingest_commits_nothing_that_kafka_refused(kafka: str) -> None:
             with pytest.raises(MessageSizeTooLargeError):
                 while True:
                     await producer.send_and_wait(rewards, bytes(1000))
-    work = Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=name)
+    work = Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=name, scores=SCORES)
     with pytest.raises(MessageSizeTooLargeError):
         await asyncio.wait_for(work.run(asyncio.Event()), 60)
     assert not await admin.list_consumer_group_offsets(name)

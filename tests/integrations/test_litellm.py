@@ -492,8 +492,9 @@ async def test_a_call_without_a_known_price_is_billed_in_tokens(
             model, [{"role": "user", "content": "Hi"}], mock_response="Hello", api_key="none"
         )
         payload = await asyncio.wait_for(logged.get(), 30)
-        ((_, bill),) = convert(orjson.dumps(payload), finder_of("litellm", Defaults("default")))
-        bills.append(bill.model_dump(exclude_none=True))
+        found = convert(orjson.dumps(payload), finder_of("litellm", Defaults("default")))
+        (one,) = found.taken
+        bills.append(one.event.model_dump(exclude_none=True))
     assert "cost_usd" not in bills[0]
     assert (bills[0]["input_tokens"], bills[0]["output_tokens"]) == (10, 20)
     assert bills[1]["cost_usd"] == pytest.approx(10 * 0.15e-6 + 20 * 0.6e-6)
