@@ -66,8 +66,8 @@ class ForeignPayloads:
         await self._door.deliver([report_of(one.event) for one in found.taken])
         if found.refused:
             # Kept last: a sender that hears of a failure sends all of it again, which counts once.
-            first, letter = found.refused[0].error, found.letter if found.taken else body
-            await self._door.letters.keep(letter, first, router_id=router_id, form=form)
+            first = found.refused[0].error
+            await self._door.letters.keep(found.letter, first, router_id=router_id, form=form)
             if not found.taken:
                 errors = [one.as_json() for one in found.refused]
                 why = "forbidden" if isinstance(first, NotCovered) else first.reason.value

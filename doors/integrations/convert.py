@@ -31,6 +31,8 @@ SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
     "rewards": RewardObserved,
 }
 """Schema of the events that payloads become, by topic."""
+IDS = {"request_id", "session_id"}
+"""Fields that are texts, also where a sender counts."""
 Refusal = Unconvertible | MalformedEvent
 T = TypeVar("T")
 
@@ -58,11 +60,12 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class RefusedItem:
-    """An item that was refused, why, and a line of JSON that holds it alone."""
+    """An item that was refused, why, and a line of JSON that holds it alone; None: it is nested too
+    deep to be written again."""
 
     index: int
     error: Refusal
-    line: bytes
+    line: bytes | None
 
     def as_json(self) -> Document:
         """Return what a sender is told of it."""
@@ -74,6 +77,7 @@ class Converted:
     """What became of a payload: events, refused items, items passed over as they are not wanted
     or hold nothing, and warnings."""
 
+    raw: bytes
     taken: list[Taken] = field(default_factory=list)
     refused: list[RefusedItem] = field(default_factory=list)
     passed_over: int = 0
@@ -81,8 +85,11 @@ class Converted:
 
     @property
     def letter(self) -> bytes:
-        """The refused items alone, a line each: a payload of the same form."""
-        return b"\n".join(dict.fromkeys(one.line for one in self.refused))
+        """The refused items alone, a line each: a payload of the same form. Where nothing was
+        taken it is the payload, byte for byte."""
+        lines = list(dict.fromkeys(one.line for one in self.refused))
+        written = [line for line in lines if line is not None]
+        return b"\n".join(written) if self.taken and written == lines else self.raw
 
 
 def convert(
@@ -107,7 +114,7 @@ def convert(
         MalformedEvent: it is not JSON at all, or holds no object.
     """
     known = Remembered() if remembered is None else remembered
-    done = Converted()
+    done = Converted(raw or b"")
     nothing: list[RefusedItem] = []
     found: list[tuple[int, Item, Found]] = []
     for index, item in enumerate(_items(raw, finder, headers or {})):
@@ -175,7 +182,11 @@ def _raising(error: Unconvertible) -> Callable[[], None]:
 
 
 def _refused(index: int, item: Item, error: Refusal) -> RefusedItem:
-    return RefusedItem(index, error, line_of(item.alone()))
+    try:
+        line = line_of(item.alone())
+    except RecursionError:
+        line = None
+    return RefusedItem(index, error, line)
 
 
 def _take(
@@ -184,6 +195,9 @@ def _take(
     """Add what was found to what was taken. Raises Unconvertible, MalformedEvent."""
     notes = list(one.notes)
     fields = {name: value for name, value in one.fields.items() if value is not None}
+    for name in IDS & fields.keys():
+        if type(fields[name]) is int:
+            fields[name] = str(fields[name])
     if one.topic == "costs":
         fields, odd = fitting(fields)
         notes += odd

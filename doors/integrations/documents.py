@@ -37,7 +37,7 @@ def documents_of(raw: bytes | None) -> list[Document | Item]:
         raise MalformedEvent(
             Reason.MALFORMED_EVENT, "not an object, nor an array or lines of objects"
         )
-    return [one if isinstance(one, dict) else _odd(line_of(one)) for one in documents]
+    return [one if isinstance(one, dict) else _odd(one) for one in documents]
 
 
 def _lines(text: bytes, error: Exception) -> list[Document | Item]:
@@ -71,8 +71,8 @@ def _loads(text: bytes) -> Json:
         return json.loads(text.decode("utf-8", "surrogateescape"))
 
 
-def _odd(line: bytes) -> Item:
+def _odd(value: Json) -> Item:
     def read() -> None:
         raise Unconvertible("is not a JSON object", Reason.MALFORMED_EVENT)
 
-    return Item(lambda: line, (read,))
+    return Item(lambda: value, (read,))

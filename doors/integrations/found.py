@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+import orjson
+
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -128,9 +130,19 @@ def _time(value: Json) -> datetime:
 def _since_epoch(value: Json) -> datetime:
     # Tools write seconds, milliseconds or nanoseconds without saying which.
     seconds = float(value)
-    while seconds > 1e11:  # until the year 5138 seconds are fewer
-        seconds /= 1e3
+    for _ in range(3):
+        seconds /= 1e3 if seconds > 1e11 else 1.0  # until the year 5138 seconds are fewer
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def object_of(value: Json) -> Document:
+    """Return an object, which some writers send as its text; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return {}
+    return value if isinstance(value, dict) else {}
 
 
 def either(record: Document, name: str) -> Json:

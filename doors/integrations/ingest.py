@@ -104,7 +104,7 @@ class Ingest:
         """Send the events of a record; return their deliveries."""
         self.done.records += 1
         headers = {
-            name: value.decode(errors="replace")
+            name.lower(): value.decode(errors="replace")
             for name, value in record.headers
             if value is not None
         }
@@ -129,8 +129,8 @@ class Ingest:
             for one in found.taken
         ]
         if found.refused:
-            value = found.letter if found.taken else record.value
-            deliveries.append(await self._keep(record, value, found.refused[0].error, producer))
+            first = found.refused[0].error
+            deliveries.append(await self._keep(record, found.letter, first, producer))
         return deliveries
 
     def _note(self, record: Record, found: Converted) -> None:

@@ -11,9 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-import orjson
-
-from doors.integrations.found import Defaults, Found, Item, Unconvertible, either, number, rfc3339
+from doors.integrations.found import (
+    Defaults,
+    Found,
+    Item,
+    Unconvertible,
+    either,
+    number,
+    object_of,
+    rfc3339,
+)
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -60,7 +67,7 @@ def _reward(score: Json, defaults: Defaults) -> Found:
         raise Unconvertible("value: is missing, so this is not a score", Reason.MISSING_FIELD)
     if kind != "NUMERIC" and isinstance(value, bool):
         value = float(value)  # version 3; before it they were 0 and 1
-    metadata, at = _metadata(score), score.get("timestamp")
+    metadata, at = object_of(score.get("metadata")), score.get("timestamp")
     request_id = metadata.get("pb_request_id") or _trace(score)
     fields = {
         "router_id": metadata.get("pb_router_id") or defaults.router_id,
@@ -78,17 +85,6 @@ def _reward(score: Json, defaults: Defaults) -> Found:
         score=score.get("name"),
         label_id=None if score_id is None else str(score_id),
     )
-
-
-def _metadata(score: Document) -> Document:
-    """Return a score's metadata, which some writers send as text."""
-    found = score.get("metadata")
-    if isinstance(found, str):
-        try:
-            found = orjson.loads(found)
-        except orjson.JSONDecodeError:
-            found = None
-    return found if isinstance(found, dict) else {}
 
 
 def _trace(score: Document) -> object:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from doors.integrations.found import Defaults, Found, Item, Unconvertible, number
+from doors.integrations.found import Defaults, Found, Item, Unconvertible, number, object_of
 from ground.json_values import Document, Json
 from paretobandit_client.outcomes import retry_after_of, status_of
 from schemas import Reason
@@ -40,11 +40,11 @@ def items_in(document: Document, defaults: Defaults) -> Iterator[Item]:
 
 
 def _bill(document: Document, defaults: Defaults) -> Found:
-    metadata = document.get("metadata") or {}
+    metadata = object_of(document.get("metadata"))
     own = {
         # LiteLLM keeps a caller's metadata in one of the two, depending on how the call came in.
-        **(metadata.get("spend_logs_metadata") or {}),
-        **(metadata.get("requester_metadata") or {}),
+        **object_of(metadata.get("spend_logs_metadata")),
+        **object_of(metadata.get("requester_metadata")),
     }
     cached, notes = _cached(document)
     return Found(
@@ -85,9 +85,9 @@ def _ended(document: Document) -> Document:
     """Return how a call ended, and how long it took."""
     found: Document = {}
     if document.get("status") == "failure":
-        error = document.get("error_information") or {}
-        found["status"] = _status(error)
-        headers = (document.get("hidden_params") or {}).get("additional_headers") or {}
+        found["status"] = _status(object_of(document.get("error_information")))
+        hidden = object_of(document.get("hidden_params"))
+        headers = object_of(hidden.get("additional_headers"))
         bare = {name.removeprefix("llm_provider-"): value for name, value in headers.items()}
         if found["status"] != "cancelled":
             found["retry_after_seconds"] = retry_after_of(bare, now=datetime.now(UTC))
@@ -109,8 +109,8 @@ def _status(error: Document) -> str:
 def _cached(document: Document) -> tuple[Json, tuple[str, ...]]:
     """Return how many input tokens came from the provider's cache, if the usage says so, and what
     is odd about it."""
-    usage = (document.get("metadata") or {}).get("usage_object") or {}
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+    usage = object_of(object_of(document.get("metadata")).get("usage_object"))
+    cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
     tokens = document.get("prompt_tokens")
     # Compared here, because a bill in dollars holds no other tokens.
     if isinstance(cached, int) and isinstance(tokens, int) and cached > tokens:

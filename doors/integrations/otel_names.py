@@ -28,10 +28,13 @@ OUTPUT = (
 CACHED = (
     "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.details.cache_read_tokens",
+    "gen_ai.usage.cached_input_tokens",
+    "gen_ai.usage.cached_tokens",
     "llm.usage.cache_read_input_tokens",
     "llm.token_count.prompt_details.cache_read",
 )
-"""Input tokens from a provider's cache, by the same."""
+"""Input tokens from a provider's cache, by the same, by Pydantic AI's and by older drafts."""
 FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk",)
 """Seconds to the first chunk."""
 REQUEST = ("pb.request_id", "gen_ai.response.id")
@@ -97,11 +100,14 @@ def attributes_of(record: Json) -> Document:
         raise Unconvertible("is not an object", Reason.MALFORMED_EVENT)
     if "tags" in record and "attributes" not in record:
         raise Unconvertible("tags: this is a span of another form than OTLP, such as Jaeger's")
+    attributes = record.get("attributes") or []
+    if not isinstance(attributes, list):
+        raise Unconvertible("attributes: is not a list of objects with key and value")
     found = {}
-    for attribute in record.get("attributes") or ():
-        value = _value(attribute.get("value"))
-        if value is not None:
-            found[attribute["key"]] = value
+    for attribute in attributes:
+        value = _value(attribute.get("value")) if isinstance(attribute, dict) else None
+        if value is not None and isinstance(key := attribute.get("key"), str):
+            found[key] = value
     return found
 
 

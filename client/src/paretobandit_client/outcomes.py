@@ -22,7 +22,14 @@ NAMES = {
     ),
     "timeout": ("timeout", "timedout", "deadlineexceeded"),
     "refused": ("contentpolicy", "contentfilter", "responsibleaipolicy"),
-    "cancelled": ("cancel", "clientdisconnect", "clientclosed", "aborterror", "generatorexit"),
+    "cancelled": (
+        "cancel",
+        "clientdisconnect",
+        "clientclosed",
+        "aborterror",
+        "generatorexit",
+        "schemavalidation",  # LiteLLM's own check of an answer, which has come
+    ),
 }
 """Parts of errors' names, in letters alone, that say how a call ended whatever its code is."""
 CALLERS_FAULT = (
@@ -32,6 +39,7 @@ CALLERS_FAULT = (
     "budgetexceeded",
     "contextlength",
     "contextwindow",
+    "expiredtoken",
     "forbidden",
     "guardrail",
     "imagefetch",
@@ -41,11 +49,11 @@ CALLERS_FAULT = (
     "permission",
     "rejectedrequest",
     "requesttoolarge",
-    "schemavalidation",
     "stringabovemaxlength",
     "unauthenticated",
     "unauthorized",
     "unprocessable",
+    "unrecognizedclient",
     "unsupportedparams",
     "validationexception",
 )
