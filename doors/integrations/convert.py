@@ -74,7 +74,7 @@ class RefusedItem:
 
 @dataclass(slots=True)
 class Converted:
-    """What became of a payload: events, refused items, items passed over as they are not wanted
+    """The outcome of a payload: events, refused items, items passed over as they are not wanted
     or hold nothing, and warnings."""
 
     raw: bytes

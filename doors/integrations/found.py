@@ -15,7 +15,8 @@ from schemas import Reason
 
 Topic = Literal["costs", "rewards"]
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""Times between which a label was given: a number that means another time is of another form."""
+"""The first time of a label, and the first that is too late: a number that means another time
+is of another form."""
 COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 """Forms of a time of digits alone, by how many there are."""
 

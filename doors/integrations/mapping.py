@@ -3,15 +3,16 @@ in [0, 1].
 
 topic: rewards
 each: $.feedback[*]            # optional: one event for each match
-name: $.metric                 # optional, of labels: the name of the score,
-score: correctness             # and which one is the reward
-id: $.id                       # optional, of labels: another value of the same id is a correction
 fields:
   request_id: $.trace
   router_id: {value: chat}
   reward: {path: $.stars, scale: [1, 5]}
   source: {path: $.by, values: {staff: human}, default: user}
   observed_at: {path: $.at, time: true}
+
+Of labels the file may also say where the name of a score is (`name: $.metric`), which one is the
+reward (`score: correctness`), and what identifies a label (`id: $.id`): another value of the same
+id is a correction.
 """
 
 from __future__ import annotations

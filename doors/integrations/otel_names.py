@@ -44,7 +44,7 @@ EVALUATED = "gen_ai.evaluation.result"
 SCORE = "gen_ai.evaluation.score.value"
 """The value of an evaluation."""
 OPERATION = ("gen_ai.operation.name", "llm.request.type", "openinference.span.kind")
-"""What a span is of: the conventions, OpenLLMetry's older name, OpenInference's."""
+"""The operation of a span: the conventions, OpenLLMetry's older name, OpenInference's."""
 NO_CALLS = frozenset(
     {
         "create_agent",

@@ -1,5 +1,5 @@
-"""What a door remembers of the payloads before: attempts, whose bills add up; labels, which a later
-payload corrects; and names of scores, of which one has to be chosen.
+"""Remember the payloads of a door: attempts, whose bills add up; labels, which a later payload
+corrects; and names of scores, of which one has to be chosen.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 
 from doors.integrations.found import Found, Unconvertible
-from paretobandit_client.attempts import Attempts
+from paretobandit_client.attempt_sums import Attempts
 
 LABELS = 100_000
 """Most labels that are remembered; the oldest is forgotten first."""
@@ -17,7 +17,7 @@ NAMES = 8
 
 
 class Remembered:
-    """What earlier payloads of one door held, as far as this process has seen them."""
+    """The earlier payloads of one door, as far as this process has seen them."""
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}

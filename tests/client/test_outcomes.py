@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paretobandit_client.attempts import Attempts
+from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.outcomes import retry_after_of, status_of
 from paretobandit_client.side_numbers import fitting
 from schemas import CostReported
@@ -23,7 +23,8 @@ NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
     [
         (
             "APIError InternalServerError ServiceUnavailableError api_error server_error "
-            "UNAVAILABLE java.net.ConnectException _OTHER 500 502 529 NotFoundError overloaded_error",
+            "UNAVAILABLE java.net.ConnectException _OTHER 500 502 529 NotFoundError "
+            "overloaded_error",
             "error",
         ),
         (
@@ -39,7 +40,8 @@ NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
         ("ContentPolicyViolationError content_filter", "refused"),
         (
             "BadRequestError ContextWindowExceededError context_length_exceeded "
-            "AuthenticationError authentication_error PermissionDeniedError PERMISSION_DENIED invalid_request_error "
+            "AuthenticationError authentication_error PermissionDeniedError PERMISSION_DENIED "
+            "invalid_request_error "
             "ValidationException UnprocessableEntityError 400 401 403 413 422 499 CancelledError "
             "asyncio.exceptions.CancelledError GeneratorExit AbortError BudgetExceededError",
             "cancelled",
@@ -154,7 +156,7 @@ def test_the_last_bill_is_of_every_attempt_once_in_whatever_order(
 
 
 def test_attempts_of_forgotten_requests_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paretobandit_client.attempts.REMEMBERED", 2)
+    monkeypatch.setattr("paretobandit_client.attempt_sums.REMEMBERED", 2)
     attempts = Attempts()
     for request in ("a", "b", "c", "a"):
         total = attempts.add(request, request, {"cost_usd": 1.0, "revision": 1})

@@ -24,7 +24,7 @@ from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
-from paretobandit_client.attempts import Attempts
+from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of
 from paretobandit_client.errors import NoDecision, RouterError, Unreachable
 from paretobandit_client.outage import Outage
