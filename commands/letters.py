@@ -88,8 +88,8 @@ class Found:
         """Return why it must not be sent again, or None."""
         if self.letter.stage == INGEST:
             return (
-                "it is another's payload, which cannot be mapped; mend the mapping, and try it "
-                "with `pbstream convert`"
+                "it is another's payload, which cannot be mapped; `pbstream dlq show LETTER --raw` "
+                "prints it: try it with `pbstream convert`, and send it to its door again"
             )
         if self.topic == "routers":
             return (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from doors.integrations.convert import Finder, convert
-from doors.integrations.found import Unconvertible
+from doors.integrations.convert import Converted, convert
+from doors.integrations.found import Finder
+from doors.integrations.remembered import Remembered
 from ground.messages import Record
 from schemas import MalformedEvent, encode
 from schemas.dlq import INGEST, DeadLetter
@@ -23,25 +24,41 @@ LARGEST_BYTES = 16 * 2**20
 
 @dataclass(slots=True)
 class Ingested:
-    """Counts of a run: records read, events written, records refused."""
+    """Counts of a run: records read, events written, items of records that were refused, and items
+    passed over because they hold no bill and no label that is wanted."""
 
     records: int = 0
     events: int = 0
     refused: int = 0
+    passed_over: int = 0
 
 
 class Ingest:
     """A run that converts the payloads of one topic. Offsets are committed once Kafka has the
-    events of their payloads: nothing is lost, and events written again after a crash count once. A
-    payload that cannot be mapped goes to the dead letter topic, byte for byte.
+    events of their payloads: nothing is lost, and events written again after a crash count once.
+    Items that cannot be mapped go to the dead letter topic, a payload of which none can, byte for
+    byte.
+
+    Args:
+        scores: names of the scores that become rewards; none: the only one there is.
 
     Attributes:
         done: the counts so far.
     """
 
-    def __init__(self, settings: Settings, finder: Finder, *, topic: str, group: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        finder: Finder,
+        *,
+        topic: str,
+        group: str,
+        scores: Collection[str] = (),
+    ) -> None:
         self._settings = settings
         self._finder = finder
+        self._scores = scores
+        self._remembered = Remembered()
         self._topic = topic
         self._group = group
         self.done = Ingested()
@@ -87,28 +104,53 @@ class Ingest:
         """Send the events of a record; return their deliveries."""
         self.done.records += 1
         headers = {
-            name: value.decode(errors="replace")
+            name.lower(): value.decode(errors="replace")
             for name, value in record.headers
             if value is not None
         }
         try:
-            events = convert(record.value, self._finder, headers=headers)
-        except (Unconvertible, MalformedEvent) as error:
-            self.done.refused += 1
-            letter = await producer.send(
-                self._settings.topic("dlq"),
+            found = convert(
                 record.value,
-                key=record.key,
-                headers=_letter(record, error),
+                self._finder,
+                headers=headers,
+                remembered=self._remembered,
+                scores=self._scores,
             )
-            return [letter]
-        self.done.events += len(events)
-        return [
+        except MalformedEvent as error:
+            self.done.refused += 1
+            return [await self._keep(record, record.value, error, producer)]
+        self._note(record, found)
+        deliveries: list[Awaitable[object]] = [
             await producer.send(
-                self._settings.topic(name), encode(event), key=event.router_id.encode()
+                self._settings.topic(one.topic),
+                encode(one.event),
+                key=one.event.router_id.encode(),
             )
-            for name, event in events
+            for one in found.taken
         ]
+        if found.refused:
+            first = found.refused[0].error
+            deliveries.append(await self._keep(record, found.letter, first, producer))
+        return deliveries
+
+    def _note(self, record: Record, found: Converted) -> None:
+        self.done.events += len(found.taken)
+        self.done.refused += len(found.refused)
+        self.done.passed_over += found.passed_over
+        place = record.topic, record.partition, record.offset
+        for one in found.refused:
+            log.warning("%s:%d:%d, item %d refused: %s", *place, one.index, one.error)
+        for warning in found.warnings:
+            log.warning("%s:%d:%d, %s", *place, warning)
+
+    async def _keep(
+        self, record: Record, value: bytes | None, error: Exception, producer: AIOKafkaProducer
+    ) -> Awaitable[object]:
+        """Send refused items, or a whole payload, to the dead letter topic."""
+        letter: Awaitable[object] = await producer.send(
+            self._settings.topic("dlq"), value, key=record.key, headers=_letter(record, error)
+        )
+        return letter
 
 
 def _letter(record: Record, error: Exception) -> list[tuple[str, bytes]]:

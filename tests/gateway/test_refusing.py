@@ -229,6 +229,48 @@ async def test_a_compressed_body_is_refused_as_such(calls: httpx.AsyncClient) ->
     assert "Content-Encoding" in answer.json()["detail"]
 
 
+FOREIGN = "/v1/routers/acme.chat/ingest/otel"
+
+
+async def packed(calls: httpx.AsyncClient, content: bytes, encoding: str = "gzip") -> str:
+    """Return why a packed payload of another system is refused."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    return reason(await calls.post(FOREIGN, content=content, headers=headers))
+
+
+async def test_a_packed_payload_is_bounded_by_what_it_holds(
+    calls: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def kept(*_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
+    empty = gzip.compress(b"{}")
+    assert await packed(calls, empty) == "missing_field"  # it was read, and is not OTLP
+    assert await packed(calls, gzip.compress(bytes(10**6))) == "body_too_large"
+    assert await packed(calls, gzip.compress(b"") * 100) == "body_too_large"
+    assert await packed(calls, empty[:-4]) == "malformed_json"
+    assert await packed(calls, b"{}") == "malformed_json"
+
+
+async def test_another_packing_and_protobuf_are_refused_with_what_to_set() -> None:
+    async with client_of(Keys.parse(LINE)) as calls:
+        assert await packed(calls, b"x", "zstd") == "unsupported_media_type"
+        headers = {"Content-Type": "application/x-protobuf"}
+        answer = await calls.post(FOREIGN, content=b"x", headers=headers)
+    assert (answer.status_code, "encoding: json" in answer.json()["detail"]) == (415, True)
+
+
+async def test_items_of_a_router_that_the_key_does_not_cover_are_refused(
+    calls: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def kept(*_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
+    elsewhere = {"traceId": "r", "value": 1, "metadata": {"pb_router_id": "other"}}
+    answer = await calls.post("/v1/routers/acme.chat/ingest/langfuse", json=elsewhere)
+    assert (answer.status_code, reason(answer)) == (403, "forbidden")
+
+
 async def test_a_probe_needs_no_body(calls: httpx.AsyncClient) -> None:
     for path in ("/livez", "/readyz"):
         asked, probed = await calls.get(path), await calls.head(path)

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -269,6 +270,69 @@ async def test_a_call_that_fails_for_good_is_billed_and_says_how_it_failed(
     assert bills(engine, "gpt-4o-mini") == 0.0
 
 
+async def test_attempts_that_cost_something_add_up_however_often_they_are_reported(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    router_id = bandit.router_id
+    signal = {"request_id": "paid-twice", "candidate": "openai/gpt-4o"}
+    metadata = {"routing_plugin_signals": {bandit._signal: signal}}
+    failed = litellm.InternalServerError("boom", "openai", "gpt-4o-mini")
+    began = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+    call = {"litellm_params": {"metadata": metadata}, "litellm_call_id": "c"}
+    await service.send(
+        "requests", {"router_id": router_id, "request_id": "paid-twice", "context": CONTEXT}
+    )
+    for _ in range(2):
+        cost = {**call, "response_cost": 0.004, "exception": failed}
+        await bandit.async_log_failure_event(cost, None, began, began + timedelta(seconds=1))
+        later = began + timedelta(seconds=2)
+        # The clock of a machine that slept: a call of 35 hours.
+        end = later + timedelta(hours=35)
+        await bandit.async_log_success_event({**call, "response_cost": 0.01}, None, later, end)
+    after = await books(service, router_id, settled=1, in_flight=0)
+    await service.until(
+        lambda: service.lambda_of(router_id)["spend_usd"] > 0.004, "the bill of the answer"
+    )
+    assert service.lambda_of(router_id)["spend_usd"] == pytest.approx(0.014), after
+
+
+async def test_a_price_and_a_usage_that_are_unknown_are_no_bill(
+    service: RunningService, litellm: Any, bandit: ParetoBandit, caplog: pytest.LogCaptureFixture
+) -> None:
+    signal = {"request_id": "unknown", "candidate": "openai/gpt-4o"}
+    metadata = {"routing_plugin_signals": {bandit._signal: signal}}
+    call = {"litellm_params": {"metadata": metadata}, "litellm_call_id": "c", "model": "x"}
+    for cost in (None, 0.0):
+        await bandit.async_log_success_event({**call, "response_cost": cost}, None, None, None)
+    assert not bandit._reports
+    assert caplog.text.count("neither price nor usage") == 2
+
+
+def test_a_failure_is_told_by_whose_fault_it_was(litellm: Any) -> None:
+    from paretobandit_client.litellm import _failed
+
+    named = {"llm_provider": "openai", "model": "gpt-4o"}
+    limited = litellm.RateLimitError("no", headers={"retry-after-ms": "1500"}, **named)
+    own = litellm.RateLimitError("no", category="litellm_rate_limit", **named)
+    told = {
+        "cancelled": [
+            litellm.ContextWindowExceededError("long", **named),
+            litellm.BadRequestError("bad", **named),
+            litellm.AuthenticationError("who", **named),
+            asyncio.CancelledError(),
+            own,
+        ],
+        "rate_limited": [limited, litellm.APIError(429, "busy", **named)],
+        "refused": [litellm.ContentPolicyViolationError("no", **named)],
+        "timeout": [litellm.Timeout("slow", **named)],
+        "error": [litellm.InternalServerError("boom", **named), None],
+    }
+    for status, errors in told.items():
+        for error in errors:
+            assert _failed({"exception": error})["status"] == status, error
+    assert _failed({"exception": limited})["retry_after_seconds"] == 1.5
+
+
 async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
     service: RunningService, litellm: Any, bandit: ParetoBandit
 ) -> None:
@@ -492,8 +556,9 @@ async def test_a_call_without_a_known_price_is_billed_in_tokens(
             model, [{"role": "user", "content": "Hi"}], mock_response="Hello", api_key="none"
         )
         payload = await asyncio.wait_for(logged.get(), 30)
-        ((_, bill),) = convert(orjson.dumps(payload), finder_of("litellm", Defaults("default")))
-        bills.append(bill.model_dump(exclude_none=True))
+        found = convert(orjson.dumps(payload), finder_of("litellm", Defaults("default")))
+        (one,) = found.taken
+        bills.append(one.event.model_dump(exclude_none=True))
     assert "cost_usd" not in bills[0]
     assert (bills[0]["input_tokens"], bills[0]["output_tokens"]) == (10, 20)
     assert bills[1]["cost_usd"] == pytest.approx(10 * 0.15e-6 + 20 * 0.6e-6)

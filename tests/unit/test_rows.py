@@ -41,6 +41,9 @@ def read(folder: Path, content: str | bytes, **reading: object) -> list[JudgedPr
     [
         EXAMPLE,
         EXAMPLE.replace("\n", "\r\n") + "\r\n\r\n",
+        EXAMPLE.replace("\n", "\r"),
+        "\r" + EXAMPLE.replace("\n", "\r") + "\r",
+        f'\r{{"prompt": "{SKY}", "model": "small", "cost": 3e-5, "score": 0.7}}\r',
         "\ufeff" + EXAMPLE,
         "\n\n" + EXAMPLE + "\n,,,\n",
         EXAMPLE.replace(",", "\t"),
@@ -66,6 +69,13 @@ def test_of_an_answer_that_comes_again_the_mean_counts(tmp_path: Path) -> None:
     (row,) = read(tmp_path, f"{EXAMPLE}\n{again}")
     assert row.rewards["small"] == pytest.approx(0.4)
     assert row.costs["small"] == pytest.approx(5e-5)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_is_named_by_its_number_however_lines_end(tmp_path: Path, end: str) -> None:
+    rows = f'{EXAMPLE}\n"a\nb",large,0.0011,0.95\nc,large,-1,0.9'.replace("\n", end)
+    with pytest.raises(UnusableJudgements, match="line 5: the cost of 'large'"):
+        read(tmp_path, rows)
 
 
 def test_an_empty_cell_is_unknown(tmp_path: Path) -> None:

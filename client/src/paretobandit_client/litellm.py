@@ -16,7 +16,7 @@ import logging
 import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import litellm
@@ -24,10 +24,13 @@ from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
+from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of
 from paretobandit_client.errors import NoDecision, RouterError, Unreachable
 from paretobandit_client.outage import Outage
+from paretobandit_client.outcomes import retry_after_of, status_of
 from paretobandit_client.router import Counts, Router
+from paretobandit_client.side_numbers import fitting
 
 log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
@@ -35,8 +38,6 @@ REQUEST_ID = "pb_request_id"
 NEEDS = "pb_needs"
 """Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
 plugin is shown no tools and no response format."""
-REMEMBERED = 10_000
-"""Calls whose failed attempts are counted."""
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
@@ -75,7 +76,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._count = count or all_tokens
         self._opening: asyncio.Task[Router] | None = None
         self._reports: set[asyncio.Task[None]] = set()
-        self._attempts: dict[str, int] = {}
+        self._attempts = Attempts()
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
@@ -154,14 +155,15 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """Report what a call cost; a stream comes here at its end, a cached answer with a cost of
         0.
         """
-        self._report(kwargs, response_obj, revision=1, more=_took(kwargs, start_time, end_time))
+        took = _took(kwargs, start_time, end_time)
+        self._report(kwargs, response_obj, revision=1, started=start_time, more=took)
 
     async def async_log_failure_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Report what a failed call cost, mostly nothing, and how it failed."""
-        took = _took({}, start_time, end_time)
-        self._report(kwargs, response_obj, revision=0, more={**_failed(kwargs), **took})
+        more = {**_failed(kwargs), **_took({}, start_time, end_time)}
+        self._report(kwargs, response_obj, revision=0, started=start_time, more=more)
 
     async def _narrow(self, context: Any) -> None:
         before = context.metadata.get("routing_plugin_signals") or {}
@@ -229,7 +231,13 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             raise
 
     def _report(
-        self, kwargs: Mapping[str, Any], response: Any, *, revision: int, more: Mapping[str, object]
+        self,
+        kwargs: Mapping[str, Any],
+        response: Any,
+        *,
+        revision: int,
+        started: object,
+        more: Mapping[str, object],
     ) -> None:
         metadata = _metadata(kwargs)
         signal = self._signal_of(metadata)
@@ -237,18 +245,16 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             return
         request_id = signal["request_id"]
         called = metadata.get("deployment") or signal["candidate"]
-        # Each attempt's bill replaces the previous one; the service learns from all of them.
-        attempts = self._attempts.pop(request_id, 0)
-        bill = {
-            **_cost(kwargs, response),
-            **_cached(response),
-            "revision": max(revision, attempts),
-            **more,
-        }
-        if revision == 0:
-            self._attempts[request_id] = attempts + 1
-            while len(self._attempts) > REMEMBERED:
-                del self._attempts[next(iter(self._attempts))]
+        money = _cost(kwargs, response)
+        if money is None and revision > 0:
+            log.warning("request %s: neither price nor usage is known: no bill", request_id)
+            return
+        # Each bill is of all attempts so far; the service learns from each what is new in it.
+        attempt = kwargs.get("litellm_call_id"), started, called, revision
+        own = {**(money or {"cost_usd": 0.0}), **_cached(response), "revision": revision, **more}
+        bill, notes = fitting(self._attempts.add(request_id, attempt, own))
+        for note in notes:
+            log.warning("request %s: %s", request_id, note)
         report = asyncio.create_task(self._deliver(request_id, called, bill))
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
@@ -304,19 +310,22 @@ def _metadata(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
     )
 
 
-def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
-    """Return a bill in dollars, or in tokens where LiteLLM knows no price."""
-    usd = kwargs.get("response_cost")
+def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any] | None:
+    """Return a bill in dollars, or in tokens where LiteLLM knows no price; None where neither is
+    known, which is not the same as free."""
+    said = kwargs.get("response_cost")
+    usd = math.nan if said is None else float(said)
+    # LiteLLM has computed costs below 0, and those that are no number: then the tokens count.
+    if 0.0 < usd < math.inf or (usd == 0.0 and _is_free(kwargs)):
+        return {"cost_usd": usd}
     usage = getattr(response, "usage", None)
-    if usage is not None and (usd is None or (not usd and not _has_price(kwargs))):
-        return {
-            "input_tokens": usage.prompt_tokens or 0,
-            "output_tokens": usage.completion_tokens or 0,
-        }
-    return {"cost_usd": float(usd or 0.0)}
+    tokens = [getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens")]
+    if not any(tokens):
+        return None
+    return {"input_tokens": tokens[0], "output_tokens": tokens[1]}
 
 
-def _has_price(kwargs: Mapping[str, Any]) -> bool:
+def _is_free(kwargs: Mapping[str, Any]) -> bool:
     """Tell whether a cost of 0 is one: of an answer from LiteLLM's own cache, or of a model whose
     price LiteLLM knows. A router registers models without a price as well, and they cost 0."""
     model, parameters = str(kwargs.get("model")), kwargs.get("litellm_params") or {}
@@ -336,30 +345,42 @@ def _cached(response: object) -> dict[str, int]:
     usage = getattr(response, "usage", None)
     cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
     tokens = getattr(usage, "prompt_tokens", None)
-    fits = isinstance(cached, int) and isinstance(tokens, int) and 0 <= cached <= tokens
-    return {"cached_input_tokens": cached} if fits and isinstance(cached, int) else {}
+    if not isinstance(cached, int) or not isinstance(tokens, int):
+        return {}
+    if not 0 <= cached <= tokens:
+        log.warning("cached tokens are more than all input tokens, and were left out of the bill")
+        return {}
+    return {"cached_input_tokens": cached}
 
 
 def _took(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:
     """Return how long a call took, and how long its first token; LiteLLM hands over the times."""
     times = {"latency_ms": end, "first_token_ms": kwargs.get("completion_start_time")}
-    lasted = {
+    return {
         name: (time - start).total_seconds() * 1e3
         for name, time in times.items()
         if isinstance(start, datetime) and isinstance(time, datetime)
     }
-    return {name: milliseconds for name, milliseconds in lasted.items() if milliseconds >= 0.0}
 
 
 def _failed(kwargs: Mapping[str, object]) -> dict[str, object]:
     """Return how a call failed, by the error that LiteLLM hands over."""
     error = kwargs.get("exception")
-    name = type(error).__name__
-    if name == "RateLimitError":
-        headers = getattr(getattr(error, "response", None), "headers", None) or {}
-        after = str(headers.get("retry-after", ""))
-        more = {"retry_after_seconds": float(after)} if after.isdigit() else {}
-        return {"status": "rate_limited", **more}
-    if name == "ContentPolicyViolationError":
-        return {"status": "refused"}
-    return {"status": "timeout" if "Timeout" in name else "error"}
+    limiter = getattr(error, "category", None)
+    # LiteLLM's own limits are of the caller's key, and say nothing about the model.
+    if str(getattr(limiter, "value", limiter)).startswith("litellm_"):
+        return {"status": "cancelled"}
+    status = status_of(type(error).__name__, getattr(error, "status_code", None))
+    held = (getattr(error, "response", None), error)
+    headers = [
+        found
+        for one in held
+        for name in ("headers", "litellm_response_headers")
+        if isinstance(found := getattr(one, name, None), Mapping)
+    ]
+    now = datetime.now(UTC)
+    rests = (retry_after_of(one, now=now) for one in headers)
+    rest = next((seconds for seconds in rests if seconds is not None), None)
+    if rest is None or status == "cancelled":
+        return {"status": status}
+    return {"status": status, "retry_after_seconds": rest}
