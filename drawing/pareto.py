@@ -36,12 +36,14 @@ class Pareto:
     Attributes:
         router: None without a bill or without a label.
         tail: cost and quality of the router over the last days, the oldest first.
+        basis: what the numbers rest on, as the end of a sentence.
     """
 
     models: Sequence[Point] = ()
     router: Point | None = None
     tail: Sequence[tuple[float, float]] = ()
     budget_usd: float | None = None
+    basis: str = ""
 
     @property
     def best(self) -> Point | None:
@@ -129,7 +131,8 @@ class Pareto:
             return f"Quality {number(router.quality)} {cost}."
         return (
             f"{router.quality / best.quality:.1%} of {short(best.name)}'s quality for "
-            f"{share(router.cost_usd / best.cost_usd)} of its cost."
+            f"{share(router.cost_usd / best.cost_usd)} of its cost"
+            f"{', ' * bool(self.basis)}{self.basis}."
         )
 
     def beside_mixes(self) -> str:

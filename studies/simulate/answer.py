@@ -4,12 +4,15 @@ which time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 import numpy as np
 
+from studies.simulate.direct import DirectModel
+from studies.simulate.estimators import guessed_difference
 from studies.simulate.simulation import PolicyRun
 from studies.simulate.study import Study
 from studies.simulate.track import Track
@@ -66,7 +69,7 @@ def told_apart(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
 
 
 def _result(study: Study) -> Iterator[str]:
-    runs = told_apart(study.runs)
+    runs, q = told_apart(study.runs), study.survey.outcomes.rewards
     earned = {name: run.track.total.mean_reward for name, run in runs.items()}
     ranked = sorted(
         (name for name, reward in earned.items() if reward is not None),
@@ -79,20 +82,27 @@ def _result(study: Study) -> Iterator[str]:
     within = [name for name in ranked if not _is_over(runs[name])]
     best = (within or ranked)[0]
     over = "" if within else ", as all of them over the budget"
-    yield f"{best} earned {earned[best]:.3f} per request{_money(runs[best])}{over}."
+    off = runs[best].reward.direct.half_width
+    by = f" ± {off:.3f}" if off else ""
+    yield f"{best} earned {earned[best]:.3f}{by} per request{_money(runs[best])}{over}."
     for other in ranked:
         if other != best:
-            yield f"{other}: {_compared(runs[other].track, runs[best].track)}{_money(runs[other])}."
+            yield f"{other}: {_compared(runs[other], runs[best], q)}{_money(runs[other])}."
     for names in runs:
         if names not in study.runs:
             yield f"{names} decided alike."
 
 
-def _compared(other: Track, best: Track) -> str:
-    gap = (other.total.mean_reward or 0.0) - (best.total.mean_reward or 0.0)
-    half = doubt(other, best)
+def _compared(other: PolicyRun, best: PolicyRun, q: DirectModel) -> str:
+    gap = (other.track.total.mean_reward or 0.0) - (best.track.total.mean_reward or 0.0)
+    half = doubt(other.track, best.track)
+    guessed = guessed_difference(other.reward.filled, best.reward.filled, q)
+    if not math.isfinite(guessed):
+        return f"{gap:+.3f}, but nothing is known of a model in it"
     if half is None:
         return f"{gap:+.3f}, too short a history to tell chance from more"
+    # Stretches tell how far requests differ, and not by how much guesses may be off.
+    half = math.hypot(half, guessed)
     if abs(gap) <= half:
         return f"{gap:+.3f} ± {half:.3f}, which chance may make"
     return f"{gap:+.3f} ± {half:.3f}"
@@ -122,15 +132,15 @@ def _over(study: Study) -> str:
     )
     guessed = (
         (
-            " What models that were not called would have earned is modelled for "
-            f"{survey.without_outcomes:,} of them."
+            f" For {survey.without_outcomes:,} of them only the called model's outcome is known; "
+            "what others would have earned is estimated."
         )
         if survey.without_outcomes
         else ""
     )
     made = (
-        f" Made by pbstream {version('paretobandit-streams')}; ± is a 95 % interval over "
-        "stretches of the history."
+        f" Made by pbstream {version('paretobandit-streams')}; ± is a 95 % interval: of "
+        "differences over stretches of the history, and of what is estimated."
     )
     return f"Over {survey.requests:,} requests{when}.{guessed}{made}"
 

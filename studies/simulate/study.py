@@ -133,7 +133,7 @@ def study(
 
     Args:
         happened: the history, read once.
-        compare: estimate from logged propensities what policies would have earned; None: where
+        compare: use logged propensities to estimate what policies would have earned; None: where
             outcomes are missing.
         account: takes what is left out, and is part of the study.
 
@@ -179,7 +179,8 @@ def run(
         world,
         found.outcomes,
         runs,
-        compare=found.without_outcomes > 0 if compare is None else compare,
+        compare=found.without_outcomes > 0 or bool(compare),
+        weighted=compare is not False,
     )
     simulation.play(cases)
     return Study(scenario, found, world, runs, Account(), time.process_time() - started)

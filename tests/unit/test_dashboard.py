@@ -115,6 +115,26 @@ def seen(*events: tuple[str, Any]) -> Fleet:
     return fleet
 
 
+@given(st.randoms(use_true_random=False))
+def test_watch_gives_the_dashboards_answer_in_whatever_order_topics_are_read(random: Any) -> None:
+    told: list[tuple[str, Any]] = []
+    for at in range(60):
+        told += [
+            ("routes", route(f"r-{at}", random.choice("abc"))),
+            ("costs", bill(f"r-{at}", random.random() * 1e-3)),
+            ("rewards", label(f"r-{at}", random.random(), random.choice(["judge", "user"]))),
+            ("rewards", label(f"r-{at}", random.random(), random.choice(["judge", "user"]), 1)),
+        ]
+    told.append(("lambda", state()))
+    fleet, board = seen(*told), Board("chat", rank=SETTINGS.source_rank)
+    random.shuffle(told)
+    for _, event in told:
+        board.observe(event, at=NOW)
+    shown, expected = board.pareto(), fleet.router("chat").pareto()
+    assert shown.sentence() == expected.sentence() and "estimated over 60 req" in shown.sentence()
+    assert shown.facts(60) == expected.facts(60)
+
+
 def test_calls_count_for_the_model_that_was_called_and_once_each() -> None:
     fleet = seen(
         *(("routes", route(f"r-{at}")) for at in range(3)),
@@ -204,7 +224,7 @@ def test_the_reward_of_a_session_goes_to_its_requests_that_have_none_of_their_ow
     board = Board("chat")
     for _, event in events:
         board.observe(event, at=NOW)
-    assert board.pareto().router is None and board._tally.labels.value == pytest.approx(0.7)
+    assert board.pareto().router is None and board.mean_reward == pytest.approx(0.7)
 
 
 def standing(usd: float, charged: float, line: str = "shop/month") -> dict[str, Any]:

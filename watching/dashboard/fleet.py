@@ -107,10 +107,13 @@ class Fleet:
             elif name == "lambda" and record.value is None:
                 self._remove((record.key or b"").decode(errors="replace"))
             else:
-                event = decode(EVENTS[name], record.value)
-                self._take[name](self.router(event.key), event, at, now)
+                self.take(name, decode(EVENTS[name], record.value), at=at, now=now)
         except (MalformedEvent, InvalidConfig, TooManyRouters):
             self.unreadable += 1
+
+    def take(self, name: str, event: Any, *, at: float, now: float) -> None:
+        """Take in an event of a topic that workers or clients write; `at` is when it happened."""
+        self._take[name](self.router(event.key), event, at, now)
 
     def router(self, router_id: str) -> RouterView:
         """Return a router; its first event makes it known."""

@@ -194,7 +194,10 @@ class RouterView:
         known.
         """
         if event.cost_usd is not None:
-            return event.cost_usd
+            # A call without an answer costs nothing even where answers are billed in tokens, whose
+            # dollars are not known without prices.
+            told = self.declared or event.cost_usd > 0.0 or event.status in (None, "ok")
+            return event.cost_usd if told else None
         prices = self.declared.prices.get(model) if self.declared else None
         if prices is None or event.input_tokens is None or event.output_tokens is None:
             return None
