@@ -121,7 +121,17 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
         if (shard := service.shards.get(number)) is not None:
             await warm(shard, router_id)
     now, produce, topic = utc(service.ports.clock()), service.ports.produce, service.ports.topic
-    updates = [update for at in routers for update in _tried(*at, service, now=now)]
+    # Once a partition: each look reads the first events that wait.
+    ages = {
+        number: lane.waits.longest()
+        for number in {number for number, _ in routers}
+        if (lane := service.lanes.get(number)) is not None
+    }
+    updates = [
+        update
+        for number, router_id in routers
+        for update in _tried(number, router_id, service, now=now, books_age=ages.get(number, 0.0))
+    ]
     alerts = service.bulletin.take_alerts()
     alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
     # Only durable states are published; a failed group ends the process first.
@@ -136,14 +146,14 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
 
 
 def _tried(
-    number: int, router_id: str, service: Service, *, now: datetime
+    number: int, router_id: str, service: Service, *, now: datetime, books_age: float
 ) -> list[tuple[str, bytes | None]]:
     """Return a router's record; none where that fails, until the router's next change."""
     found: list[tuple[str, bytes | None]] = []
     if (shard := service.shards.get(number)) is None:
-        return _update(number, router_id, service, now=now)
+        return _update(number, router_id, service, now=now, books_age=books_age)
     with service.aside.trying("publish", shard, keys.HEAD, router_id):
-        found += _update(number, router_id, service, now=now)
+        found += _update(number, router_id, service, now=now, books_age=books_age)
     return found
 
 
@@ -160,7 +170,7 @@ def _encoded(alerts: list[tuple[str, Alert]], service: Service) -> list[tuple[st
 
 
 def _update(
-    number: int, router_id: str, service: Service, *, now: datetime
+    number: int, router_id: str, service: Service, *, now: datetime, books_age: float
 ) -> list[tuple[str, bytes | None]]:
     """Return a router's record: its state, a tombstone, or None if its partition was lost."""
     shard = service.shards.get(number)
@@ -176,6 +186,7 @@ def _update(
         observed_at=now,
         applied=service.applied(number),
         unbooked=unbooked,
+        books_age=books_age,
     )
     return [(router_id, value)]
 

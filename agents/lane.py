@@ -17,6 +17,7 @@ from agents.ports import Ports
 from agents.refusals import InternalError
 from agents.shard import Shard
 from agents.validating import validate
+from agents.waits import Waits
 from ground.boundary import BoundaryError
 from ground.messages import Record
 
@@ -57,6 +58,7 @@ class Lane:
     behind it, and the partition is recovered from the log.
 
     Attributes:
+        waits: how long bills and rewards have waited to be taken.
         delivered: what was kept until its answer is delivered, to be forgotten with the next group.
         undelivered: refusals whose dead letters are to be sent again.
         interrupted: whether something may be left to be finished, see `agents.housekeeping.resume`.
@@ -71,6 +73,7 @@ class Lane:
         refuse: Callable[[Parked, Exception, Answers], None],
     ) -> None:
         self.ports, self.shard, self.inbox = ports, shard, ports.inbox(shard.number)
+        self.waits = Waits(shard, self.inbox.queues)
         self._bulletin, self._refuse = bulletin, refuse
         self.delivered: list[Parked] = []
         self.undelivered = [parked for parked in shard.parking if parked.refused]

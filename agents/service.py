@@ -17,8 +17,9 @@ from agents.memory import Memory
 from agents.parked import Parked
 from agents.ports import Ports
 from agents.refusals import InternalError, Refused
-from agents.serving import Serving, Turns
+from agents.serving import Serving
 from agents.shard import Shard
+from agents.turns import Turns
 from ground.messages import Message, Record
 from schemas.lambdas import Contained, Unbooked
 

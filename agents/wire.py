@@ -130,8 +130,13 @@ def lambda_value(
     observed_at: datetime,
     applied: Mapping[str, int],
     unbooked: tuple[Unbooked, ...] | None,
+    books_age: float = 0.0,
 ) -> bytes:
-    """Return the value of a `pb.lambda` record, see `LambdaUpdated`: the router's pacing state."""
+    """Return the value of a `pb.lambda` record, see `LambdaUpdated`: the router's pacing state.
+
+    Args:
+        books_age: seconds that feedback has waited, 0 where none waits.
+    """
     # Written as it is, not by the schema, which takes six times as long: of thousands of routers
     # each says so several times a second.
     value: dict[str, object] = {
@@ -165,6 +170,8 @@ def lambda_value(
             }
             for one in found.values()
         ]
+    if books_age > 0.0:
+        value["books_age_ms"] = round(1e3 * books_age, 1)
     if unbooked is not None:
         value["unbooked"] = [one.model_dump() for one in unbooked]
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from faust.types import TP
 
 from agents import housekeeping
+from agents.behind import Behind
 from agents.context_store import Contexts
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import LearnFromRewards
@@ -25,6 +26,7 @@ from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.priors.references import prior_reader, projection_checker
 from streams.service.app import App, build_app
+from streams.service.books_metrics import BooksMetrics
 from streams.service.memory import usual_memory
 from streams.service.pool_metrics import PoolMetrics
 from streams.service.prompts import PromptEncoder
@@ -62,6 +64,8 @@ LEND_EVERY = 0.5
 """Seconds between two rounds of pools' loans and members' reports."""
 END_WAITS_EVERY = 0.5
 """Seconds between two checks of parked events, by which a wait may be too long."""
+LOOK_BEHIND_EVERY = 0.5
+"""Seconds between two looks at how long bills and labels have waited."""
 SWEEP_EVERY = 5.0
 """Seconds between two sweeps, each bounded in bytes and in time."""
 LOOK_AT_REDIS_EVERY = 2.0
@@ -78,6 +82,7 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     app.spans = spans_of(settings) if spans is None else spans
     service = build_service(app)
     app.metrics.registry.register(PoolMetrics(service))
+    app.metrics.registry.register(BooksMetrics(service))
     _register(app, service)
     return app
 
@@ -206,6 +211,7 @@ def _register(app: App, service: Service) -> None:
         (LEND_EVERY, lambda: lend(service)),
         (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
         (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
+        (LOOK_BEHIND_EVERY, Behind(service).look),
         (SWEEP_EVERY, sweep.round),
     ):
         app.timer(seconds)(_fatal(app, duty))
