@@ -4,7 +4,7 @@ Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields; a wider r
 Not compatible: a new required field, a new meaning.
 """
 
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -91,6 +91,8 @@ class RequestSubmitted(Event):
             },
         },
     )
+
+    written_by_people: ClassVar[frozenset[str]] = frozenset({"prompt", "metadata"})
 
     request_id: RequestId
     prompt: str | None = optional("Text to be routed, up to 1 MiB of UTF-8")

@@ -8,7 +8,6 @@ from typing import IO
 from uuid import uuid4
 
 import click
-import orjson
 
 from doors.console.bus import open_bus
 from doors.console.decision import explain_decision
@@ -16,11 +15,13 @@ from doors.console.declarations import refusal_of
 from doors.console.failures import NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (
+    PROMPT,
     Session,
     answered,
     named,
     run,
 )
+from ground.json_text import dumps
 from ground.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 
@@ -31,7 +32,7 @@ CAN = ("vision", "tools", "json_output")
 
 
 @click.command()
-@click.argument("prompt", required=False)
+@click.argument("prompt", type=PROMPT, required=False)
 @click.option(
     "--context",
     type=click.File("r"),
@@ -189,7 +190,7 @@ def _event(
         fields["needs"] = dict.fromkeys(needs, True)
     try:
         # Checked with the workers' decoder, so that a refusal here reads as it would there.
-        return decode(RequestSubmitted, orjson.dumps(fields))
+        return decode(RequestSubmitted, dumps(fields))
     except MalformedEvent as error:
         raise Refused(
             "the request", error.reason.value, error.message, router_id=router_id

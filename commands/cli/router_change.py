@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from doors.console.bus import open_bus
@@ -9,7 +11,7 @@ from doors.console.declarations import TOPICS, Edit, write_router
 from doors.console.document import faults
 from doors.console.failures import Failure
 from doors.console.output import print_json
-from doors.console.router_file import value_of
+from doors.console.router_file import Whole, value_of
 from doors.console.session import (
     F,
     Session,
@@ -23,6 +25,9 @@ from schemas import LambdaUpdated
 
 PRICE = click.FloatRange(min=0, max=1e6)
 """Dollars per million tokens, as `schemas.routers` bounds them."""
+_LEVEL = re.compile(r'"([^"]+)"|([^".=]+)')
+_FIELD = re.compile(r'(?P<path>("[^"]+"|[^".=]+)(\.("[^"]+"|[^".=]+))*)=(?P<value>.*)', re.DOTALL)
+"""Patterns of one level of a path, and of a path with its value."""
 input_price = click.option(
     "--input-price",
     type=PRICE,
@@ -60,17 +65,19 @@ def change(
 
 
 def field_of(text: str) -> tuple[list[str], object]:
-    """Read FIELD=VALUE: the path of a field, with dots between its levels, and its value.
+    """Read FIELD=VALUE: the path of a field, with dots between its levels, and its value. A level
+    in quotes may hold dots and equals signs.
 
     Raises:
         BadParameter: the text has another form.
     """
-    path, equals, value = text.partition("=")
-    if not equals or not all(path.split(".")):
+    read = _FIELD.fullmatch(text)
+    if read is None:
         raise click.BadParameter(
             f"{text!r} is not FIELD=VALUE, such as epsilon=0.02", param_hint="FIELD=VALUE"
         )
-    return path.split("."), value_of(value)
+    path = [Whole(quoted) if quoted else plain for quoted, plain in _LEVEL.findall(read["path"])]
+    return path, value_of(read["value"])
 
 
 def require_router(document: Document) -> None:

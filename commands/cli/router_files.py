@@ -18,7 +18,7 @@ from doors.console.declarations import (
 from doors.console.failures import Failure, NoRouter
 from doors.console.output import console as screen
 from doors.console.output import print_json, table
-from doors.console.router_file import as_yaml, changes, put, read_file, shown
+from doors.console.router_file import as_yaml, changes, full_path, put, read_file, shown
 from doors.console.session import (
     Session,
     json_option,
@@ -140,11 +140,13 @@ def apply(
 def set_fields(
     session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool
 ) -> None:
-    """Change fields of a declaration; dots separate levels, and an empty value removes a field.
+    """Change fields of a declaration; dots separate levels, and an empty value removes a field. A
+    model's name may hold dots; one in quotes is taken as it stands.
 
     \b
       pbstream routers set acme.chat gamma=0.999 min_reward=0.9
       pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
+      pbstream routers set acme.chat models.gpt-4.1.offers.vision=true
     """
     parsed = [field_of(one) for one in fields]
 
@@ -152,7 +154,7 @@ def set_fields(
         # A deep copy: `put` changes its argument, and the edit may be repeated.
         changed: Document = json.loads(json.dumps(document))
         for path, value in parsed:
-            put(changed, path, value)
+            put(changed, full_path(changed, path), value)
         require_router(changed)
         return changed
 

@@ -8,9 +8,8 @@ import base64
 import binascii
 from collections.abc import Mapping
 
-import orjson
-
 from doors.integrations.found import Defaults, Found, Topic, Unconvertible, rfc3339
+from ground.json_text import loads
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -43,7 +42,7 @@ def _data(document: Document) -> Json:
     if "data_base64" not in document:
         return document.get("data")
     try:
-        return orjson.loads(base64.b64decode(document["data_base64"], validate=True))
+        return loads(base64.b64decode(document["data_base64"], validate=True))
     except (binascii.Error, TypeError, ValueError):
         raise Unconvertible("data_base64: is not JSON in base64") from None
 

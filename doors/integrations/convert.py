@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import orjson
-
 from doors.integrations import cloudevents, langfuse, litellm_log, otel
 from doors.integrations.found import Defaults, Found, Unconvertible
+from ground.json_text import dumps, loads
 from ground.json_values import Json
 from schemas import CostReported, MalformedEvent, Reason, RewardObserved, decode
 from schemas.event import Event
@@ -61,21 +60,21 @@ def convert(
 
 def _dumps(fields: dict[str, object]) -> bytes:
     try:
-        return orjson.dumps(fields)
-    except orjson.JSONEncodeError:
+        return dumps(fields)
+    except (TypeError, ValueError):
         raise Unconvertible("a field is not JSON") from None
 
 
 def _documents(raw: bytes | None) -> list[Json]:
     try:
-        found = orjson.loads(raw or b"")
+        found = loads(raw or b"")
         documents = found if isinstance(found, list) else [found]
-    except orjson.JSONDecodeError as error:
+    except ValueError as error:
         lines = [line for line in (raw or b"").splitlines() if line.strip()]
         try:
             # A single line that is not JSON is no list of lines, so the first error tells more.
-            documents = [orjson.loads(line) for line in lines] if len(lines) > 1 else []
-        except orjson.JSONDecodeError:
+            documents = [loads(line) for line in lines] if len(lines) > 1 else []
+        except ValueError:
             documents = []
         if not documents:
             raise MalformedEvent(

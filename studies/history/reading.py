@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
+from ground.json_text import halves_of, whole
 from ground.json_values import Json
 from router_state.capabilities import Needs
 from router_state.record import Basis
@@ -144,8 +145,21 @@ class Reward(Struct, frozen=True, gc=False):
         return subject_of(self.request_id, self.session_id)
 
 
+_REQUEST: Callable[[Any], Request] = Decoder(Request).decode
+
+
+def _request(value: bytes | None) -> Request:
+    try:
+        return _REQUEST(value)
+    except NO_JSON:
+        # As a worker reads it: half of a character in a prompt is replaced.
+        if value is None or (halves := halves_of(value)) is None or "prompt" not in halves:
+            raise
+        return _REQUEST(whole(value))
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
-    "requests": Decoder(Request).decode,
+    "requests": _request,
     "routes": Decoder(Decision).decode,
     "costs": Decoder(RecordedBill).decode,
     "rewards": Decoder(Reward).decode,
