@@ -27,7 +27,7 @@ from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 
 TOPICS = ("requests", "routes", "dlq")
 """Topics of a request, of its answer and of its refusal."""
-CAN = ("vision", "tools", "json_output")
+CAN = ("vision", "audio", "tools", "json_output")
 """Needs that are yes or no."""
 
 
@@ -87,6 +87,8 @@ def request(
 ) -> None:
     """Ask which model shall answer a prompt, and why.
 
+    A call that sends an image or sound and no text needs no prompt: --needs vision or audio.
+
     A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs
     no encoder.
 
@@ -96,7 +98,8 @@ def request(
       pbstream request "And why is that?" --session talk-17
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
     """
-    if (prompt is None) == (context is None):
+    wordless = not {"vision", "audio"}.isdisjoint(needs)
+    if (prompt is None) == (context is None) and not (prompt is None and wordless):
         raise click.UsageError(
             'give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"'
         )

@@ -19,7 +19,7 @@ from router_state.capabilities import Needs
 from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
-from schemas.prompt_length import input_tokens
+from schemas.prompt_length import input_tokens, is_wordless
 from schemas.quick import Usage
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
@@ -53,6 +53,11 @@ class Request(Struct, frozen=True, gc=False):
         # context.
         if self.context is not None and self.context[-1:] != [1.0]:
             raise ValueError("a context ends with the bias 1.0")
+
+    @property
+    def is_wordless(self) -> bool:
+        """Tell whether it was decided on the mean context."""
+        return self.context is None and is_wordless(self.prompt, self.needs)
 
     @property
     def tokens(self) -> int | None:
