@@ -24,6 +24,7 @@ from doors.integrations.litellm_prices import (
     IMPORTED_OFFERS,
     Change,
     NoPriceList,
+    PriceList,
     plan,
     read_list,
 )
@@ -94,7 +95,7 @@ def import_models(
 
 async def _import(
     session: Session,
-    prices: Any,
+    prices: PriceList,
     *,
     only: str | None,
     accept: Any,

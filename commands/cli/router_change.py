@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import click
 
@@ -42,6 +43,40 @@ output_price = click.option(
     metavar="USD",
     help="List price per million output tokens.",
 )
+
+
+sure = click.option(
+    "--yes", is_flag=True, help="Take prices as they are, however low, and ask nothing."
+)
+LEAST = 1e-3
+"""Dollars per million tokens below which a price is mostly one per token: the cheapest models cost
+some cents."""
+
+
+def per_million(price: float, *, option: str, is_sure: bool) -> float:
+    """Return a list price per million tokens; one that looks as if it was per token is asked about.
+
+    Raises:
+        Failure: nobody can be asked.
+    """
+    if is_sure or not 0.0 < price < LEAST:
+        return price
+    # Rounded, since a price per token times a million seldom is the decimal number that was meant.
+    meant = round(price * 1e6, 9)
+    why = f"{option} {price:g} is dollars per million tokens, less than any model costs"
+    if not sys.stdin.isatty():
+        raise Failure(
+            f"{why}: if it is per token, give {option} {meant:g}; --yes takes it as it is"
+        )
+    return meant if click.confirm(f"{why}. Is it per token: ${meant:g} per million?") else price
+
+
+def price_checked(path: list[str], value: object, *, is_sure: bool) -> object:
+    """Return a field's value; a price is checked as by `per_million`."""
+    if not path[-1].endswith("_price_per_m") or type(value) not in (int, float):
+        return value
+    assert isinstance(value, int | float)
+    return per_million(value, option=path[-1], is_sure=is_sure)
 
 
 def changes(function: F) -> F:

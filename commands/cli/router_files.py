@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from commands.cli.router_change import change, field_of, require_router
+from commands.cli.router_change import change, field_of, price_checked, require_router, sure
 from doors.console.bus import open_bus
 from doors.console.declarations import (
     TOPICS,
@@ -134,11 +134,17 @@ def apply(
     "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
 )
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
+@sure
 @timeout_option
 @json_option
 @pass_session
 def set_fields(
-    session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool
+    session: Session,
+    router_id: str,
+    fields: tuple[str, ...],
+    yes: bool,
+    timeout: float,
+    as_json: bool,
 ) -> None:
     """Change fields of a declaration; dots separate levels, and an empty value removes a field. A
     model's name may hold dots; one in quotes is taken as it stands.
@@ -148,7 +154,9 @@ def set_fields(
       pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
       pbstream routers set acme.chat models.gpt-4.1.offers.vision=true
     """
-    parsed = [field_of(one) for one in fields]
+    parsed = [
+        (path, price_checked(path, value, is_sure=yes)) for path, value in map(field_of, fields)
+    ]
 
     def edit(document: Document) -> Document:
         # A deep copy: `put` changes its argument, and the edit may be repeated.

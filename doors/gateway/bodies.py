@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -38,6 +39,7 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
     """
     body = await read_body(request, bounds)
     by_line, is_array = _kind(request) in LINES, body.lstrip()[:1] == b"["
+    found: Sequence[msgspec.Raw | bytes]
     try:
         found = _lines(body) if by_line else _many(body) if is_array else [_one(body)]
     except (msgspec.DecodeError, RecursionError) as error:

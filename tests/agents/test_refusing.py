@@ -108,6 +108,7 @@ async def test_an_image_or_sound_alone_is_decided_on_the_mean_context(
     engine = world.worker.service.shard(0).engine(HOME)
     assert engine is not None
     record = engine.records["r"]
+    assert record.x is not None
     assert (record.x.tolist(), record.input_tokens) == (mean, None)
 
 

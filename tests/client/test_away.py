@@ -23,6 +23,6 @@ async def test_a_service_that_is_away_stops_no_application(
         assert (again.fallback, asking.counts.fallbacks) == (True, 2)
         said = [one.getMessage() for one in caplog.records if "the fallback small:" in one.message]
         assert len(said) == 1
-        assert said[0].endswith("no decision came within 0.05 s")
+        assert "no decision came within 0.05 s" in said[0]
         with pytest.raises(Undelivered):
             await decision.cost(cost_usd=0.1)

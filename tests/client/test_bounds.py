@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 import ground.texts
-from paretobandit_client import bounds, checks, events, text
+from paretobandit_client import bounds, checks, text
 from paretobandit_client.checks import checked
 from paretobandit_client.events import Ask, Cost, Needs, Reward, encode
 from schemas import (
@@ -31,15 +31,16 @@ from schemas import (
 from schemas import capabilities as wire
 from schemas.event import Event
 
-PAIRS: dict[type[events.Event], type[Event]] = {
+PAIRS: dict[Any, type[Event]] = {
     Ask: RequestSubmitted,
     Cost: CostReported,
     Reward: RewardObserved,
 }
+WIRE: dict[Any, type[wire.Needs]] = {Needs: wire.Needs}
 ASK = Ask(router_id="a", request_id="r", prompt="x")
 COST = Cost(router_id="a", request_id="r", cost_usd=0.1)
 REWARD = Reward(router_id="a", request_id="r", reward=0.5, source="judge")
-OF = {
+OF: dict[str, Any] = {
     **dict.fromkeys(Reward.__struct_fields__, REWARD),
     **dict.fromkeys(Ask.__struct_fields__, ASK),
     **dict.fromkeys(Cost.__struct_fields__, COST),
@@ -55,7 +56,7 @@ NOTES = ("description", "title", "default")
 def properties() -> dict[str, dict[str, Any]]:
     """Return the JSON schema of every field of the schemas, None left out of its forms."""
     found: dict[str, dict[str, Any]] = {}
-    for schema in (*PAIRS.values(), wire.Needs):
+    for schema in (*PAIRS.values(), *WIRE.values()):
         for name, field in schema.model_json_schema()["properties"].items():
             forms = [one for one in field.get("anyOf", [field]) if one.get("type") != "null"]
             one = {key: value for key, value in forms[0].items() if key not in NOTES}
@@ -64,7 +65,7 @@ def properties() -> dict[str, dict[str, Any]]:
 
 
 def test_the_fields_are_those_of_the_schemas() -> None:
-    for ours, theirs in (*PAIRS.items(), (Needs, wire.Needs)):
+    for ours, theirs in (*PAIRS.items(), *WIRE.items()):
         assert set(ours.__struct_fields__) == set(theirs.model_fields)
 
 
@@ -131,7 +132,7 @@ def test_numbers_of_numpy_and_decimal_are_taken_as_python_s_own(value: int, name
     span = bounds.NUMBERS[name]
     value = min(value, int(span.high))
     for kind in (int, np.int64, np.float64, np.float32, Decimal, Fraction, np.array):
-        found = bounds.number(name, kind(value))  # type: ignore[operator]
+        found = bounds.number(name, kind(value))
         assert found == value
         assert type(found) is (int if span.whole else float)
 
@@ -141,12 +142,12 @@ def test_numbers_of_numpy_and_decimal_are_taken_as_python_s_own(value: int, name
 def test_what_is_no_number_of_a_field_is_refused_by_its_name(name: str, value: object) -> None:
     if value == 0.5 and not bounds.NUMBERS[name].whole:
         value = -0.5
-    with pytest.raises(ValueError, match=f"^{name} must be a"):
+    with pytest.raises(ValueError, match=f"^{name} "):
         bounds.number(name, value)
 
 
 def test_a_whole_float_of_python_s_own_is_no_count() -> None:
-    with pytest.raises(ValueError, match=r"input_tokens must be a whole number .* not 4\.0"):
+    with pytest.raises(ValueError, match=r"input_tokens is a whole number .* not 4\.0"):
         checked(structs.replace(COST, input_tokens=4.0))
 
 
@@ -156,7 +157,7 @@ def test_a_whole_float_of_python_s_own_is_no_count() -> None:
         (structs.replace(COST, model="a\nb"), "model"),
         (structs.replace(REWARD, model="a\nb"), "model"),
         (structs.replace(REWARD, source=7), "source"),
-        (structs.replace(ASK, request_id="cut \ud83d"), "request_id .* valid Unicode"),
+        (structs.replace(ASK, request_id="cut \ud83d"), "request_id: .* valid Unicode"),
         (structs.replace(ASK, request_id=7), "request_id"),
         (structs.replace(ASK, allowed_models="small"), "allowed_models"),
         (structs.replace(ASK, allowed_models=["a\nb"]), "model"),

@@ -45,7 +45,10 @@ def alone(kind: str) -> dict[str, Any]:
 def test_a_turn_without_text_is_asked_for_by_its_needs(kind: str, need: str) -> None:
     for messages in ([alone(kind)], [SYSTEM, alone(kind)]):
         (ask,) = asks("r", [orjson.dumps({"messages": messages})])
-        assert (ask.prompt, ask.needs) == ("", Needs(**{need: True}))
+        assert (ask.prompt, ask.needs) == (
+            "",
+            Needs(vision=need == "vision", audio=need == "audio"),
+        )
     (ask,) = asks("r", [orjson.dumps({"messages": [TEXT, alone(kind)]})])
     assert ask.prompt == "Hello"
 

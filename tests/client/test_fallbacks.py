@@ -17,6 +17,7 @@ def test_a_fallback_is_said_with_its_reason_and_once_a_minute(
 ) -> None:
     now = 0.0
     fallbacks = Fallbacks(clock=lambda: now)
+    fallbacks.note(SHORT, "small", seconds=0.25, why=TimeoutError(), is_outage=True)
     for event in (LONG, SHORT, SHORT):
         fallbacks.note(event, "small", seconds=0.25, why=TimeoutError())
     now = EVERY_SECONDS

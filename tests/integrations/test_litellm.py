@@ -294,7 +294,7 @@ async def test_a_turn_of_an_image_or_of_sound_alone_is_decided_and_billed(
         await router.acompletion("smart", [{"role": "user", "content": [part]}])
         assert (await books(service, name, settled=settled, decided=settled))["spend_usd"] > 0.0
     for record in (await service.engine(name)).records.values():
-        assert record.x.tolist() == [0.0, 1.0]
+        assert record.x is not None and record.x.tolist() == [0.0, 1.0]
         assert record.input_tokens
 
 

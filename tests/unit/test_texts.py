@@ -21,7 +21,7 @@ from ground.texts import is_valid, mended
 from schemas import CostReported, MalformedEvent, Reason, RequestSubmitted, decode
 from schemas.quick import Bill, Request, read
 from studies.history.account import Account
-from studies.history.records import Record
+from studies.history.records import JsonlHistory, Record
 from studies.history.source_events import Decoder
 from studies.warm_start.judgements import UnusableJudgements, read_judgements
 
@@ -103,6 +103,14 @@ def test_a_history_gives_the_prompt_that_the_worker_read() -> None:
     raw = escaped({"router_id": "r", "request_id": "1", "prompt": f"cut {HALF}"})
     read = Decoder(0, None, Account()).event("requests", Record(0, 0.0, b"r", raw, {}))
     assert read.prompt == "cut \ufffd"
+
+
+def test_an_exported_history_is_read_in_spite_of_half_a_character(tmp_path: Path) -> None:
+    value = {"router_id": "r", "request_id": "1", "prompt": f"cut {HALF}"}
+    line = {"offset": 0, "timestamp": 1.0, "key": "r", "value": value}
+    (tmp_path / "requests-0.jsonl").write_bytes(escaped(line) + b"\n")
+    (record,) = JsonlHistory(tmp_path).read("requests", 0)
+    assert decode(RequestSubmitted, record.value).prompt == "cut \ufffd"
 
 
 def test_rows_are_read_in_spite_of_half_a_character(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ class Span:
     whole: bool = False
 
     def __str__(self) -> str:
-        kind = "a whole number" if self.whole else "a number"
-        return f"{kind} from {self.low:,g} to {_shown(self.high)}"
+        span = f"in [{self.low:g}, {self.high:,.0f}]"
+        return f"is a whole number {span}" if self.whole else f"lies {span}"
 
 
 TOKENS = Span(1_000_000_000, whole=True)
@@ -69,7 +69,7 @@ def number(name: str, value: object) -> Plain:
     span = NUMBERS[name]
     found = plain(value, whole=span.whole)
     if found is None or not span.low <= found <= span.high:
-        raise ValueError(f"{name} must be {span}, not {_shown(value)}")
+        raise ValueError(f"{name} {span}, not {_shown(value)}")
     return found
 
 
@@ -88,7 +88,8 @@ def plain(value: object, *, whole: bool) -> Plain | None:
     try:
         if not whole:
             return float(value)
-        return int(value) if isinstance(value, Integral) or int(value) == value else None
+        found = int(value)  # type: ignore[arg-type]  # all that are registered can do so
+        return found if found == value else None
     except (ArithmeticError, ValueError):  # not finite
         return None
 
@@ -106,7 +107,7 @@ def name(field: str, value: object) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= longest or not value.isprintable():
         why = " of valid Unicode" if isinstance(value, str) and not is_valid(value) else ""
         raise ValueError(
-            f"{field} must be 1 to {longest} printable characters{why}, not {_shown(value)}"
+            f"{_shown(value)} is not a {field}: 1 to {longest} printable characters{why}"
         )
     return str.__str__(value)  # of numpy's and an enum's own texts as well
 

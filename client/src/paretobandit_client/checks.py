@@ -82,7 +82,8 @@ def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
         raise ValueError(f"needs must be a mapping, such as {{'vision': True}}, not {given!r}")
     if unknown := given.keys() - set(Needs.__struct_fields__):
         raise ValueError(f"no such need: {', '.join(sorted(map(str, unknown)))}")
-    return Needs(**{field: _need(field, value) for field, value in given.items()})
+    fields: dict[str, Any] = {field: _need(field, value) for field, value in given.items()}
+    return Needs(**fields)
 
 
 def checked(event: E) -> E:
@@ -94,7 +95,7 @@ def checked(event: E) -> E:
         Refused: the prompt is larger than any service takes.
     """
     given = structs.asdict(event)
-    fields = {field: _field(field, value) for field, value in given.items()}
+    fields: dict[str, Any] = {field: _field(field, value) for field, value in given.items()}
     sound = type(event)(**fields)
     match sound:
         case Ask():

@@ -22,9 +22,23 @@ class Fallbacks:
         self._said: float | None = None
         self._unsaid = 0
 
-    def note(self, event: Ask, fallback: str, *, seconds: float, why: Exception) -> None:
-        """Log that a request was answered with the fallback, unless a line was just written."""
+    def note(
+        self,
+        event: Ask,
+        fallback: str,
+        *,
+        seconds: float,
+        why: Exception,
+        is_outage: bool = False,
+    ) -> None:
+        """Log that a request was answered with the fallback, unless a line was just written.
+
+        Args:
+            is_outage: Kafka has not taken the request, so that the log of the outage says why.
+        """
         now = self._clock()
+        if is_outage and _size(event) < LONG_BYTES:
+            return
         if self._said is not None and now - self._said < EVERY_SECONDS:
             self._unsaid += 1
             return
@@ -34,19 +48,26 @@ class Fallbacks:
             event.router_id,
             event.request_id,
             fallback,
-            _reason(event, seconds, why),
+            _reason(event, seconds, why, is_outage=is_outage),
             more,
         )
         self._said, self._unsaid = now, 0
 
 
-def _reason(event: Ask, seconds: float, why: Exception) -> str:
+def _size(event: Ask) -> int:
+    """Return the bytes that an encoder has to read."""
+    return 0 if event.prompt is None or event.context is not None else len(event.prompt.encode())
+
+
+def _reason(event: Ask, seconds: float, why: Exception, *, is_outage: bool) -> str:
     if not isinstance(why, TimeoutError):
         return str(why)
     silence = f"no decision came within {seconds:g} s"
-    size = 0 if event.prompt is None or event.context is not None else len(event.prompt.encode())
+    size = _size(event)
     if size < LONG_BYTES:
         return silence
+    if is_outage:
+        return f"{silence}, as Kafka has not taken its prompt of {size:,} bytes yet"
     return (
         f"{silence}; its prompt has {size:,} bytes, which may take the encoder longer: raise "
         "timeout, or send a shorter one"

@@ -105,6 +105,10 @@ class HttpLink:
         """
         return self._deliveries.begin(event, lambda before: self._report(event, before))
 
+    def is_outage(self, event: Ask) -> bool:
+        """Tell that no log says why a request got no decision: only the gateway keeps one."""
+        return False
+
     async def _ask(self, event: Ask, until: float | None) -> Route:
         """Ask until there is a decision; once nobody waits for it, until Kafka has the request."""
         deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE

@@ -34,6 +34,8 @@ class Link(Protocol):
 
     def deliver(self, event: Event) -> asyncio.Task[None]: ...
 
+    def is_outage(self, event: Ask) -> bool: ...
+
 
 @dataclass(slots=True)
 class Counts:
@@ -201,7 +203,8 @@ class Router:
             if fallback is None:
                 raise NoDecision(event.request_id, seconds) from error
             self.counts.fallbacks += 1
-            self._fallbacks.note(event, fallback, seconds=seconds, why=error)
+            is_outage = self._link.is_outage(event)
+            self._fallbacks.note(event, fallback, seconds=seconds, why=error, is_outage=is_outage)
             return Decision(event.request_id, fallback, True, None, self)
         self.counts.decided += 1
         return Decision(route.request_id, route.model, False, route, self)
