@@ -157,7 +157,8 @@ class Door:
                 why = "no_decision" if delivered else "undelivered"
                 raise Problem(why, request_id=event.request_id) from None
             self._answered.note(event.router_id, event.request_id, fallback)
-            self._fallbacks.note(event, fallback, seconds=seconds, why=error)
+            is_outage = self.link.is_outage(event)
+            self._fallbacks.note(event, fallback, seconds=seconds, why=error, is_outage=is_outage)
             told = {
                 "router_id": event.router_id,
                 "request_id": event.request_id,

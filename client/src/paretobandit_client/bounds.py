@@ -6,6 +6,7 @@ A test holds the tables to the service's own schemas (`tests/client/test_bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -55,6 +56,8 @@ NAMES: Mapping[str, int] = {
 """Most characters of each field that names something; the least is 1, all printable."""
 MODELS, DIMENSIONS = 1000, 1024
 """Most models of `allowed_models`, and most numbers of a context."""
+FAR = 2.0**70
+"""Number beyond all bounds of whole numbers."""
 INT64 = Span(2**64 - 1, low=-(2**63), whole=True)
 """Integers that metadata may hold."""
 
@@ -80,14 +83,18 @@ def plain(value: object, *, whole: bool) -> Plain | None:
     >>> plain(Decimal("4"), whole=True), plain(Decimal("0.1"), whole=False), plain(4.0, whole=True)
     (4, 0.1, None)
     """
-    if whole and type(value) is float:
-        return None
+    if isinstance(value, float) and not whole:
+        return float(value)
+    if whole and type(value) in (int, float):
+        return value if isinstance(value, int) else None
     value = own(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
-        if not whole:
-            return float(value)
+        near = float(value)
+        # A Decimal may have more digits than fit into memory as an integer.
+        if not whole or not abs(near) < FAR:
+            return None if whole else near
         found = int(value)  # type: ignore[arg-type]  # all that are registered can do so
         return found if found == value else None
     except (ArithmeticError, ValueError):  # not finite
@@ -123,11 +130,14 @@ def json_value(value: object) -> object:
         return {json_value(key): json_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(part) for part in value]
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return value
     whole = isinstance(value, Integral)
     found = plain(value, whole=whole)
-    if found is None:
-        return value
-    if not (INT64.low <= found <= INT64.high if whole else abs(found) < float("inf")):
+    is_json = found is not None and (
+        INT64.low <= found <= INT64.high if whole else abs(found) < math.inf
+    )
+    if not is_json:
         raise ValueError(f"{_shown(value)} is not a number of JSON")
     return found
 

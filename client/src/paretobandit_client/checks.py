@@ -22,7 +22,7 @@ MAX_PROMPT_BYTES = 2**20
 MAX_METADATA_BYTES = 65_536
 """Largest metadata, in bytes of JSON (the wire contract)."""
 MAX_AHEAD = timedelta(minutes=5)
-"""How far clocks may differ: an `observed_at` beyond it is refused (the wire contract)."""
+"""Longest time that `observed_at` may be ahead of the clock (the wire contract)."""
 STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled"})
 """Outcomes of a call (the wire contract)."""
 UNANSWERED = STATUSES - {"ok", "refused"}
@@ -136,9 +136,11 @@ def _prompt(value: object) -> str:
 
 
 def _context(value: object) -> tuple[float, ...]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+    # An array's own list holds Python's numbers, which are checked fastest.
+    each = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(each, str | bytes | Mapping) or not isinstance(each, Iterable):
         raise ValueError(f"context must be numbers, not {type(value).__name__}")
-    found = [bounds.plain(one, whole=False) for one in value]
+    found = [bounds.plain(one, whole=False) for one in each]
     numbers = tuple(one for one in found if one is not None and math.isfinite(one))
     if len(numbers) < len(found):
         raise ValueError("context must hold finite numbers only")
@@ -164,7 +166,7 @@ def _metadata(value: object) -> object:
     try:
         found = bounds.json_value(value)
         size = len(encode(found))
-    except (TypeError, ValueError, RecursionError) as error:
+    except (ArithmeticError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"metadata must be JSON: {error}") from None
     if size > MAX_METADATA_BYTES:
         raise ValueError(f"metadata must be at most {MAX_METADATA_BYTES} bytes of JSON, not {size}")
@@ -189,7 +191,7 @@ _OTHERS: Mapping[str, Callable[[Any], object]] = {
     "router_id": router_id,
     "status": _status,
 }
-"""What checks each field that is neither a number nor a name."""
+"""Check of each field that is neither a number nor a name."""
 
 
 def _check_ask(event: Ask) -> None:
