@@ -121,7 +121,7 @@ def _field(field: str, value: object) -> object:
 
 
 def _need(field: str, value: object) -> object:
-    if value is None or field in bounds.NUMBERS or field in bounds.NAMES:
+    if field in bounds.NUMBERS or field in bounds.NAMES:
         return _field(field, value)
     said = bounds.own(value)
     if not isinstance(said, bool):
@@ -154,7 +154,10 @@ def _context(value: object) -> tuple[float, ...]:
 def _allowed_models(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ValueError(f"allowed_models must be names of models, not {value!r}")
-    models = tuple(bounds.name("model", one) for one in value)
+    try:
+        models = tuple(bounds.name("model", one) for one in value)
+    except ValueError as error:
+        raise ValueError(f"allowed_models: {error}") from None
     if not 1 <= len(models) <= bounds.MODELS:
         raise ValueError(f"allowed_models must be 1 to {bounds.MODELS} models, not {len(models)}")
     return models
