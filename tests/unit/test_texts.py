@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from commands.cli import main
 from doors.console.failures import Failure
 from doors.console.router_file import read_file
+from doors.console.session import PROMPT
 from doors.gateway.called import of_call
 from doors.integrations.convert import convert, finder_of
 from doors.integrations.found import Defaults
@@ -125,6 +126,10 @@ def test_rows_are_read_in_spite_of_half_a_character(tmp_path: Path) -> None:
         path.write_bytes(escaped(row))
         with pytest.raises(UnusableJudgements, match=r"line 1: the model .* is not valid Unicode"):
             read_judgements(path)
+
+
+def test_a_prompt_on_the_command_line_that_is_not_utf_8_is_mended() -> None:
+    assert PROMPT.convert("caf\udce9", None, None) == "caf\ufffd"
 
 
 def test_a_payload_is_converted_in_spite_of_half_a_character() -> None:
