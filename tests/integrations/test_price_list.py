@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.cli import main
+from commands.cli.models_import import show
 from commands.cli.router_change import LEAST, per_million
 from doors.console.document import faults
 from doors.console.failures import Failure
@@ -202,6 +203,17 @@ def test_whatever_a_field_holds_the_list_is_read(value: object) -> None:
         name: {**one.prices, "offers": one.offers, **one.cache} for name, one in known.items()
     }
     assert not faults({"router_id": "r", "models": declared})
+
+
+def test_an_import_shows_what_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = json.dumps({"new": {**FINE, "mode": None}, "fine": FINE, "old": {"mode": "chat"}})
+    models = {"old": {"input_price_per_m": 1.0, "output_price_per_m": 2.0}}
+    show(plan(listed(tmp_path, text), models, only="*", today=TODAY), [])
+    shown = " ".join(capsys.readouterr().out.split())
+    for said in ("no mode", "left out", "new", "fine", "old"):
+        assert said in shown
 
 
 def test_a_list_that_is_none_is_said_to_be_none(tmp_path: Path) -> None:
