@@ -60,7 +60,10 @@ class Reason(StrEnum):
     MISSING_PROMPT = "missing_prompt", "Neither `prompt` nor `context` is given."
     EMPTY_PROMPT = (
         "empty_prompt",
-        "The prompt is empty or only white space, and there is no `context`.",
+        (
+            "The prompt is empty or only white space, there is no `context`, and `needs` say "
+            "neither `vision` nor `audio`."
+        ),
     )
     PROMPT_TOO_LARGE = "prompt_too_large", "The prompt is over 1 MiB of UTF-8."
     WRONG_CONTEXT = (

@@ -6,7 +6,15 @@ import click
 
 from commands.cli.models_add import add_model
 from commands.cli.models_import import import_models
-from commands.cli.router_change import change, changes, input_price, output_price, report
+from commands.cli.router_change import (
+    change,
+    changes,
+    input_price,
+    output_price,
+    per_million,
+    report,
+    sure,
+)
 from doors.console.bus import open_bus
 from doors.console.declarations import TOPICS, read_router
 from doors.console.failures import Failure, NoRouter, first_model
@@ -33,6 +41,7 @@ def models() -> None:
 @click.argument("name")
 @input_price
 @output_price
+@sure
 @changes
 @pass_session
 def reprice(
@@ -40,6 +49,7 @@ def reprice(
     name: str,
     input_price: float,
     output_price: float,
+    yes: bool,
     router_id: str,
     timeout: float,
     as_json: bool,
@@ -49,6 +59,8 @@ def reprice(
     \b
       pbstream models reprice large --input-price 0.6 --output-price 5
     """
+    input_price = per_million(input_price, option="--input-price", is_sure=yes)
+    output_price = per_million(output_price, option="--output-price", is_sure=yes)
 
     def edit(document: Document) -> Document:
         model = _existing(document, name, router_id)

@@ -13,8 +13,11 @@ from commands.cli.router_change import (
     field_of,
     input_price,
     output_price,
+    per_million,
+    price_checked,
     report,
     require_router,
+    sure,
 )
 from doors.console.failures import Failure
 from doors.console.router_file import put
@@ -32,6 +35,7 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 @click.argument("name", callback=_name)
 @input_price
 @output_price
+@sure
 @click.option(
     "--prior",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -84,6 +88,7 @@ def add_model(
     name: str,
     input_price: float,
     output_price: float,
+    yes: bool,
     prior: Path | None,
     projection: Path | None,
     like: str | None,
@@ -121,7 +126,10 @@ def add_model(
         raise click.UsageError(
             "--n-eff says how much a prior counts: give --prior or --like as well."
         )
-    model: Document = {"input_price_per_m": input_price, "output_price_per_m": output_price}
+    model: Document = {
+        "input_price_per_m": per_million(input_price, option="--input-price", is_sure=yes),
+        "output_price_per_m": per_million(output_price, option="--output-price", is_sure=yes),
+    }
     if prior is not None:
         model |= prior_from(prior, name)
     if like is not None:
@@ -137,7 +145,7 @@ def add_model(
     if expected_cost is not None:
         model["expected_cost_usd"] = expected_cost
     for path, value in map(field_of, fields):
-        put(model, path, value)
+        put(model, path, price_checked(path, value, is_sure=yes))
     chosen = {
         key: value
         for key, value in (

@@ -8,7 +8,6 @@ from typing import IO
 from uuid import uuid4
 
 import click
-import orjson
 
 from doors.console.bus import open_bus
 from doors.console.decision import explain_decision
@@ -16,22 +15,24 @@ from doors.console.declarations import refusal_of
 from doors.console.failures import NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (
+    PROMPT,
     Session,
     answered,
     named,
     run,
 )
+from ground.json_text import dumps
 from ground.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 
 TOPICS = ("requests", "routes", "dlq")
 """Topics of a request, of its answer and of its refusal."""
-CAN = ("vision", "tools", "json_output")
+CAN = ("vision", "audio", "tools", "json_output")
 """Needs that are yes or no."""
 
 
 @click.command()
-@click.argument("prompt", required=False)
+@click.argument("prompt", type=PROMPT, required=False)
 @click.option(
     "--context",
     type=click.File("r"),
@@ -86,6 +87,8 @@ def request(
 ) -> None:
     """Ask which model shall answer a prompt, and why.
 
+    A call that sends an image or sound and no text needs no prompt: --needs vision or audio.
+
     A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs
     no encoder.
 
@@ -95,7 +98,8 @@ def request(
       pbstream request "And why is that?" --session talk-17
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
     """
-    if (prompt is None) == (context is None):
+    wordless = not {"vision", "audio"}.isdisjoint(needs)
+    if (prompt is None) == (context is None) and not (prompt is None and wordless):
         raise click.UsageError(
             'give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"'
         )
@@ -189,7 +193,7 @@ def _event(
         fields["needs"] = dict.fromkeys(needs, True)
     try:
         # Checked with the workers' decoder, so that a refusal here reads as it would there.
-        return decode(RequestSubmitted, orjson.dumps(fields))
+        return decode(RequestSubmitted, dumps(fields))
     except MalformedEvent as error:
         raise Refused(
             "the request", error.reason.value, error.message, router_id=router_id

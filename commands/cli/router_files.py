@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from commands.cli.router_change import change, field_of, require_router
+from commands.cli.router_change import change, field_of, price_checked, require_router, sure
 from doors.console.bus import open_bus
 from doors.console.declarations import (
     TOPICS,
@@ -18,7 +18,7 @@ from doors.console.declarations import (
 from doors.console.failures import Failure, NoRouter
 from doors.console.output import console as screen
 from doors.console.output import print_json, table
-from doors.console.router_file import as_yaml, changes, put, read_file, shown
+from doors.console.router_file import as_yaml, changes, full_path, put, read_file, shown
 from doors.console.session import (
     Session,
     json_option,
@@ -134,25 +134,35 @@ def apply(
     "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
 )
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
+@sure
 @timeout_option
 @json_option
 @pass_session
 def set_fields(
-    session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool
+    session: Session,
+    router_id: str,
+    fields: tuple[str, ...],
+    yes: bool,
+    timeout: float,
+    as_json: bool,
 ) -> None:
-    """Change fields of a declaration; dots separate levels, and an empty value removes a field.
+    """Change fields of a declaration; dots separate levels, and an empty value removes a field. A
+    model's name may hold dots; one in quotes is taken as it stands.
 
     \b
       pbstream routers set acme.chat gamma=0.999 min_reward=0.9
       pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
+      pbstream routers set acme.chat models.gpt-4.1.offers.vision=true
     """
-    parsed = [field_of(one) for one in fields]
+    parsed = [
+        (path, price_checked(path, value, is_sure=yes)) for path, value in map(field_of, fields)
+    ]
 
     def edit(document: Document) -> Document:
         # A deep copy: `put` changes its argument, and the edit may be repeated.
         changed: Document = json.loads(json.dumps(document))
         for path, value in parsed:
-            put(changed, path, value)
+            put(changed, full_path(changed, path), value)
         require_router(changed)
         return changed
 

@@ -30,6 +30,7 @@ EXCLUDED = {
     "down": "it does not answer, and is tried now and then",
     "rate_limited": "it has reached its limit of calls",
     "no_vision": "reads no images",
+    "no_audio": "hears no sound",
     "no_tools": "calls no tools",
     "no_json_output": "does not answer in JSON",
     "window_too_small": "has no room for the request's tokens",

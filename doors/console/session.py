@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ground.texts import NOT_UNICODE, is_valid, mended
+
 if TYPE_CHECKING:
     from streams.settings import Settings
 
@@ -46,8 +48,37 @@ SHARED = (
 """Options that every command takes: parameter, what it takes, help."""
 
 
+class _Text(click.types.StringParamType):
+    """A text that has to be valid Unicode, as ids and names have to be."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        text = str(super().convert(value, param, ctx))
+        if not is_valid(text):
+            self.fail(f"{text!r} {NOT_UNICODE}", param, ctx)
+        return text
+
+
+class _Prompt(click.types.StringParamType):
+    """A text that people wrote: what is not valid Unicode in it is replaced."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        return mended(str(super().convert(value, param, ctx)))
+
+
+TEXT, PROMPT = _Text(), _Prompt()
+
+
 def take_everywhere(command: click.Command) -> None:
-    """Add the shared options to a command and all below it; the innermost one given counts."""
+    """Add the shared options to a command and all below it, the innermost one given counts; refuse
+    texts that are not valid Unicode.
+    """
+    for parameter in command.params:
+        if parameter.type is click.STRING:
+            parameter.type = TEXT
     taken = {option for parameter in command.params for option in parameter.opts}
     for name, metavar, text in SHARED:
         flag = f"--{name.replace('_', '-')}"
@@ -56,6 +87,7 @@ def take_everywhere(command: click.Command) -> None:
             command.params.append(
                 click.Option(
                     [flag, f"shared_{name}"],
+                    type=TEXT,
                     metavar=metavar,
                     help=text,
                     expose_value=False,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
+from collections.abc import Sequence
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from doors.gateway.limits import Bounds
 from doors.gateway.problems import Problem
+from ground.json_text import ESCAPED_HALF, dumps, loads
 from schemas import Reason
 
 CLOSE = {"Connection": "close"}
@@ -42,10 +44,13 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
     """
     body = await read_body(request, bounds)
     by_line, is_array = _kind(request) in LINES, body.lstrip()[:1] == b"["
+    found: Sequence[msgspec.Raw | bytes]
     try:
         found = _lines(body) if by_line else _many(body) if is_array else [_one(body)]
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Problem(Reason.MALFORMED_JSON.value, str(error)) from None
+        found = _with_halves(body, by_line=by_line)
+        if not found:
+            raise Problem(Reason.MALFORMED_JSON.value, str(error)) from None
     if len(found) > bounds.events:
         raise Problem("too_many_events", f"{len(found)} events; {bounds.events} is the limit")
     events = [bytes(event) for event in found]
@@ -54,6 +59,21 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
             Reason.MALFORMED_EVENT.value, "the body is neither an object nor several objects"
         )
     return events, by_line or is_array
+
+
+def _with_halves(body: bytes, *, by_line: bool) -> list[bytes]:
+    """Return the events of a body that may hold halves of characters, which the schemas judge; none
+    where it is not JSON either way.
+    """
+    if not ESCAPED_HALF.search(body):
+        return []
+    try:
+        read = (
+            [loads(part) for part in body.splitlines() if part.strip()] if by_line else loads(body)
+        )
+    except ValueError:
+        return []
+    return [dumps(event) for event in (read if isinstance(read, list) else [read])]
 
 
 def _kind(request: Request) -> str:

@@ -22,6 +22,7 @@ from doors.gateway.problems import Problem
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.answered import Answered
 from paretobandit_client.events import Ask, Cost, Reward
+from paretobandit_client.fallbacks import Fallbacks
 from paretobandit_client.kafka import KafkaLink
 from streams.settings import Settings
 
@@ -54,6 +55,7 @@ class Door:
         )
         self.patience = settings.gateway_timeout
         self._answered = Answered()
+        self._fallbacks = Fallbacks()
         self._bounds = Bounds(
             settings.gateway_body_bytes, settings.gateway_batch, settings.gateway_timeout
         )
@@ -129,7 +131,7 @@ class Door:
             route = await self.link.ask(event, seconds=seconds)
         except Refused as error:
             raise Problem.of(error, request_id=event.request_id) from error
-        except (TimeoutError, Undelivered):
+        except (TimeoutError, Undelivered) as error:
             if fallback is None:
                 ref = (event.router_id, event.request_id)
                 # The caller has to know which of the two happened: whether to send the same id
@@ -138,6 +140,8 @@ class Door:
                 why = "no_decision" if delivered else "undelivered"
                 raise Problem(why, request_id=event.request_id) from None
             self._answered.note(event.router_id, event.request_id, fallback)
+            is_outage = self.link.is_outage(event)
+            self._fallbacks.note(event, fallback, seconds=seconds, why=error, is_outage=is_outage)
             told = {
                 "router_id": event.router_id,
                 "request_id": event.request_id,

@@ -76,9 +76,7 @@ class Busy:
 @pytest.mark.parametrize(
     ("size", "labels", "d"), [(64, 1, 5), (64, 5, 5), (16, 2, 5), (1, 1, 5), (512, 1, 385)]
 )
-async def test_bills_keep_pace_with_requests_that_never_end(
-    size: int, labels: int, d: int
-) -> None:
+async def test_bills_keep_pace_with_requests_that_never_end(size: int, labels: int, d: int) -> None:
     busy = Busy(size=size, window=2 * size, labels=labels, d=d)
     await busy.start()
     found = []
@@ -116,9 +114,7 @@ async def test_bills_that_overtook_their_requests_leave_the_group_to_them() -> N
     assert len(routes(busy.worker)) == 64
 
 
-@given(
-    size=st.integers(1, 1_000), waiting=st.lists(st.integers(0, 2_000), min_size=1, max_size=60)
-)
+@given(size=st.integers(1, 1_000), waiting=st.lists(st.integers(0, 2_000), min_size=1, max_size=60))
 @settings(max_examples=100)
 def test_requests_always_have_their_eighth_and_feedback_the_rest(
     size: int, waiting: list[int]

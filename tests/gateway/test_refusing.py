@@ -178,6 +178,22 @@ async def test_no_payload_of_another_form_is_a_defect_of_the_gateway(
             assert answer.status_code < 500
 
 
+@pytest.mark.parametrize("form", ["{}", "[{}]", "[{}, {}]", "{}\n\n{}\n"])
+async def test_half_a_character_is_refused_in_names_alone(
+    calls: httpx.AsyncClient, form: str
+) -> None:
+    kind = "application/x-ndjson" if "\n" in form else "application/json"
+    for event, why in (
+        ('{"prompt": "cut \\ud83d", "request_id": "1"}', "undelivered"),
+        ('{"prompt": "cut", "request_id": "\\ud83d"}', "invalid_field"),
+        ('{"prompt": "cut \\ud83d"', "malformed_json"),
+    ):
+        body = form.replace("{}", event)
+        answer = await calls.post(DECISIONS, content=body, headers={"Content-Type": kind})
+        told = answer.json()
+        assert (told[0] if isinstance(told, list) else told)["reason"] == why
+
+
 async def test_integers_of_a_request_are_not_rounded_at_the_door(calls: httpx.AsyncClient) -> None:
     for number, why in ((2**64, "invalid_field"), (2**53 + 1, "undelivered")):
         body = f'{{"prompt": "x", "metadata": {{"n": {number}}}}}'

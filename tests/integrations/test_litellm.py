@@ -344,6 +344,24 @@ async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
     assert record.input_tokens is None
 
 
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+async def test_a_turn_of_an_image_or_of_sound_alone_is_decided_and_billed(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    name = "test_a_turn_of_an_image_or_of_sound_alone_is_decided_and_billed"
+    bandit._context_of = None  # the messages' text is the prompt
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    for settled, part in enumerate((SOUND, IMAGE), 1):
+        await router.acompletion("smart", [{"role": "user", "content": [part]}])
+        assert (await books(service, name, settled=settled, decided=settled))["spend_usd"] > 0.0
+    for record in (await service.engine(name)).records.values():
+        assert record.x is not None and record.x.tolist() == [0.0, 1.0]
+        assert record.input_tokens
+
+
 async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:
     from paretobandit_client.litellm import ParetoBandit
 

@@ -66,6 +66,7 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     vision: bool = False
+    audio: bool = False
     tools: bool = False
     json_output: bool = False
     output_tokens: int | None = None

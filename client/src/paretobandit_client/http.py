@@ -5,6 +5,7 @@ Kafka.
 from __future__ import annotations
 
 import asyncio
+import io
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -104,6 +105,10 @@ class HttpLink:
         """
         return self._deliveries.begin(event, lambda before: self._report(event, before))
 
+    def is_outage(self, event: Ask) -> bool:
+        """Tell that no log says why a request got no decision: only the gateway keeps one."""
+        return False
+
     async def _ask(self, event: Ask, until: float | None) -> Route:
         """Ask until there is a decision; once nobody waits for it, until Kafka has the request."""
         deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
@@ -156,7 +161,8 @@ class HttpLink:
         self, what: str, event: Event, *, seconds: float, query: Mapping[str, str] | None = None
     ) -> bytes:
         path = f"/v1/routers/{event.router_id}/{what}"
-        options = {"data": encode(event), "params": query or {}}
+        # A stream, as aiohttp warns of a large body in one piece.
+        options = {"data": io.BytesIO(encode(event)), "params": query or {}}
         # A second more than the gateway waits, so that its answer arrives in time.
         return await self._exchange("POST", path, seconds=seconds + 1.0, **options)
 

@@ -141,6 +141,10 @@ class KafkaLink:
         """
         return self.deliveries.begin(event, lambda before: self._deliver(event, before))
 
+    def is_outage(self, event: Ask) -> bool:
+        """Tell whether Kafka has not taken a request yet; the log of the outage says why."""
+        return self.deliveries.under_way((event.router_id, event.request_id))
+
     async def _deliver(self, event: Event, before: Before) -> None:
         CURRENT.set(self._outage)
         if before is not None:

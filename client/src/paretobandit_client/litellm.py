@@ -25,7 +25,7 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
 from paretobandit_client.attempt_sums import Attempts
-from paretobandit_client.calls import Message, last_user_message, needs_of
+from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.errors import NoDecision, RouterError, Unreachable
 from paretobandit_client.outage import Outage
 from paretobandit_client.outcomes import retry_after_of, status_of
@@ -287,10 +287,13 @@ def _needs(messages: Sequence[Message], metadata: Mapping[str, Any]) -> Mapping[
 
 def all_tokens(messages: Sequence[Message]) -> int:
     """Return how many tokens all messages are together."""
-    # The size of a picture it would else look up at the picture's address.
-    counted: int = token_counter(
-        model="", messages=list(messages), use_default_image_token_count=True
-    )
+    try:
+        # The size of a picture it would else look up at the picture's address.
+        counted: int = token_counter(
+            model="", messages=list(messages), use_default_image_token_count=True
+        )
+    except ValueError:
+        return tokens_of(messages)  # it counts neither sound nor files
     return counted
 
 
