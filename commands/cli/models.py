@@ -8,10 +8,10 @@ from commands.cli.models_add import add_model
 from commands.cli.models_import import import_models
 from commands.cli.router_change import change, changes, input_price, output_price, report
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, read_router
-from doors.console.failures import Failure, NoRouter, first_model
+from doors.console.failures import Failure, first_model
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option, run
+from doors.console.taken_up import TOPICS, Standing, standing_of
 from ground.json_values import Document
 
 
@@ -96,14 +96,14 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
       pbstream models list --json
     """
 
-    async def read() -> Document:
+    async def read() -> Standing:
         async with open_bus(session.settings, *TOPICS) as bus:
-            declared = await read_router(bus, router_id)
-        if declared is None:
-            raise NoRouter(router_id)
-        return declared.document
+            return await standing_of(bus, router_id)
 
-    document = run(read())
+    standing = run(read())
+    document = standing.require_in_force().document
+    if standing.note is not None:
+        click.echo(f"Not shown: {standing.note}", err=True)
     if as_json:
         print_json(document["models"])
         return

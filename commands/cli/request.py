@@ -10,10 +10,10 @@ from uuid import uuid4
 import click
 import orjson
 
-from doors.console.bus import open_bus
+from doors.console.bus import Bus, open_bus
 from doors.console.decision import explain_decision
 from doors.console.declarations import refusal_of
-from doors.console.failures import NoAnswer, Refused
+from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (
     Session,
@@ -21,11 +21,14 @@ from doors.console.session import (
     named,
     run,
 )
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import standing_of
 from ground.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
+from schemas.reasons import Reason
 
-TOPICS = ("requests", "routes", "dlq")
-"""Topics of a request, of its answer and of its refusal."""
+TOPICS = ("requests", "routes", "dlq", *STANDING)
+"""Topics of a request, of its answer, of its refusal and of its router."""
 CAN = ("vision", "tools", "json_output")
 """Needs that are yes or no."""
 
@@ -135,8 +138,8 @@ def request(
                 return decision if ours else None
 
             answer: RouteDecided | Refused = await records.until(answered, seconds=timeout)
-        if isinstance(answer, Refused):
-            raise answer
+            if isinstance(answer, Refused):
+                raise await _explained(bus, answer, router_id)
         return answer
 
     try:
@@ -158,6 +161,16 @@ def request(
     quoted = shlex.quote(decision.request_id)
     click.echo(f"\nWhat it cost:      pbstream cost {quoted} USD{named(router_id)}")
     click.echo(f"How good it was:   pbstream reward {quoted} 0.9{named(router_id)}")
+
+
+async def _explained(bus: Bus, refused: Refused, router_id: str) -> Failure:
+    """Return why a request was refused; of an unknown router also what became of its
+    declaration."""
+    if refused.reason == Reason.UNKNOWN_ROUTER:
+        standing = await standing_of(bus, router_id)
+        if standing.status == "refused":
+            return Failure(f"the request was refused, {refused.reason}: {standing.note}")
+    return refused
 
 
 def _event(
