@@ -61,10 +61,12 @@ def _latency(one: LatencyStanding) -> str:
         goal = f"{what} within {seconds(one.mean_ms)} on average"
     else:
         goal = f"{what} at {usd(one.usd_per_second or 0.0)} a second"
-    if one.measured_ms is None:
-        return f"{goal}: no effect yet, as no call has reported its time"
+    field = {"answer": "latency_ms", "first_token": "first_token_ms"}[one.of]
+    if one.measured_ms is None or one.known < BELIEVED:
+        return (
+            f"{goal}: no effect yet, as {one.known} of the {BELIEVED} calls that it takes have "
+            f"reported {field}; only bills after the target's declaration count"
+        )
     over = "" if one.measured_over is None else f", {one.measured_over:.1%} of them too late"
     expected = "" if one.expected_over is None else f" ({one.expected_over:.1%} expected)"
-    if one.known < BELIEVED:
-        return f"{goal}: no effect yet, as too few calls have reported their time ({one.known})"
     return f"{goal}: {seconds(one.measured_ms)} on average of late{over}{expected}"

@@ -11,13 +11,14 @@ import click
 
 from doors.console.bus import Bus, open_bus
 from doors.console.declarations import TOPICS, read_router, write_router
-from doors.console.failures import Failure, NoRouter
+from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
     answered,
     run,
 )
+from doors.console.taken_up import standing_of
 from doors.integrations.litellm_prices import (
     IMPORTED,
     IMPORTED_CACHE,
@@ -106,7 +107,7 @@ async def _import(
     async with open_bus(session.settings, *TOPICS, "costs") as bus:
         declared = await read_router(bus, router_id)
         if declared is None:
-            raise NoRouter(router_id)
+            raise (await standing_of(bus, router_id)).absence()
         changes = plan(
             prices, declared.document["models"], only=only, today=datetime.now(UTC).date()
         )

@@ -26,7 +26,7 @@ SAID = {
     "waiting": "waits for a worker",
     "leaving": "removal waits for a worker",
 }
-"""What is said of a router's newest declaration."""
+"""Words for what became of a router's newest declaration."""
 
 
 @click.group()

@@ -76,7 +76,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What workers took up of a router, and what stands behind it.
+    """The declaration of a router that workers took up, and the one behind it.
 
     Attributes:
         state: the last state that a worker published.

@@ -14,7 +14,7 @@ import msgspec
 
 from paretobandit_client.deliveries import Before, Deliveries
 from paretobandit_client.errors import Refused, RouterError, Undelivered, Unreachable
-from paretobandit_client.events import TOPIC_OF, Ask, Event, Route, decode_route, encode
+from paretobandit_client.events import TOPIC_OF, Ask, Event, Route, called, decode_route, encode
 
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, LEAST, DELIVERY = 0.05, 2.0, 30.0, 0.05, 1.0
 """Seconds: first and longest pause between tries, limit of one try, least time that a gateway gets
@@ -78,9 +78,9 @@ class HttpLink:
                 return await self._look(max(LEAST, deadline - time.monotonic()))
             except _Later as why:
                 if time.monotonic() + FIRST_PAUSE > deadline:
-                    raise Unreachable(f"the gateway at {self._url}: {why}") from why
+                    raise Unreachable(f"the gateway at {self._url}: {why}") from None
             except RouterError as error:
-                raise Unreachable(f"the gateway at {self._url}: {error}") from error
+                raise Unreachable(f"the gateway at {self._url}: {error}") from None
             await asyncio.sleep(FIRST_PAUSE)
 
     async def stop(self, *, seconds: float) -> int:
@@ -122,27 +122,33 @@ class HttpLink:
                 if why.delivered and until is not None and now + LEAST > until:
                     raise TimeoutError from why
                 if now + pause > max(deadline, until or 0.0):
-                    raise Undelivered(f"request {event.request_id}: {why}") from why
+                    raise self._given_up(event, why) from None
                 # If Kafka has the request, the gateway has already waited.
                 await asyncio.sleep(0.0 if why.delivered else max(pause, why.pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _report(self, event: Event, before: Before) -> None:
+        # From the hand-over on, so that the wait for its request counts.
+        deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
         if before is not None:
             # Its result does not matter: a report is sent whatever became of the request.
-            await asyncio.wait({before})
-        deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
+            await asyncio.wait({before}, timeout=self._delivery_timeout)
         while True:
+            patience = min(ONE_TRY, max(DELIVERY, deadline - time.monotonic()))
             try:
-                await self._post(TOPIC_OF[type(event)], event, seconds=ONE_TRY)
+                await self._post(TOPIC_OF[type(event)], event, seconds=patience)
                 return
             except _Later as why:
                 if time.monotonic() + pause > deadline:
-                    raise Undelivered(
-                        f"{type(event).__name__} of {event.request_id}: {why}"
-                    ) from why
+                    raise self._given_up(event, why) from None
                 await asyncio.sleep(max(pause, why.pause))
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _given_up(self, event: Event, why: _Later) -> Undelivered:
+        return Undelivered(
+            f"the gateway at {self._url} did not take the {called(event)} within "
+            f"{self._delivery_timeout:g} s: {why}"
+        )
 
     async def _look(self, seconds: float) -> None:
         """Tell whether the gateway is ready, and takes this caller."""

@@ -16,7 +16,13 @@ from typing import Any, Protocol, Self
 from paretobandit_client import checks
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.decision import Decision
-from paretobandit_client.errors import NoDecision, Refused, Undelivered, Unreachable
+from paretobandit_client.errors import (
+    NoDecision,
+    Refused,
+    RouterError,
+    Undelivered,
+    Unreachable,
+)
 from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route
 
 log = logging.getLogger(__name__)
@@ -195,9 +201,9 @@ class Router:
         except Refused:
             self.counts.refused += 1
             raise
-        except (TimeoutError, Undelivered) as error:
+        except (TimeoutError, Undelivered):
             if fallback is None:
-                raise NoDecision(event.request_id, seconds) from error
+                raise NoDecision(event.request_id, seconds) from None
             self.counts.fallbacks += 1
             return Decision(event.request_id, fallback, True, None, self)
         self.counts.decided += 1
@@ -312,7 +318,11 @@ class Router:
 
     async def _send(self, event: Cost | Reward) -> None:
         checks.checked(event)
-        await asyncio.shield(self._link.deliver(event))
+        try:
+            await asyncio.shield(self._link.deliver(event))
+        except RouterError as error:
+            # Its text says everything: the frames of the delivery would bury it.
+            raise error.with_traceback(None) from None
 
 
 async def _all(reports: Iterable[Any]) -> None:
