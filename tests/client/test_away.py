@@ -37,7 +37,7 @@ async def test_a_bill_is_given_up_though_its_request_is_still_on_its_way() -> No
     asked = asyncio.create_task(link.ask(Ask(router_id="chat", request_id="q-1"), seconds=None))
     never = asyncio.create_task(asyncio.Event().wait())
     with pytest.raises(Undelivered, match=r"the bill of q-1 within 0\.2 s"):
-        await link._report(Cost(router_id="chat", request_id="q-1", cost_usd=0.1), never)  # type: ignore[arg-type]
+        await link._report(Cost(router_id="chat", request_id="q-1", cost_usd=0.1), never)
     for task in (asked, never):
         task.cancel()
     await link.stop(seconds=0.0)

@@ -168,6 +168,7 @@ class Fleet:
             "saved_usd": sum((row["saved"] or 0.0) * (row["alone_usd"] or 0.0) for row in rows),
             "in_flight": sum(row["in_flight"] or 0 for row in rows),
             "suspected": sum(bool(row["suspects"]) for row in rows),
+            "alarms": sum(row["alarms"] for row in rows),
         }
 
     def lead(self, allows: Callable[[str], bool], *, now: float) -> RouterView | None:

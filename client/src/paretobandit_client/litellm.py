@@ -26,6 +26,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from paretobandit_client.answered import Answered
 from paretobandit_client.calls import Message, last_user_message, needs_of
 from paretobandit_client.errors import NoDecision, RouterError, Unreachable
+from paretobandit_client.litellm_streams import Stream, Streams
 from paretobandit_client.outage import Outage
 from paretobandit_client.router import Counts, Router
 
@@ -79,6 +80,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
+        self._streams = Streams(self._abandoned)
 
     async def run(self, context: Any) -> Any:
         """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
@@ -133,6 +135,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     async def close(self) -> None:
         """Deliver what is on its way, and disconnect."""
+        self._streams.give_up()
         while self._reports:
             await asyncio.gather(*self._reports, return_exceptions=True)
         if self._opening is not None:
@@ -147,6 +150,16 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             return
         called = metadata.get("deployment") or signal["candidate"]
         self._answered.note(self.router_id, signal["request_id"], called)
+        if kwargs.get("stream"):
+            self._streams.begin(signal["request_id"], kwargs)
+
+    async def async_post_call_streaming_deployment_hook(
+        self, request_data: Any, response_chunk: Any, call_type: Any
+    ) -> None:
+        """Take in a chunk of a stream, which may be its last one."""
+        signal = self._signal_of(_metadata(request_data))
+        if signal is not None:
+            self._streams.hear(signal["request_id"], response_chunk)
 
     async def async_log_success_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
@@ -235,21 +248,44 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         signal = self._signal_of(metadata)
         if signal is None:
             return
+        self._streams.end(signal["request_id"])
+        bill = {**_cost(kwargs, response), **_cached(response), **more}
+        self._bill(signal, metadata, bill, revision=revision)
+
+    def _abandoned(self, request_id: str, stream: Stream) -> None:
+        """Bill a stream that nobody reads any more for what it has delivered."""
+        log.info("the stream of request %s was not read to its end", request_id)
+        self._keep(asyncio.create_task(self._bill_unread(stream)))
+
+    async def _bill_unread(self, stream: Stream) -> None:
+        metadata = _metadata(stream.call)
+        signal = self._signal_of(metadata)
+        into = await self._counted(stream.call.get("messages") or ())
+        out = await self._counted([{"role": "assistant", "content": "".join(stream.text)}])
+        if signal is not None and into is not None and out is not None:
+            tokens = {"input_tokens": into, "output_tokens": out if stream.text else 0}
+            self._bill(signal, metadata, {**tokens, "status": "cancelled"}, revision=0)
+
+    def _bill(
+        self,
+        signal: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        bill: Mapping[str, Any],
+        *,
+        revision: int,
+    ) -> None:
         request_id = signal["request_id"]
         called = metadata.get("deployment") or signal["candidate"]
         # Each attempt's bill replaces the previous one; the service learns from all of them.
         attempts = self._attempts.pop(request_id, 0)
-        bill = {
-            **_cost(kwargs, response),
-            **_cached(response),
-            "revision": max(revision, attempts),
-            **more,
-        }
         if revision == 0:
             self._attempts[request_id] = attempts + 1
             while len(self._attempts) > REMEMBERED:
                 del self._attempts[next(iter(self._attempts))]
-        report = asyncio.create_task(self._deliver(request_id, called, bill))
+        revised = {**bill, "revision": max(revision, attempts)}
+        self._keep(asyncio.create_task(self._deliver(request_id, called, revised)))
+
+    def _keep(self, report: asyncio.Task[None]) -> None:
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
 
