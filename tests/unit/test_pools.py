@@ -63,11 +63,13 @@ def test_a_dollar_earns_the_same_at_every_member() -> None:
     assert share(100.0, [one, four]) == pytest.approx([20.0, 80.0], rel=0.02)
 
 
-def test_what_nobody_wants_is_lent_all_the_same_and_to_the_most() -> None:
+def test_what_nobody_wants_is_lent_all_the_same_in_even_shares() -> None:
     none = Wish(((0.0, 0.0),), 0.0, 1e9)
     ten, thirty = (Wish(((0.0, usd), (1.0, 0.0)), 0.0, 1e9) for usd in (10.0, 30.0))
-    assert share(80.0, [none, ten, thirty]) == pytest.approx([0.0, 20.0, 60.0])
+    assert share(80.0, [none, ten, thirty]) == pytest.approx([25.0, 25.0, 30.0])
     assert share(80.0, [none, none]) == pytest.approx([40.0, 40.0])
+    at_most = Wish(((0.0, 5.0), (1.0, 0.0)), 0.0, 8.0)
+    assert share(80.0, [none, at_most]) == pytest.approx([72.0, 8.0])
 
 
 def test_curves_together_say_what_each_says() -> None:
