@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from commands.finding import SHOWN, Finding
 from doors.console.bus import open_bus
 from doors.console.taken_up import TOPICS, Standing, standings
+from doors.pools.declaring import read_pools
+from ground.json_values import Document
 from schemas import RouterDeclared
 from streams.settings import Settings
 
@@ -20,8 +22,8 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     """Yield findings on routers, clocks and the contexts of prompts."""
     from streams.encoder.load import projections_of
 
-    async with open_bus(settings, *TOPICS) as bus:
-        found = await standings(bus)
+    async with open_bus(settings, *TOPICS, "pools") as bus:
+        found, pools = await standings(bus), await read_pools(bus)
     yield _declarations(found)
     # What waits for a worker is looked at as well, before one refuses it.
     routers = {
@@ -45,6 +47,7 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
         )
     else:
         yield Finding("clocks", "fine", "no worker's clock is ahead of this machine's")
+    yield _pools(pools, routers)
     if settings.encoder_backend == "none":
         return
     named = {router_id: router for router_id, router in routers.items() if router.projection}
@@ -100,6 +103,17 @@ def _prompts(routers: dict[str, RouterDeclared], sizes: set[int]) -> Finding:
             "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH",
         )
     return Finding("prompts", "fine", f"all routers have {here} dimensions, which prompts become")
+
+
+def _pools(pools: dict[str, Document], routers: dict[str, RouterDeclared]) -> Finding:
+    """Return a finding on whether the pools that routers and pools name are declared."""
+    named = {name: router.pool for name, router in routers.items() if router.pool}
+    named |= {f"pool {name}": pool["parent"] for name, pool in pools.items() if pool.get("parent")}
+    missing = [f"{pool} of {name}" for name, pool in named.items() if pool not in pools]
+    if missing:
+        found = f"not declared: {', '.join(missing[:SHOWN])}; nothing is lent from there"
+        return Finding("pools", "wrong", found, "pbstream pools set, or pools join another one")
+    return Finding("pools", "fine", f"{len(pools)} declared, and all that are named are among them")
 
 
 def _declarations(found: dict[str, Standing]) -> Finding:

@@ -22,7 +22,7 @@ BECAUSE = {
 }
 """Explanation of a choice, by the reason of the decision."""
 DRAWN = (
-    "; exploration is drawn at random for each request, as wide as the uncertainty, so another draw "
+    "; exploration is drawn at random for each request, as wide as the uncertainty: another draw "
     "may have chosen another model"
 )
 """Further words on the score of a profile that draws."""

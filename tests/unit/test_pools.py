@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from doors.pools.standing import lines_of
+from ground.json_values import Document
 from router_state.errors import InvalidConfig
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted
@@ -15,6 +19,7 @@ from router_state.periods.reporting import Curve, Held, Reported
 from router_state.pools.declared import PoolConfig, Share
 from router_state.pools.pool import KEPT, Pool
 from router_state.pools.sharing import Wish, share, spent_at, together
+from schemas import LambdaUpdated
 
 HOUR = PeriodBudget(30.0, "hour")
 
@@ -238,3 +243,32 @@ def test_a_pool_is_kept_to_the_bit() -> None:
     again = Pool.unpack("shop", shop.pack())
     assert again.pack() == shop.pack()
     assert again.lend(now=9.0) == shop.lend(now=9.0)
+
+
+def lease(router_id: str, usd: float, *, decided: int = 5, month: int = 12) -> LambdaUpdated:
+    """Return what a router says of its lease, of which it expects to spend two thirds."""
+    dates = {"begins": f"2026-{month - 1}-01T00:00:00Z", "ends": f"2026-{month}-01T00:00:00Z"}
+    names = ("left_usd", "reserved_usd", "requests_left", "requests_low", "requests_high")
+    money = {"usd": usd, "charged_usd": usd / 3, "per_request_usd": 0.1, "binds": True}
+    ends = {"forecast_usd": usd * 2 / 3, "forecast_low_usd": usd / 2, "forecast_high_usd": usd}
+    lent = {"period": "month", "pool": "shop", "line": "shop/month"}
+    budget = {**dict.fromkeys(names, 1.0), **dates, **money, **ends, **lent}
+    example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    given = {**example, "router_id": router_id, "decided": decided, "budgets": [budget]}
+    return LambdaUpdated.model_validate_json(json.dumps(given))
+
+
+def test_a_line_says_what_will_be_spent_and_why_leases_are_as_they_are() -> None:
+    shop: Document = {"shop": {"budget": {"usd": 100, "per": "month"}}}
+    (line,) = lines_of(shop, [lease("a", 50.0, decided=0), lease("b", 50.0, decided=0)]).values()
+    assert line.forecast_usd is None and "even: no traffic" in (line.why or "")
+    asked = [lease("a", 30.0), lease("b", 60.0, decided=0), lease("gone", 90.0, month=11)]
+    (line,) = lines_of(shop, asked).values()
+    # What a router says of a period that has ended is not of this one.
+    assert line.routers.keys() == {"a", "b"} and line.charged_usd == pytest.approx(30.0)
+    assert line.forecast_usd == pytest.approx((60.0, 45.0, 90.0))
+    assert "shares are even" in (line.why or "") and line.unasked == {"b"}
+    (line,) = lines_of(shop, [lease("a", 130.0), lease("b", 160.0)]).values()
+    assert "where a dollar earns most" in (line.why or "")
+    (line,) = lines_of(shop, []).values()
+    assert (line.why, line.ends, line.forecast_usd) == (None, None, None)
