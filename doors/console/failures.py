@@ -18,13 +18,13 @@ class NoAnswer(Failure):
 
     def __init__(self, seconds: float, *, web_port: int, waited_for: str = "answered") -> None:
         super().__init__(
-            f"no worker {waited_for} within {seconds:g} s: is `pbstream worker` running? "
-            f"If it is, {_ready_page(web_port)} says why it is not ready."
+            f"no worker {waited_for} within {seconds:g} s: is `pbstream worker` running, with the "
+            f"same PB_BOOTSTRAP? If it is, {_ready_page(web_port)} says why it is not ready."
         )
 
 
 def _ready_page(port: int) -> str:
-    return f"http://127.0.0.1:{port}/readyz" if port else "the address that it printed"
+    return f"http://127.0.0.1:{port}/readyz (or what it printed)" if port else "what it printed"
 
 
 class NoBroker(Failure):
@@ -36,7 +36,7 @@ class NoBroker(Failure):
             if why
             else (
                 f"no Kafka broker answers at {bootstrap}: start one with `pbstream broker`, or "
-                "set PB_BOOTSTRAP to one that runs."
+                "set PB_BOOTSTRAP to one that runs, in each terminal."
             )
         )
 
@@ -177,9 +177,9 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     if KNOWN & {base.__name__ for base in type(error).__mro__}:
         return Failure(text)
     if (
-        # Click prints its own errors. An OSError without a system message is a defect; its
-        # traceback helps more.
-        isinstance(error, click.ClickException)
+        # Click prints its own errors, and says nothing where nobody reads on. An OSError without a
+        # system message is a defect; its traceback helps more.
+        isinstance(error, click.ClickException | BrokenPipeError)
         or not isinstance(error, OSError)
         or not error.strerror
     ):

@@ -373,7 +373,7 @@ def test_an_explanation_holds_every_term_of_every_candidate() -> None:
         "+0.0020",
         "−0.0040",
         "0.7880",
-        "$2.9e-05",
+        "$0.000029",
         "+0.0030",
         "−0.0800",
         "0.8430",
