@@ -113,7 +113,10 @@ def _pools(pools: dict[str, Document], routers: dict[str, RouterDeclared]) -> Fi
     if missing:
         found = f"not declared: {', '.join(missing[:SHOWN])}; nothing is lent from there"
         return Finding("pools", "wrong", found, "pbstream pools set, or pools join another one")
-    return Finding("pools", "fine", f"{len(pools)} declared, and all that are named are among them")
+    found = (
+        f"all {len(pools)} that are named are declared" if pools else "none is declared or named"
+    )
+    return Finding("pools", "fine", found)
 
 
 def _declarations(found: dict[str, Standing]) -> Finding:

@@ -9,7 +9,7 @@ from doors.console.bus import open_bus
 from doors.console.declarations import refusal_of
 from doors.console.failures import Failure, NoAnswer
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import standing_of
+from doors.console.taken_up import absence_of
 from ground.messages import Placed, Record
 from schemas import CostReported, LambdaUpdated, RewardObserved, decode
 from schemas.lambdas import MOST_UNBOOKED
@@ -70,7 +70,7 @@ async def report(
     async with open_bus(settings, name, *STANDING, "dlq") as bus:
         known = await bus.latest("lambda", event.router_id)
         if known is None or known.value is None:
-            raise (await standing_of(bus, event.router_id)).absence()
+            raise await absence_of(bus, event.router_id)
         async with bus.follow("lambda", "dlq", router_id=event.router_id) as records:
             placed = await bus.send(name, event)
 

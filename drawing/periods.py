@@ -54,16 +54,26 @@ def _budget(one: PeriodStanding, *, now: datetime, asked: bool) -> str:
     )
     binds = ", and it binds" if one.binds else ""
     until = f"until {one.ends:%Y-%m-%d %H:%M} UTC, in {remaining(one.ends, now)}"
-    head = f"{usd(one.usd)} {name}: {usd(one.charged_usd)} spent, {usd(one.left_usd)} left {until}"
+    left = usd(one.left_usd) if one.left_usd > 0.0 else "nothing"
+    head = f"{usd(one.usd)} {name}: {usd(one.charged_usd)} spent, {left} left {until}"
     if one.ends <= now:
         spent = f"{usd(one.usd)} {name}: {usd(one.charged_usd)} spent"
         return (
             f"{spent} of the period that ended on {one.ends:%Y-%m-%d %H:%M} UTC; no request since"
         )
+    if one.left_usd <= 0.0:
+        return f"{head}: nothing more may be spent{binds}"
     # What is published before the first request is a guess of the first requests' pace.
     if not asked:
         return f"{head}; no traffic seen yet, so nothing is forecast"
     return f"{head}, for {expected}, {usd(one.per_request_usd)} each; {forecast}{binds}"
+
+
+def per_request(state: LambdaUpdated) -> str:
+    """Write what a request may cost on average now."""
+    if any(one.left_usd <= 0.0 for one in state.budgets or ()):
+        return "nothing is left"
+    return usd(state.budget_usd_per_request)
 
 
 def _floor(floor: FloorStanding) -> str:

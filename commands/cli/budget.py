@@ -15,9 +15,9 @@ from doors.console.session import (
     router_option,
     run,
 )
-from doors.console.taken_up import TOPICS, standing_of
+from doors.console.taken_up import TOPICS, absence_of, standing_of
 from drawing.numbers import dual, dual_in_words, number, usd
-from drawing.periods import standing_lines
+from drawing.periods import per_request, standing_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated
 from schemas.budgets import PERIODS
@@ -167,10 +167,10 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
 
     async def read() -> LambdaUpdated:
         async with open_bus(session.settings, *TOPICS) as bus:
-            standing = await standing_of(bus, router_id)
-        if standing.state is None:
-            raise standing.absence()
-        return standing.state
+            state = (await standing_of(bus, router_id)).state
+            if state is None:
+                raise await absence_of(bus, router_id)
+        return state
 
     state = run(read())
     if as_json:
@@ -179,7 +179,7 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
     shown = table("", router_id)
     mean = state.spend_usd / state.settled if state.settled else None
     limit, moves = state.budget_usd_per_request, bool(state.budgets or state.floor)
-    shown.add_row("budget per request", usd(limit) if limit else "none")
+    shown.add_row("budget per request", per_request(state) if limit else "none")
     shown.add_row("mean bill", usd(mean))
     ratio = mean / limit if mean is not None and limit and not moves else None
     shown.add_row("cost ÷ budget", number(ratio))

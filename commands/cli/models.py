@@ -11,7 +11,7 @@ from doors.console.bus import open_bus
 from doors.console.failures import Failure, first_model
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option, run
-from doors.console.taken_up import TOPICS, Standing, standing_of
+from doors.console.taken_up import TOPICS, Declared, require_in_force
 from ground.json_values import Document
 
 
@@ -96,14 +96,14 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
       pbstream models list --json
     """
 
-    async def read() -> Standing:
+    async def read() -> tuple[Declared, str | None]:
         async with open_bus(session.settings, *TOPICS) as bus:
-            return await standing_of(bus, router_id)
+            return await require_in_force(bus, router_id)
 
-    standing = run(read())
-    document = standing.require_in_force().document
-    if standing.note is not None:
-        click.echo(f"Not shown: {standing.note}", err=True)
+    found, note = run(read())
+    document = found.document
+    if note is not None:
+        click.echo(f"Not shown: {note}", err=True)
     if as_json:
         print_json(document["models"])
         return

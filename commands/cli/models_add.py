@@ -18,7 +18,7 @@ from commands.cli.router_change import (
 )
 from doors.console.failures import Failure
 from doors.console.router_file import put
-from doors.console.session import Session, pass_session
+from doors.console.session import Session, named, pass_session
 from ground.json_values import Document
 
 
@@ -165,8 +165,8 @@ def add_model(
             )
         if name in document["models"]:
             raise Failure(
-                f"{name!r} is in router {router_id!r} already: change its prices with `pbstream "
-                "models reprice`."
+                f"{name!r} is in router {router_id!r} already: `pbstream models reprice "
+                f"{name}{named(router_id)}` changes its prices."
             )
         if document["models"] and any(
             document.get(key, value) != value for key, value in created.items()

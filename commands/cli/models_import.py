@@ -18,7 +18,7 @@ from doors.console.session import (
     answered,
     run,
 )
-from doors.console.taken_up import standing_of
+from doors.console.taken_up import absence_of
 from doors.integrations.litellm_prices import (
     IMPORTED,
     IMPORTED_CACHE,
@@ -107,7 +107,7 @@ async def _import(
     async with open_bus(session.settings, *TOPICS, "costs") as bus:
         declared = await read_router(bus, router_id)
         if declared is None:
-            raise (await standing_of(bus, router_id)).absence()
+            raise await absence_of(bus, router_id)
         changes = plan(
             prices, declared.document["models"], only=only, today=datetime.now(UTC).date()
         )

@@ -51,11 +51,14 @@ def _share(text: str) -> tuple[str, Document]:
     name, _, shares = text.partition("=")
     least, _, most = shares.partition("-")
     try:
-        return name, {"min": float(least or 0.0), "max": float(most or 1.0)}
+        found = {"min": float(least or 0.0), "max": float(most or 1.0)}
     except ValueError:
+        found = {}
+    if not found or not 0.0 <= found["min"] <= found["max"] <= 1.0:
         raise click.UsageError(
-            f"--member {text!r} is not MEMBER=MIN-MAX, as chat=0.1-0.6"
-        ) from None
+            f"--member {text!r} is not MEMBER=MIN-MAX, two shares from 0 to 1, as chat=0.1-0.6"
+        )
+    return name, found
 
 
 @pools.command("set", context_settings={"ignore_unknown_options": True})

@@ -22,7 +22,7 @@ from doors.console.session import (
     run,
 )
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import standing_of
+from doors.console.taken_up import absence_of
 from ground.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 from schemas.reasons import Reason
@@ -166,11 +166,10 @@ def request(
 async def _explained(bus: Bus, refused: Refused, router_id: str) -> Failure:
     """Return why a request was refused; of an unknown router also what became of its
     declaration."""
-    if refused.reason == Reason.UNKNOWN_ROUTER:
-        standing = await standing_of(bus, router_id)
-        if standing.status == "refused":
-            return Failure(f"the request was refused, {refused.reason}: {standing.note}")
-    return refused
+    if refused.reason != Reason.UNKNOWN_ROUTER:
+        return refused
+    why = (await absence_of(bus, router_id)).message
+    return Failure(f"the request was refused, {refused.reason}: {why}")
 
 
 def _event(

@@ -23,7 +23,7 @@ from doors.console.session import (
     valid_router,
 )
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import Declared, Standing, standing_of
+from doors.console.taken_up import Declared, require_in_force, standing_of
 from ground.json_values import Document
 from schemas import RouterDeclared
 
@@ -43,10 +43,14 @@ def show(session: Session, router_id: str, as_json: bool) -> None:
     \b
       pbstream routers show acme.chat > chat.yaml
     """
-    standing = run(_standing(session, router_id))
-    found = standing.require_in_force()
-    if standing.note is not None:
-        click.echo(f"Not shown: {standing.note}", err=True)
+
+    async def read() -> tuple[Declared, str | None]:
+        async with open_bus(session.settings, *STANDING) as bus:
+            return await require_in_force(bus, router_id)
+
+    found, note = run(read())
+    if note is not None:
+        click.echo(f"Not shown: {note}", err=True)
     if as_json:
         print_json(found.document)
     else:
@@ -69,7 +73,12 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
       pbstream routers diff chat.yaml
     """
     document = read_file(file)
-    before = run(_standing(session, document["router_id"])).basis
+
+    async def read() -> Declared | None:
+        async with open_bus(session.settings, *STANDING) as bus:
+            return (await standing_of(bus, document["router_id"])).basis
+
+    before = run(read())
     found = changes({} if before is None else before.document, document)
     _show(found, before, document["router_id"], as_json)
     if found:
@@ -179,11 +188,6 @@ def schema() -> None:
       # yaml-language-server: $schema=router.schema.json
     """
     click.echo(json.dumps(RouterDeclared.model_json_schema(), indent=2, ensure_ascii=False))
-
-
-async def _standing(session: Session, router_id: str) -> Standing:
-    async with open_bus(session.settings, *STANDING) as bus:
-        return await standing_of(bus, router_id)
 
 
 def _require_same_size(before: Declared | None, document: Document) -> None:

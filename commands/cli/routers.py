@@ -6,7 +6,7 @@ import click
 
 from commands.cli.router_files import apply, diff, schema, set_fields, show
 from doors.console.bus import Bus, open_bus
-from doors.console.failures import NoRouter, first_model
+from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     DEFAULT_ROUTER,
@@ -16,7 +16,7 @@ from doors.console.session import (
     router_option,
     run,
 )
-from doors.console.taken_up import TOPICS, Standing, standing_of, standings
+from doors.console.taken_up import TOPICS, Standing, absence_of, standing_of, standings
 from drawing.numbers import dual, usd
 from ground.json_values import Document
 
@@ -79,7 +79,7 @@ def list_routers(session: Session, as_json: bool) -> None:
     console().print(shown)
     for row in rows:
         if row["note"] is not None:
-            click.echo(row["note"])
+            click.echo(f"{row['note'][0].upper()}{row['note'][1:]}")
 
 
 @routers.command()
@@ -98,7 +98,7 @@ def remove(session: Session, router_id: str) -> None:
             # Otherwise a mistyped name would look like a success.
             standing = await standing_of(bus, router_id)
             if standing.status in ("none", "leaving"):
-                raise NoRouter(router_id)
+                raise await absence_of(bus, router_id)
             await bus.send_bytes("routers", router_id, None)
 
     run(write())

@@ -23,7 +23,7 @@ from doors.console.session import (
     valid_router,
 )
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import standing_of
+from doors.console.taken_up import absence_of
 from drawing.numbers import dual, usd
 from ground.json_values import Document
 from schemas import LambdaUpdated
@@ -282,7 +282,7 @@ def _title(found: Document) -> str:
 
 async def _absence(settings: Settings, router_id: str) -> Failure:
     async with open_bus(settings, *STANDING) as bus:
-        return (await standing_of(bus, router_id)).absence()
+        return await absence_of(bus, router_id)
 
 
 def _exists(router_id: str) -> Failure:

@@ -13,7 +13,7 @@ from doors.console.bus import Bus, open_bus
 from doors.console.output import console, print_json
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import standing_of
+from doors.console.taken_up import absence_of
 from ground.messages import Record
 from schemas import EVENTS, DeadLetter, MalformedEvent, decode
 from watching import screen
@@ -56,7 +56,7 @@ async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool)
         board = await recent(bus, router_id)
         if once:
             if board.state is None:
-                raise (await standing_of(bus, router_id)).absence()
+                raise await absence_of(bus, router_id)
             _show(board, as_json)
             return
         out = console()

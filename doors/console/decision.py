@@ -113,6 +113,7 @@ def because_of(decision: RouteDecided) -> str:
     reason = decision.reason.value
     drawn = any(candidate.deviation is not None for candidate in decision.candidates or ())
     because = BECAUSE.get(reason, reason)
+    drawn &= decision.propensity < 1.0
     return f"{because[:-1]}{DRAWN})" if drawn and reason == "ucb" else because
 
 

@@ -15,7 +15,7 @@ from doors.console.bus import Bus
 from doors.console.document import faults
 from doors.console.failures import NoAnswer, NotReadable, Refused
 from doors.console.taken_up import TOPICS as READ
-from doors.console.taken_up import Declared, readable, repeats, standing_of
+from doors.console.taken_up import Declared, absence_of, readable, repeats, standing_of
 from ground.json_values import Document
 from ground.messages import Placed, Record
 from schemas import (
@@ -87,7 +87,7 @@ async def write_router(
     while True:
         before = await read_router(bus, router_id, seconds=seconds)
         if before is None and not create:
-            raise (await standing_of(bus, router_id)).absence()
+            raise await absence_of(bus, router_id)
         document = edit(
             {"router_id": router_id, "models": {}} if before is None else before.document
         )

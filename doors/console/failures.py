@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 import click
 
@@ -67,9 +69,11 @@ class NoTopics(Failure):
 class NoRouter(Failure):
     """The router was never declared, or is gone."""
 
-    def __init__(self, router_id: str) -> None:
+    def __init__(self, router_id: str, *, known: Iterable[str] = ()) -> None:
+        close = difflib.get_close_matches(router_id, known, n=1)
+        meant = f"did you mean {close[0]!r}? Else " if close else ""
         super().__init__(
-            f"router {router_id!r} is not declared: {first_model(router_id)}; "
+            f"router {router_id!r} is not declared: {meant}{first_model(router_id)}; "
             "`pbstream routers list` shows those that are."
         )
 

@@ -145,24 +145,14 @@ class Standing:
             "worker: is `pbstream worker` running?"
         )
 
-    def require_in_force(self) -> Declared:
-        """Return the declaration in force.
 
-        Raises:
-            NoRouter: none was declared. NotReadable: compaction removed it.
-            Failure: workers refused it, or none has read it.
-        """
-        if self.in_force is not None:
-            return self.in_force
-        if self.state is not None:
-            raise NotReadable(self.router_id, self.state.config_offset)
-        raise self.absence()
-
-    def absence(self) -> Failure:
-        """Return why there is no such router: never declared, refused, or not read yet."""
-        if self.note is None or (self.later is not None and self.later.removes):
-            return NoRouter(self.router_id)
-        return Failure(self.note)
+async def absence_of(bus: Bus, router_id: str) -> Failure:
+    """Return why there is no such router: never declared, refused, or not read yet."""
+    standing = await standing_of(bus, router_id)
+    if standing.status in ("refused", "waiting"):
+        return Failure(standing.note or "")
+    keys = [key for key, value in (await bus.newest("lambda")).items() if value is not None]
+    return NoRouter(router_id, known=[(key or b"").decode(errors="replace") for key in keys])
 
 
 async def standings(bus: Bus, router_id: str | None = None) -> dict[str, Standing]:
@@ -190,6 +180,21 @@ async def standing_of(bus: Bus, router_id: str) -> Standing:
     """Return what stands of one router."""
     none = Standing(router_id, None, None, None)
     return (await standings(bus, router_id)).get(router_id, none)
+
+
+async def require_in_force(bus: Bus, router_id: str) -> tuple[Declared, str | None]:
+    """Return the declaration in force, and what is to be said of a later one.
+
+    Raises:
+        NoRouter: none was declared. NotReadable: compaction removed it.
+        Failure: workers refused it, or none has read it.
+    """
+    standing = await standing_of(bus, router_id)
+    if standing.state is None:
+        raise await absence_of(bus, router_id)
+    if standing.in_force is None:
+        raise NotReadable(router_id, standing.state.config_offset)
+    return standing.in_force, standing.note
 
 
 def repeats(record: Record, offset: int) -> bool:

@@ -39,6 +39,11 @@ class LineStanding:
         return math.fsum(one.charged_usd for one in self.routers.values())
 
     @property
+    def is_spent(self) -> bool:
+        """Tell whether nothing is left to lend."""
+        return self.usd is not None and self.charged_usd >= self.usd
+
+    @property
     def ends(self) -> datetime | None:
         """Return when its period ends; None without a lease."""
         return max((one.ends for one in self.routers.values()), default=None)
@@ -46,11 +51,11 @@ class LineStanding:
     @property
     def forecast_usd(self) -> tuple[float, float, float] | None:
         """Return what will be charged at the end, and its low and high ends; None while no router
-        has been asked.
+        has been asked, or once nothing is left.
 
         The ends are the sums of the routers' own: as if all were off in the same direction.
         """
-        if not self.routers.keys() - self.unasked:
+        if not self.routers.keys() - self.unasked or self.is_spent:
             return None
         every = self.routers.values()
         return (
@@ -64,6 +69,8 @@ class LineStanding:
         """Return why routers have the leases that they have; None without any."""
         if not self.routers:
             return None
+        if self.is_spent:
+            return "nothing is left: `when_spent` of each router says what follows"
         if self.forecast_usd is None:
             return "shares are even: no traffic has been seen yet"
         expected = math.fsum(one.forecast_usd - one.charged_usd for one in self.routers.values())

@@ -19,7 +19,7 @@ from doors.console.output import print_json
 from drawing import numbers
 from drawing.alerts import sentence
 from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words, times
-from drawing.periods import standing_lines
+from drawing.periods import per_request, standing_lines
 from router_state.kernel import UNREACHABLE
 from schemas import (
     AlertRaised,
@@ -523,6 +523,9 @@ def test_budgets_of_a_period_are_said_in_words() -> None:
     first = state(budgets=(standing(),), decided=0)
     (said,) = standing_lines(first, now=NOON)
     assert said.endswith("no traffic seen yet, so nothing is forecast") and "requests" not in said
+    spent = state(budgets=(standing(left_usd=-0.5, charged_usd=24.5),))
+    assert "nothing left until" in standing_lines(spent, now=NOON)[0]
+    assert per_request(spent) == "nothing is left" and per_request(first) == "$0.001"
     # A router that nobody asks is published no more, and its period may have ended meanwhile.
     (ended,) = standing_lines(first, now=NOON + timedelta(days=9))
     assert "$18 spent of the period that ended on 2026-11-30 12:00 UTC" in ended

@@ -268,7 +268,9 @@ def test_a_line_says_what_will_be_spent_and_why_leases_are_as_they_are() -> None
     assert line.routers.keys() == {"a", "b"} and line.charged_usd == pytest.approx(30.0)
     assert line.forecast_usd == pytest.approx((60.0, 45.0, 90.0))
     assert "shares are even" in (line.why or "") and line.unasked == {"b"}
-    (line,) = lines_of(shop, [lease("a", 130.0), lease("b", 160.0)]).values()
+    (line,) = lines_of(shop, [lease("a", 130.0), lease("b", 150.0)]).values()
     assert "where a dollar earns most" in (line.why or "")
+    (line,) = lines_of(shop, [lease("a", 330.0)]).values()
+    assert line.forecast_usd is None and "nothing is left" in (line.why or "")
     (line,) = lines_of(shop, []).values()
     assert (line.why, line.ends, line.forecast_usd) == (None, None, None)

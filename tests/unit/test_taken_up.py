@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doors.console.bus import Bus
-from doors.console.failures import Failure, NoRouter
-from doors.console.taken_up import Standing, standing_of, standings
+from doors.console.failures import NoRouter
+from doors.console.taken_up import Standing, absence_of, standing_of, standings
 from schemas import BASED_ON, REPEATED, EventRefused, LambdaUpdated, encode
 
 ROUTER = "acme.chat"
@@ -197,7 +197,7 @@ def test_a_refused_new_router_is_no_router_and_its_reason_is_said() -> None:
     world = World()
     world.declare("bad")
     world.read()
-    failure = world.stand().absence()
+    failure = asyncio.run(absence_of(cast(Bus, world), ROUTER))
     assert "wrong_prior (it is not there)" in failure.message
     assert "No declaration of it is in force. The next declaration replaces it." in failure.message
     assert "pbstream models add" in NoRouter(ROUTER).message
@@ -207,4 +207,5 @@ def test_a_router_that_left_without_a_trace_is_not_listed() -> None:
     world = World()
     world.declare("gone")
     assert asyncio.run(standings(cast(Bus, world))) == {}
-    assert isinstance(world.stand().absence(), NoRouter | Failure)
+    world.published = state(0)
+    assert "did you mean 'acme.chat'?" in asyncio.run(absence_of(cast(Bus, world), "chat")).message
