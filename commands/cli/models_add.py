@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from commands.cli.model_prior import contexts_of, fitted_in, mismatch, prior_from, reference_to
+from commands.cli.model_prior import (
+    contexts_of,
+    fitted_in,
+    mismatch,
+    prior_from,
+    projection_in,
+    reference_to,
+)
 from commands.cli.router_change import (
     change,
     changes,
@@ -157,11 +164,12 @@ def add_model(
         )
         # Checked inside the edit, on the declaration in force at the write: it may have changed
         # since the command began.
-        declared = {**document, **created}.get("projection")
-        if declared is not None and made_by not in (None, declared["sha256"]):
+        has = projection_in({**document, **created}, session.settings)
+        if made_by is not None and has is not None and made_by != has:
             raise Failure(
                 f"{prior} was fitted with another projection than router {router_id!r} has: its "
-                "numbers mean something else there."
+                "numbers mean something else there. A new router gets the prior's projection "
+                "(--router NEW)."
             )
         if name in document["models"]:
             raise Failure(

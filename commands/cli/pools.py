@@ -232,7 +232,8 @@ def _show(line: LineStanding) -> None:
         money = map(usd, (one.usd, one.charged_usd, one.left_usd))
         shown.add_row(name, one.pool, *money, forecast)
     console().print(shown)
-    click.echo(f"{usd(line.lent_usd)} are lent, {usd(line.charged_usd)} are spent{_end(line)}.")
+    spent = f"{usd(line.charged_usd)} are spent by the routers that are in it"
+    click.echo(f"{usd(line.lent_usd)} are lent, {spent}{_end(line)}.")
     if line.why is not None:
         click.echo(f"{line.why[0].upper()}{line.why[1:]}.")
 

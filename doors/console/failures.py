@@ -128,7 +128,8 @@ REMEDIES = {
         "look at it with `pbstream snapshot inspect FILE`; the workers may be older than this "
         "pbstream"
     ),
-    "wrong_prior": "fit it again with `pbstream fit`, with the dimensions of the router",
+    "wrong_prior": "put the folder that `pbstream fit` wrote where the workers' PB_PRIORS_PATH "
+    "leads; if it is there, fit it again, with the dimensions of the router",
     "wrong_projection": "put the folder that `pbstream fit` wrote where the workers' "
     "PB_PRIORS_PATH leads, all workers alike; `pbstream doctor` looks whether it is there",
 }

@@ -59,9 +59,9 @@ class HttpLink:
     def __init__(
         self, url: str, *, key: str | None, router_id: str, delivery_timeout: float = 120.0
     ) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._router_id = router_id
+        self.router_id = router_id
         self._delivery_timeout = delivery_timeout
         self._deliveries = Deliveries()
         self._opened: aiohttp.ClientSession | None = None
@@ -78,9 +78,9 @@ class HttpLink:
                 return await self._look(max(LEAST, deadline - time.monotonic()))
             except _Later as why:
                 if time.monotonic() + FIRST_PAUSE > deadline:
-                    raise Unreachable(f"the gateway at {self._url}: {why}") from None
+                    raise Unreachable(f"the gateway at {self.url}: {why}") from None
             except RouterError as error:
-                raise Unreachable(f"the gateway at {self._url}: {error}") from None
+                raise Unreachable(f"{error}") from None
             await asyncio.sleep(FIRST_PAUSE)
 
     async def stop(self, *, seconds: float) -> int:
@@ -146,7 +146,7 @@ class HttpLink:
 
     def _given_up(self, event: Event, why: _Later) -> Undelivered:
         return Undelivered(
-            f"the gateway at {self._url} did not take the {called(event)} within "
+            f"the gateway at {self.url} did not take the {called(event)} within "
             f"{self._delivery_timeout:g} s: {why}"
         )
 
@@ -154,7 +154,7 @@ class HttpLink:
         """Tell whether the gateway is ready, and takes this caller."""
         await self._exchange("GET", "/readyz", seconds=seconds)
         try:
-            await self._exchange("GET", f"/v1/routers/{self._router_id}", seconds=seconds)
+            await self._exchange("GET", f"/v1/routers/{self.router_id}", seconds=seconds)
         except Refused:
             return  # a router that nobody has declared yet
 
@@ -173,18 +173,18 @@ class HttpLink:
         limit = aiohttp.ClientTimeout(total=seconds)
         try:
             async with self._opened.request(
-                method, self._url + path, timeout=limit, **options
+                method, self.url + path, timeout=limit, **options
             ) as answer:
                 body = await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _Later(str(error) or type(error).__name__) from error
         if answer.status >= 300:
-            raise _meaning(answer.status, body, answer.headers, self._router_id)
+            raise _meaning(answer.status, body, answer.headers, self)
         return body
 
 
 def _meaning(
-    status: int, body: bytes, headers: Mapping[str, str], router_id: str
+    status: int, body: bytes, headers: Mapping[str, str], link: HttpLink
 ) -> _Later | RouterError:
     """Return the error for a failed response of a gateway, or of a proxy before it."""
     try:
@@ -198,8 +198,8 @@ def _meaning(
         pause = float(wait) if wait.isdigit() else 0.0
         return _Later(said, delivered=reason == "no_decision", pause=pause)
     if reason in OWN or (not reason and 300 <= status < 500 and status not in {408, 425, 429}):
-        return Undelivered(said)
+        return Undelivered(f"the gateway at {link.url}: {said}")
     if not reason or (reason == "internal_error" and "request_id" not in problem):
         return _Later(said)
     request_id = str(problem.get("request_id", ""))
-    return Refused(reason, detail, router_id=router_id, request_id=request_id)
+    return Refused(reason, detail, router_id=link.router_id, request_id=request_id)
