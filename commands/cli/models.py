@@ -16,10 +16,10 @@ from commands.cli.router_change import (
     sure,
 )
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, read_router
-from doors.console.failures import Failure, NoRouter, first_model
+from doors.console.failures import Failure, first_model
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option, run
+from doors.console.taken_up import TOPICS, Declared, require_in_force
 from ground.json_values import Document
 
 
@@ -108,14 +108,14 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
       pbstream models list --json
     """
 
-    async def read() -> Document:
+    async def read() -> tuple[Declared, str | None]:
         async with open_bus(session.settings, *TOPICS) as bus:
-            declared = await read_router(bus, router_id)
-        if declared is None:
-            raise NoRouter(router_id)
-        return declared.document
+            return await require_in_force(bus, router_id)
 
-    document = run(read())
+    found, note = run(read())
+    document = found.document
+    if note is not None:
+        click.echo(f"Not shown: {note}", err=True)
     if as_json:
         print_json(document["models"])
         return

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from commands.cli.model_prior import contexts_of, fitted_in, mismatch, prior_from, reference_to
+from commands.cli.model_prior import (
+    contexts_of,
+    fitted_in,
+    mismatch,
+    prior_from,
+    projection_in,
+    reference_to,
+)
 from commands.cli.router_change import (
     change,
     changes,
@@ -21,7 +28,7 @@ from commands.cli.router_change import (
 )
 from doors.console.failures import Failure
 from doors.console.router_file import put
-from doors.console.session import Session, pass_session
+from doors.console.session import Session, named, pass_session
 from ground.json_values import Document
 
 
@@ -165,16 +172,17 @@ def add_model(
         )
         # Checked inside the edit, on the declaration in force at the write: it may have changed
         # since the command began.
-        declared = {**document, **created}.get("projection")
-        if declared is not None and made_by not in (None, declared["sha256"]):
+        has = projection_in({**document, **created}, session.settings)
+        if made_by is not None and has is not None and made_by != has:
             raise Failure(
                 f"{prior} was fitted with another projection than router {router_id!r} has: its "
-                "numbers mean something else there."
+                "numbers mean something else there. A new router gets the prior's projection "
+                "(--router NEW)."
             )
         if name in document["models"]:
             raise Failure(
-                f"{name!r} is in router {router_id!r} already: change its prices with `pbstream "
-                "models reprice`."
+                f"{name!r} is in router {router_id!r} already: `pbstream models reprice "
+                f"{name}{named(router_id)}` changes its prices."
             )
         if document["models"] and any(
             document.get(key, value) != value for key, value in created.items()

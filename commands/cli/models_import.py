@@ -11,7 +11,7 @@ import click
 
 from doors.console.bus import Bus, open_bus
 from doors.console.declarations import TOPICS, read_router, write_router
-from doors.console.failures import Failure, NoRouter
+from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.router_file import ABSENT
 from doors.console.session import (
@@ -19,6 +19,7 @@ from doors.console.session import (
     answered,
     run,
 )
+from doors.console.taken_up import absence_of
 from doors.integrations.litellm_prices import (
     IMPORTED,
     IMPORTED_CACHE,
@@ -108,7 +109,7 @@ async def _import(
     async with open_bus(session.settings, *TOPICS, "costs") as bus:
         declared = await read_router(bus, router_id)
         if declared is None:
-            raise NoRouter(router_id)
+            raise await absence_of(bus, router_id)
         changes = plan(
             prices, declared.document["models"], only=only, today=datetime.now(UTC).date()
         )

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import click
 
-from doors.console.bus import open_bus
+from doors.console.bus import Bus, open_bus
 from doors.console.decision import explain_decision
 from doors.console.declarations import refusal_of
-from doors.console.failures import NoAnswer, Refused
+from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (
     PROMPT,
@@ -21,12 +21,15 @@ from doors.console.session import (
     named,
     run,
 )
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import absence_of
 from ground.json_text import dumps
 from ground.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
+from schemas.reasons import Reason
 
-TOPICS = ("requests", "routes", "dlq")
-"""Topics of a request, of its answer and of its refusal."""
+TOPICS = ("requests", "routes", "dlq", *STANDING)
+"""Topics of a request, of its answer, of its refusal and of its router."""
 CAN = ("vision", "audio", "tools", "json_output")
 """Needs that are yes or no."""
 
@@ -139,8 +142,8 @@ def request(
                 return decision if ours else None
 
             answer: RouteDecided | Refused = await records.until(answered, seconds=timeout)
-        if isinstance(answer, Refused):
-            raise answer
+            if isinstance(answer, Refused):
+                raise await _explained(bus, answer, router_id)
         return answer
 
     try:
@@ -162,6 +165,15 @@ def request(
     quoted = shlex.quote(decision.request_id)
     click.echo(f"\nWhat it cost:      pbstream cost {quoted} USD{named(router_id)}")
     click.echo(f"How good it was:   pbstream reward {quoted} 0.9{named(router_id)}")
+
+
+async def _explained(bus: Bus, refused: Refused, router_id: str) -> Failure:
+    """Return why a request was refused; of an unknown router also what became of its
+    declaration."""
+    if refused.reason != Reason.UNKNOWN_ROUTER:
+        return refused
+    why = (await absence_of(bus, router_id)).message
+    return Failure(f"the request was refused, {refused.reason}: {why}")
 
 
 def _event(

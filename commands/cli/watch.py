@@ -11,9 +11,10 @@ import click
 from rich.live import Live
 
 from doors.console.bus import Bus, open_bus
-from doors.console.failures import NoRouter
 from doors.console.output import console, print_json
 from doors.console.session import Session, json_option, pass_session, router_option, run
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import absence_of
 from ground.messages import Record
 from schemas import EVENTS, DeadLetter, MalformedEvent, decode
 
@@ -55,14 +56,14 @@ async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool)
     from watching import screen
 
     async with (
-        open_bus(session.settings, *TOPICS) as bus,
+        open_bus(session.settings, *TOPICS, *STANDING) as bus,
         # Followed before the past is read, so that nothing is missed in between.
         bus.follow(*TOPICS, router_id=router_id) as records,
     ):
         board = await recent(bus, router_id, session.settings.source_rank)
         if once:
             if board.state is None:
-                raise NoRouter(router_id)
+                raise await absence_of(bus, router_id)
             _show(board, as_json)
             return
         out = console()

@@ -39,6 +39,10 @@ class Session:
 
         return load_settings(bootstrap=self.bootstrap, prefix=self.prefix, app_id=self.app_id)
 
+    def with_port(self, field: str, port: int | None) -> Settings:
+        """Return the settings with another port, where one is given."""
+        return self.settings if port is None else self.settings.model_copy(update={field: port})
+
 
 SHARED = (
     ("bootstrap", "HOST:PORT", "Kafka's address; default: PB_BOOTSTRAP, else 127.0.0.1:9092."),
@@ -147,6 +151,19 @@ router_option: Callable[[F], F] = click.option(
 def option(name: str, kind: click.ParamType, default: object, text: str) -> Callable[[F], F]:
     """Return an option whose help says its default."""
     return click.option(name, type=kind, default=default, show_default=True, help=text)
+
+
+def port_option(name: str, usual: int) -> Callable[[F], F]:
+    """Return the `--port` of a command that listens; it gets `port`, None where none is given.
+
+    Args:
+        name: the setting in its place, such as PB_WEB_PORT.
+    """
+    return click.option(
+        "--port",
+        type=click.IntRange(0, 65_535),
+        help=f"Port to listen on, 0: a free one; default: {name}, else {usual}.",
+    )
 
 
 def json_option(function: F) -> F:

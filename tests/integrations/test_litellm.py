@@ -141,6 +141,44 @@ async def test_plain_streamed_and_cached_calls_are_billed(
     assert records["mine"].input_tokens == litellm.token_counter(model="", messages=HELLO)
 
 
+async def test_a_stream_whose_reader_goes_away_is_billed_for_what_it_delivered(
+    service: RunningService, bandit: ParetoBandit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "test_a_stream_whose_reader_goes_away_is_billed_for_what_it_delivered"
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    monkeypatch.setattr("paretobandit_client.litellm_streams.SILENT_SECONDS", 0.5)
+    async for _ in await router.acompletion("smart", HELLO, stream=True):
+        break
+    first = await books(service, name, settled=1)
+    assert first["spend_usd"] > 0.0 and first["in_flight"] == 0
+    # One that goes on after a pause has the bill of its end, and no other.
+    metadata = {"pb_request_id": "slow"}
+    slow = await router.acompletion("smart", HELLO, stream=True, metadata=metadata)
+    before = (await books(service, name, settled=2))["spend_usd"]
+    async for _ in slow:
+        pass
+    await service.until(lambda: service.lambda_of(name)["spend_usd"] > before, "its end's bill")
+    written = [
+        one
+        for many in (await service.log_of(service.settings.topic("costs"))).values()
+        for one in many
+    ]
+    bills = [orjson.loads(one.value) for one in written]
+    (unread, read) = [bill for bill in bills if bill["request_id"] == "slow"]
+    assert (unread["status"], unread["output_tokens"], unread.get("revision", 0)) == (
+        "cancelled",
+        0,
+        0,
+    )
+    assert read["revision"] == 1 and "status" not in read and read["cost_usd"] > 0.0
+    # What is still being read when the application ends is billed as well.
+    monkeypatch.setattr("paretobandit_client.litellm_streams.SILENT_SECONDS", 600.0)
+    async for _ in await router.acompletion("smart", HELLO, stream=True):
+        break
+    await bandit.close()
+    assert (await books(service, name, settled=3))["in_flight"] == 0
+
+
 async def test_a_model_without_a_known_price_is_billed_in_tokens_and_a_free_one_in_dollars(
     service: RunningService, litellm: Any, bandit: ParetoBandit
 ) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from doors.pools.standing import lines_of
+from ground.json_values import Document
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted, Leases, Lent
@@ -18,6 +22,7 @@ from router_state.pools.declared import PoolConfig, Share
 from router_state.pools.member import MOST_MEMBERS, Member
 from router_state.pools.pool import KEPT, MOST_LINES, Pool
 from router_state.pools.sharing import Wish, share, spent_at, together
+from schemas import LambdaUpdated
 
 HOUR = PeriodBudget(30.0, "hour")
 
@@ -66,11 +71,13 @@ def test_a_dollar_earns_the_same_at_every_member() -> None:
     assert share(100.0, [one, four]) == pytest.approx([20.0, 80.0], rel=0.02)
 
 
-def test_what_nobody_wants_is_lent_all_the_same_and_to_the_most() -> None:
+def test_what_nobody_wants_is_lent_all_the_same_in_even_shares() -> None:
     none = Wish(((0.0, 0.0),), 0.0, 1e9)
     ten, thirty = (Wish(((0.0, usd), (1.0, 0.0)), 0.0, 1e9) for usd in (10.0, 30.0))
-    assert share(80.0, [none, ten, thirty]) == pytest.approx([0.0, 20.0, 60.0])
+    assert share(80.0, [none, ten, thirty]) == pytest.approx([25.0, 25.0, 30.0])
     assert share(80.0, [none, none]) == pytest.approx([40.0, 40.0])
+    at_most = Wish(((0.0, 5.0), (1.0, 0.0)), 0.0, 8.0)
+    assert share(80.0, [none, at_most]) == pytest.approx([72.0, 8.0])
 
 
 def test_curves_together_say_what_each_says() -> None:
@@ -363,3 +370,34 @@ def test_a_curve_that_somebody_made_up_is_read(points: list[tuple[float, float]]
     found = share(10.0, [Wish(tuple(points), 0.0, 1e9), Wish(((0.0, 1.0),), 0.0, 1e9)])
     assert all(map(math.isfinite, found)) and math.fsum(found) <= 10.0 * (1.0 + 1e-9)
     assert all(0.0 <= usd <= MOST_USD for _, usd in together([tuple(points)]))
+
+
+def lease(router_id: str, usd: float, *, decided: int = 5, month: int = 12) -> LambdaUpdated:
+    """Return what a router says of its lease, of which it expects to spend two thirds."""
+    dates = {"begins": f"2026-{month - 1}-01T00:00:00Z", "ends": f"2026-{month}-01T00:00:00Z"}
+    names = ("left_usd", "reserved_usd", "requests_left", "requests_low", "requests_high")
+    money = {"usd": usd, "charged_usd": usd / 3, "per_request_usd": 0.1, "binds": True}
+    ends = {"forecast_usd": usd * 2 / 3, "forecast_low_usd": usd / 2, "forecast_high_usd": usd}
+    lent = {"period": "month", "pool": "shop", "line": "shop/month"}
+    budget = {**dict.fromkeys(names, 1.0), **dates, **money, **ends, **lent}
+    example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    given = {**example, "router_id": router_id, "decided": decided, "budgets": [budget]}
+    return LambdaUpdated.model_validate_json(json.dumps(given))
+
+
+def test_a_line_says_what_will_be_spent_and_why_leases_are_as_they_are() -> None:
+    shop: Document = {"shop": {"budget": {"usd": 100, "per": "month"}}}
+    (line,) = lines_of(shop, [lease("a", 50.0, decided=0), lease("b", 50.0, decided=0)]).values()
+    assert line.forecast_usd is None and "even: no traffic" in (line.why or "")
+    asked = [lease("a", 30.0), lease("b", 60.0, decided=0), lease("gone", 90.0, month=11)]
+    (line,) = lines_of(shop, asked).values()
+    # What a router says of a period that has ended is not of this one.
+    assert line.routers.keys() == {"a", "b"} and line.charged_usd == pytest.approx(30.0)
+    assert line.forecast_usd == pytest.approx((60.0, 45.0, 90.0))
+    assert "shares are even" in (line.why or "") and line.unasked == {"b"}
+    (line,) = lines_of(shop, [lease("a", 130.0), lease("b", 150.0)]).values()
+    assert "where a dollar earns most" in (line.why or "")
+    (line,) = lines_of(shop, [lease("a", 330.0)]).values()
+    assert line.forecast_usd is None and "nothing is left" in (line.why or "")
+    (line,) = lines_of(shop, []).values()
+    assert (line.why, line.ends, line.forecast_usd) == (None, None, None)

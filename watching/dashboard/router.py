@@ -18,6 +18,7 @@ from router_state.config import Price
 from schemas import (
     AlertRaised,
     CostReported,
+    EventRefused,
     LambdaUpdated,
     RewardObserved,
     RouteDecided,
@@ -79,6 +80,19 @@ class RouterView:
     _samples: tuple[tuple[float, int], ...] = ()
 
     @property
+    def standing(self) -> Document:
+        """The status of the newest declaration: `in_force`, `waiting` or `refused`, and why."""
+        refusal = self.declarations.refusal
+        if refusal is None:
+            return {"status": "waiting" if self.declarations.waits else "in_force"}
+        return {
+            "status": "refused",
+            "offset": refusal.offset,
+            "reason": refusal.reason,
+            "message": refusal.message,
+        }
+
+    @property
     def declared(self) -> Portfolio | None:
         """The declaration in force."""
         return self.declarations.newest
@@ -104,10 +118,12 @@ class RouterView:
         self.news.extend(self.declarations.acknowledge(state.config_offset, at=at))
         self.version += 1
 
-    def take_declaration(self, offset: int, router: RouterDeclared | None, *, at: float) -> None:
+    def take_declaration(
+        self, offset: int, router: RouterDeclared | None, *, at: float, again: bool = False
+    ) -> None:
         """Take in a record of `pb.routers`; it counts once a worker has put it in force."""
         known = None if self.state is None else self.state.config_offset
-        self.news.extend(self.declarations.add(offset, router, at=at, known=known))
+        self.news.extend(self.declarations.add(offset, router, at=at, known=known, again=again))
         self.version += 1
 
     def begin_anew(self) -> None:
@@ -169,9 +185,14 @@ class RouterView:
         self.news.append(News(at, kind, alert.model, told))
         self.version += 1
 
-    def take_refusal(self) -> None:
-        """Count an event that was refused."""
+    def take_refusal(self, refusal: EventRefused, *, at: float) -> None:
+        """Count an event that was refused; of a declaration, keep the reason."""
         self.refused += 1
+        if refusal.topic == "routers":
+            self.declarations.refuse(refusal)
+            why = f"{refusal.reason} ({refusal.message})" if refusal.message else refusal.reason
+            told = f"a declaration was refused: {why}"
+            self.news.append(News(at, "refused", None, told))
         self.version += 1
 
     def rate(self, now: float) -> float:

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from paretobandit_client.answered import Answered
 from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.errors import NoDecision, RouterError, Unreachable
+from paretobandit_client.litellm_streams import Stream, Streams
 from paretobandit_client.outage import Outage
 from paretobandit_client.outcomes import retry_after_of, status_of
 from paretobandit_client.router import Counts, Router
@@ -80,6 +81,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
+        self._streams = Streams(self._abandoned)
 
     async def run(self, context: Any) -> Any:
         """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
@@ -134,6 +136,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     async def close(self) -> None:
         """Deliver what is on its way, and disconnect."""
+        self._streams.give_up()
         while self._reports:
             await asyncio.gather(*self._reports, return_exceptions=True)
         if self._opening is not None:
@@ -148,6 +151,16 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             return
         called = metadata.get("deployment") or signal["candidate"]
         self._answered.note(self.router_id, signal["request_id"], called)
+        if kwargs.get("stream"):
+            self._streams.begin(signal["request_id"], kwargs)
+
+    async def async_post_call_streaming_deployment_hook(
+        self, request_data: Any, response_chunk: Any, call_type: Any
+    ) -> None:
+        """Take in a chunk of a stream, which may be its last one."""
+        signal = self._signal_of(_metadata(request_data))
+        if signal is not None:
+            self._streams.hear(signal["request_id"], response_chunk)
 
     async def async_log_success_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
@@ -243,19 +256,52 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         signal = self._signal_of(metadata)
         if signal is None:
             return
-        request_id = signal["request_id"]
-        called = metadata.get("deployment") or signal["candidate"]
+        self._streams.end(signal["request_id"])
         money = _cost(kwargs, response)
         if money is None and revision > 0:
-            log.warning("request %s: neither price nor usage is known: no bill", request_id)
+            log.warning(
+                "request %s: neither price nor usage is known: no bill", signal["request_id"]
+            )
             return
+        bill = {**(money or {"cost_usd": 0.0}), **_cached(response), **more}
+        attempt = kwargs.get("litellm_call_id"), started, metadata.get("deployment"), revision
+        self._bill(signal, metadata, bill, attempt=attempt, revision=revision)
+
+    def _abandoned(self, request_id: str, stream: Stream) -> None:
+        """Bill a stream that nobody reads any more for what it has delivered."""
+        log.info("the stream of request %s was not read to its end", request_id)
+        self._keep(asyncio.create_task(self._bill_unread(stream)))
+
+    async def _bill_unread(self, stream: Stream) -> None:
+        metadata = _metadata(stream.call)
+        signal = self._signal_of(metadata)
+        into = await self._counted(stream.call.get("messages") or ())
+        out = await self._counted([{"role": "assistant", "content": "".join(stream.text)}])
+        if signal is not None and into is not None and out is not None:
+            tokens = {"input_tokens": into, "output_tokens": out if stream.text else 0}
+            bill = {**tokens, "status": "cancelled"}
+            attempt = stream.call.get("litellm_call_id"), metadata.get("deployment")
+            self._bill(signal, metadata, bill, attempt=attempt, revision=0)
+
+    def _bill(
+        self,
+        signal: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        bill: Mapping[str, Any],
+        *,
+        attempt: Hashable,
+        revision: int,
+    ) -> None:
+        request_id = signal["request_id"]
+        called = metadata.get("deployment") or signal["candidate"]
         # Each bill is of all attempts so far; the service learns from each what is new in it.
-        attempt = kwargs.get("litellm_call_id"), started, called, revision
-        own = {**(money or {"cost_usd": 0.0}), **_cached(response), "revision": revision, **more}
-        bill, notes = fitting(self._attempts.add(request_id, attempt, own))
+        own = {**bill, "revision": revision}
+        total, notes = fitting(self._attempts.add(request_id, attempt, own))
         for note in notes:
             log.warning("request %s: %s", request_id, note)
-        report = asyncio.create_task(self._deliver(request_id, called, bill))
+        self._keep(asyncio.create_task(self._deliver(request_id, called, total)))
+
+    def _keep(self, report: asyncio.Task[None]) -> None:
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
 

@@ -16,7 +16,13 @@ from typing import Any, Protocol, Self
 from paretobandit_client import checks
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.decision import Decision
-from paretobandit_client.errors import NoDecision, Refused, Undelivered, Unreachable
+from paretobandit_client.errors import (
+    NoDecision,
+    Refused,
+    RouterError,
+    Undelivered,
+    Unreachable,
+)
 from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route
 from paretobandit_client.fallbacks import Fallbacks
 
@@ -201,7 +207,7 @@ class Router:
             raise
         except (TimeoutError, Undelivered) as error:
             if fallback is None:
-                raise NoDecision(event.request_id, seconds) from error
+                raise NoDecision(event.request_id, seconds) from None
             self.counts.fallbacks += 1
             is_outage = self._link.is_outage(event)
             self._fallbacks.note(event, fallback, seconds=seconds, why=error, is_outage=is_outage)
@@ -317,7 +323,12 @@ class Router:
         await _all(self.reward(**{**options, **one}) for one in rewards)
 
     async def _send(self, event: Cost | Reward) -> None:
-        await asyncio.shield(self._link.deliver(checks.checked(event)))
+        checked = checks.checked(event)
+        try:
+            await asyncio.shield(self._link.deliver(checked))
+        except RouterError as error:
+            # Its text says everything: the frames of the delivery would bury it.
+            raise error.with_traceback(None) from None
 
 
 async def _all(reports: Iterable[Any]) -> None:
