@@ -323,8 +323,8 @@ class Pool:
     def _forget_members(self, now: float) -> list[str]:
         """Forget members of which nothing is outstanding, and return them.
 
-        That is who has left, and who holds nothing of a period that goes on; so long after its last word that no report of
-        it is on its way any more. Those stay that the declaration names.
+        That is who has left, and who holds nothing of a period that goes on; so long after its last
+        word that no report of it is on its way any more. Those stay that the declaration names.
         """
         config = self.config or PoolConfig()
         before = now - max(config.lease_seconds, LEASE_SECONDS)
