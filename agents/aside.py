@@ -13,10 +13,11 @@ from agents.bulletin import Bulletin
 from agents.poison import blamed
 from agents.ports import Ports
 from agents.shard import Shard
+from ground.boundary import Attempt
 from router_state.changes import Alert
 
 OF: Final = {keys.HEAD: "router", keys.POOL: "pool"}
-"""What a record is of, by the kind of its key."""
+"""Words for a router and a pool, by the kind of their records."""
 
 
 @dataclass(slots=True)
@@ -49,15 +50,14 @@ class Aside:
         Args:
             kind: `keys.HEAD` for a router, `keys.POOL` for a pool.
         """
-        try:
+        with Attempt() as attempt:
             yield
-        except Exception as error:  # let pass: what ends the process
-            failed = blamed(error, f"{work} of {OF[kind]} {name}")
-            if failed is None:
-                raise
-            self.note(work, shard, kind, name, why=type(error).__name__)
-        else:
+        if (error := attempt.error) is None:
             self.done(work, shard, kind, name)
+        elif blamed(error, f"{work} of {OF[kind]} {name}") is None:
+            raise error
+        else:
+            self.note(work, shard, kind, name, why=type(error).__name__)
 
     def note(self, work: str, shard: Shard, kind: bytes, name: str, *, why: str) -> None:
         """Set a router or a pool aside, with an alert, once until the work succeeds again."""

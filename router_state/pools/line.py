@@ -123,6 +123,7 @@ class Line:
         usd: dollars that there are to lend.
         until: when they must be back, where they are another pool's; 0: they were given back.
         parts: by member.
+        gone_usd: dollars that members have spent who left and are forgotten.
     """
 
     number: int
@@ -133,6 +134,7 @@ class Line:
     usd: float = 0.0
     until: float = math.inf
     parts: dict[str, Part] = field(default_factory=dict)
+    gone_usd: float = 0.0
 
     @property
     def kind(self) -> Kind:
@@ -142,16 +144,21 @@ class Line:
     @property
     def exposed_usd(self) -> float:
         """Return what all members may have been charged at the end."""
-        return math.fsum(part.exposed for part in self.parts.values())
+        return math.fsum((self.gone_usd, *(part.exposed for part in self.parts.values())))
 
     @property
     def charged_usd(self) -> float:
         """Return what all members have been charged, as far as is known."""
-        return math.fsum(part.charged for part in self.parts.values())
+        return math.fsum((self.gone_usd, *(part.charged for part in self.parts.values())))
 
     def curve(self) -> Curve:
         """Return what all members would still spend."""
         return together([part.curve for part in self.parts.values() if part.curve])
+
+    def forget(self, member: str) -> None:
+        """Forget a member; what it has spent, or still holds, stays spent."""
+        if (part := self.parts.pop(member, None)) is not None:
+            self.gone_usd += part.exposed
 
     def lend(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
         """Set the leases of members anew, and return those whose lease has changed.
@@ -171,7 +178,7 @@ class Line:
         others = math.fsum(p.exposed for name, p in self.parts.items() if name not in bounds)
         charged = {name: self.parts[name].charged for name in bounds}
         usd = self.usd if now < self.until else 0.0
-        left = usd - others - math.fsum(charged.values())
+        left = usd - self.gone_usd - others - math.fsum(charged.values())
         wishes = [
             self._wish(name, bounds[name], charged[name], left, len(bounds)) for name in bounds
         ]
@@ -254,19 +261,19 @@ class Line:
             "number": self.number,
             "name": self.name,
             "budget": [budget.per, budget.zone, budget.starts, budget.until],
-            "numbers": [self.begin, self.end, self.usd, until],
+            "numbers": [self.begin, self.end, self.usd, until, self.gone_usd],
         }
 
     @classmethod
     def unpack(cls, packed: Document) -> Line:
         """Invert `pack`; a line of an older program holds its parts, and has no number."""
         per, zone, starts, ends = packed["budget"]
-        begin, end, usd, until = packed["numbers"]
+        begin, end, usd, until, *gone = packed["numbers"]
         parts = {name: Part.unpack(part) for name, part in packed.get("parts", {}).items()}
         budget = PeriodBudget(0.0, per, zone, starts, ends)
         until = math.inf if until is None else until
         number = packed.get("number", -1)
-        return cls(number, packed["name"], budget, begin, end, usd, until, parts)
+        return cls(number, packed["name"], budget, begin, end, usd, until, parts, *gone)
 
 
 def _whole(usd: float) -> float:

@@ -12,7 +12,7 @@ from router_state.periods.calendar import bounded
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import Held, Reported, bounded_usd
-from router_state.pools.declared import PoolConfig
+from router_state.pools.declared import LEASE_SECONDS, PoolConfig
 from router_state.pools.line import Kind, Line, Part
 from router_state.pools.member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
 from router_state.pools.pieces import CONFIG, HEAD, pack, restore
@@ -225,6 +225,7 @@ class Pool:
         config, self.at = self.config, now
         dropped = self._drop_budgets()
         moved = self._open(now)
+        forgotten = self._forget_members(now)
         seconds = PoolConfig().lease_seconds if config is None else config.lease_seconds
         changed: set[str] = set()
         # Of a member that is silent nothing is known: its lease ends so long after its last word.
@@ -239,8 +240,8 @@ class Pool:
             changed |= members.keys()
         for name in changed:
             self.members[name].n += 1
-        if changed or moved:
-            self._moved(*changed)
+        if changed or moved or forgotten:
+            self._moved(*changed, *forgotten)
         unheard = {name for name in members if self._is_unheard(name, now)}
         return sorted(changed | unheard)
 
@@ -318,6 +319,33 @@ class Pool:
             if (name, identity) == (line.name, line.budget.identity) and other.end == line.begin:
                 return min(max(other.usd - other.exposed_usd, 0.0), most)
         return 0.0
+
+    def _forget_members(self, now: float) -> list[str]:
+        """Forget members of which nothing is outstanding, and return them.
+
+        That is who has left, and who holds nothing of a period that goes on; so long after its last
+        word that no report of it is on its way any more. Those stay that the declaration names.
+        """
+        config = self.config or PoolConfig()
+        before = now - max(config.lease_seconds, LEASE_SECONDS)
+        gone = [
+            name
+            for name, member in self.members.items()
+            if member.said_at <= before
+            and name.partition(":")[2] not in config.shares
+            and (member.left or not any(self._exposed(name, now)))
+        ]
+        for name in gone:
+            del self.members[name]
+            self.said.pop(name, None)
+            for line in self.lines.values():
+                line.forget(name)
+        return gone
+
+    def _exposed(self, name: str, now: float) -> Iterator[float]:
+        """Yield what a member may be charged in each period that goes on."""
+        lines = self._going_on(now)
+        return (line.parts[name].exposed for line in lines if name in line.parts)
 
     def _forget(self, now: float) -> None:
         ended: dict[tuple[str, tuple[object, ...]], list[At]] = {}

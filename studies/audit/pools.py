@@ -88,7 +88,8 @@ class PoolCheck:
 
     def _check_line(self, pool: Pool, line: Line) -> None:
         """Check that no more was lent than the line has."""
-        lent = math.fsum(part.before + max(part.usd, part.most) for part in line.parts.values())
+        parts = line.parts.values()
+        lent = math.fsum((line.gone_usd, *(one.before + max(one.usd, one.most) for one in parts)))
         where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
         if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
             return

@@ -401,3 +401,45 @@ def test_a_line_says_what_will_be_spent_and_why_leases_are_as_they_are() -> None
     assert line.forecast_usd is None and "nothing is left" in (line.why or "")
     (line,) = lines_of(shop, []).values()
     assert (line.why, line.ends, line.forecast_usd) == (None, None, None)
+
+
+def test_members_that_left_are_forgotten_and_what_they_spent_is_not() -> None:
+    month = PeriodBudget(30.0, "month")
+    shop = pool(config=PoolConfig((month,), shares={"named": Share(0.0, 0.5)}))
+    names = [*(f"t{k}" for k in range(20)), "named"]
+    for second, name in enumerate(names):
+        at = float(second)
+        shop.hear(report(name), now=at)
+        shop.lend(now=at)
+        held = (Held("shop/month", 0.0, 1.0, 1.0),)
+        n = shop.members[f"router:{name}"].n
+        shop.hear(Reported("shop", f"router:{name}", 0, n, 1, True, held), now=at)
+    shop.hear(report("silent"), now=30.0)
+    shop.lend(now=500.0)
+    assert len(shop.members) == 22
+    shop.lend(now=700.0)
+    # One that said nothing more keeps its lease, so it stays until that is over.
+    assert shop.members.keys() == {"router:named", "router:silent"}
+    (line,) = shop.lines.values()
+    assert line.charged_usd == pytest.approx(21.0)
+    again = Pool.unpack("shop", shop.pack())
+    assert again.pack() == shop.pack() and again.lines.keys() == shop.lines.keys()
+    # Who comes back is a new member, beside what it has spent.
+    shop.hear(report("t3", born=9), now=701.0)
+    assert sum(lent(shop.lend(now=701.0)).values()) <= 9.0 + 1e-6
+    shop.declare(None)
+    for day in range(1, 200):
+        shop.lend(now=day * 86_400.0)
+    assert shop.is_done
+
+
+def test_a_pool_of_many_that_come_and_go_stays_small() -> None:
+    shop = pool(config=PoolConfig((HOUR,)))
+    for k in range(3_000):
+        now = 10.0 * k
+        shop.hear(report(f"t{k}"), now=now)
+        shop.lend(now=now)
+        n = shop.members[f"router:t{k}"].n
+        shop.hear(report(f"t{k}", n=n, moves=1, left=True), now=now + 1.0)
+    assert len(shop.members) < 100
+    assert all(len(line.parts) < 100 for line in shop.lines.values())
