@@ -12,20 +12,10 @@ from typing import Any
 import numpy as np
 
 from tests.chaos.watch import WatchedService
-from tests.integration.service import MODELS, cost, request, reward, router
+from tests.integration.service import cost, request, reward, router
 from tests.malformed import malformed
 
 BILLS_LATER, LABELS_LATER = 30, 100
-POOL = {"pool_id": "chaos", "budget": {"usd": 50.0, "per": "day"}}
-KINDS: tuple[dict[str, Any], ...] = (
-    {},
-    {"profile": "paper"},
-    {"budget": {"usd": 10.0, "per": "day"}, "budget_usd_per_request": None},
-    {"pool": POOL["pool_id"], "budget_usd_per_request": None},
-)
-"""What is declared of one router after the other, beside its models."""
-SESSIONS = 0.5
-"""Share of requests that belong to a session and say how many tokens they have."""
 DUPLICATES, OUT_OF_ORDER, MISSING, POISON = 0.05, 0.05, 0.01, 0.05
 
 
@@ -67,15 +57,9 @@ class Load:
         self._stopping = False
 
     async def declare(self) -> None:
-        """Declare a pool and all routers: of both profiles, with each kind of budget."""
-        await self._service.send("pools", POOL)
-        models = {
-            name: model | {"cached_input_price_per_m": 0.1 * model["input_price_per_m"]}
-            for name, model in MODELS.items()
-        }
+        """Declare all routers, of both profiles."""
         for number, home in enumerate(self.homes):
-            kind = {"models": models} | KINDS[number % len(KINDS)]
-            await self._service.send("routers", router(home, **kind))
+            await self._service.send("routers", router(home, profile=("live", "paper")[number % 2]))
 
     async def run(self) -> None:
         """Send at a steady pace; what could not be sent for a while, as a broker is away, is sent
@@ -100,10 +84,7 @@ class Load:
         home = self.homes[int(rng.integers(len(self.homes)))]
         request_id = f"{home}-{number}"
         self._service.asks(home, request_id)
-        talk: dict[str, Any] = {}
-        if rng.random() < SESSIONS:
-            talk = {"session_id": f"s-{number % 40}", "input_tokens": 1024 + 8 * number}
-        await self._post("requests", request(home, request_id, seed=number, **talk))
+        await self._post("requests", request(home, request_id, seed=number))
         self.asked[home].add(request_id)
         if rng.random() >= MISSING:
             self._owe(BILLS_LATER, "costs", cost(home, request_id, float(rng.lognormal(-8, 1))))

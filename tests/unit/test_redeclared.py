@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from agents.declared import config_of
@@ -159,6 +159,20 @@ class Living:
         self.engine = Engine(again, self.engine.records)
 
 
+@example(
+    # A refusal by one part of a declaration leaves no trace in another one.
+    declared=[
+        {"router_id": "r", "models": {"big": MODELS["big"]}, "dimensions": D},
+        {
+            "router_id": "r",
+            "models": {"big": MODELS["big"]},
+            "dimensions": D,
+            "caps": {"hour": {"usd": 1e-4, "mode": "soft"}},
+            "max_cost_per_request_usd": 1e-5,
+        },
+    ],
+    requests=5,
+)
 @given(declared=st.lists(declarations(), min_size=2, max_size=3), requests=st.integers(5, 40))
 @settings(suppress_health_check=list(HealthCheck), deadline=None)
 def test_any_declaration_may_follow_any_other(
