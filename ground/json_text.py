@@ -7,7 +7,7 @@ import re
 
 import orjson
 
-from ground.json_values import Json
+from ground.json_values import Document, Json
 from ground.texts import is_valid, mended
 
 ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -27,25 +27,25 @@ def loads(raw: bytes) -> Json:
         raise ValueError("is nested too deep") from None
 
 
-def halves_of(raw: bytes) -> list[str] | None:
-    """Return the fields of a JSON object with half of a character in them, by name; None for
-    everything that holds none.
+def halved(raw: bytes) -> tuple[Document, bytes] | None:
+    """Return a JSON object in which texts hold halves of characters, and its text with U+FFFD in
+    place of each; None for everything else.
     """
     if not ESCAPED_HALF.search(raw):
         return None
     try:
         document = loads(raw)
-        texts = {
-            name: json.dumps({name: value}, ensure_ascii=False) for name, value in document.items()
-        }
-    except (AttributeError, RecursionError, ValueError):
+        text = json.dumps(document, ensure_ascii=False)
+    except (RecursionError, ValueError):
         return None
-    return [name for name, text in texts.items() if not is_valid(text)] or None
+    if not isinstance(document, dict) or is_valid(text):
+        return None
+    return document, mended(text).encode()
 
 
-def whole(raw: bytes) -> bytes:
-    """Return JSON with U+FFFD for each half of a character. Raises ValueError."""
-    return mended(json.dumps(loads(raw), ensure_ascii=False)).encode()
+def is_whole(value: Json) -> bool:
+    """Tell whether no text of a JSON value holds half of a character."""
+    return is_valid(json.dumps(value, ensure_ascii=False))
 
 
 def dumps(value: Json) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ground.json_text import halves_of, whole
+from ground.json_text import halved, is_whole
 from ground.json_values import Document, Json
 from ground.texts import NOT_UNICODE
 from schemas.fields import RouterId, path_of
@@ -155,11 +155,14 @@ def _mended(model: type[Value], raw: bytes) -> bytes | None:
     """Return an event without halves of characters; None if it holds none. Raises MalformedEvent
     for one in an id or a name.
     """
-    halves = halves_of(raw)
-    for name in halves or ():
-        if name in model.model_fields and name not in model.written_by_people:
+    found = halved(raw)
+    if found is None:
+        return None
+    document, mended = found
+    for name in document.keys() & (model.model_fields.keys() - model.written_by_people):
+        if not is_whole(document[name]):
             raise MalformedEvent(_reason("string_unicode", (name,)), f"{name} {NOT_UNICODE}")
-    return None if halves is None else whole(raw)
+    return mended
 
 
 def _is_none(value: object) -> bool:

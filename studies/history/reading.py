@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
-from ground.json_text import halves_of, whole
+from ground.json_text import halved
 from ground.json_values import Json
 from router_state.capabilities import Needs
 from router_state.record import Basis
@@ -158,9 +158,9 @@ def _request(value: bytes | None) -> Request:
         return _REQUEST(value)
     except NO_JSON:
         # As a worker reads it: half of a character in a prompt is replaced.
-        if value is None or (halves := halves_of(value)) is None or "prompt" not in halves:
+        if value is None or (found := halved(value)) is None:
             raise
-        return _REQUEST(whole(value))
+        return _REQUEST(found[1])
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

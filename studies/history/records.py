@@ -14,7 +14,7 @@ import orjson
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import Decoder
 
-from ground.json_text import halves_of, whole
+from ground.json_text import halved
 from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from streams.log.partitioner import partition_of
 
@@ -151,9 +151,9 @@ def _line(decode: Callable[[bytes], Line], text: bytes) -> Line:
         return decode(text)
     except NO_JSON:
         # A prompt may hold half of a character, which a worker replaces.
-        if not halves_of(text):
+        if (found := halved(text)) is None:
             raise
-        return decode(whole(text))
+        return decode(found[1])
 
 
 def _opaque(value: bytes) -> bytes | None:

@@ -111,6 +111,19 @@ def test_a_models_cache_and_offers_a_session_and_the_end_of_a_call_are_said(
     assert second["costs"][0]["status"] == "timeout"
 
 
+def test_an_image_alone_goes_to_a_model_that_sees_whatever_dots_its_name_has(
+    worker: Settings,
+) -> None:
+    add_two(worker, "images")
+    done(worker, "models", "add", "gpt-4.1", *PRICES, router="images")
+    path = "models.gpt-4.1.offers.vision=true"
+    done(worker, "routers", "set", "images", path, "models.small.offers.tools=true")
+    done(worker, "routers", "set", "images", 'models."large".offers.tools=true')
+    decision = done_json(worker, "request", "--needs", "vision", "--id", "i", router="images")
+    assert decision["model"] == "gpt-4.1"
+    assert "decided on the mean context" in done(worker, "explain", "i", router="images")
+
+
 def test_the_same_request_again_gets_the_same_answer(worker: Settings) -> None:
     add_two(worker, "again")
     first, second = (
