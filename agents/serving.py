@@ -3,7 +3,6 @@ more at a time than lets the others have their turn."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Coroutine, Sequence
 from functools import partial

@@ -102,7 +102,9 @@ class Waits:
         What waits goes first: requests that never end would leave it waiting for ever, and be
         decided without it. Fractions of the least add up over groups.
         """
-        due = sum(len(queue) for name, queue in self._queues.items() if queue and self._is_due(name))
+        due = sum(
+            len(queue) for name, queue in self._queues.items() if queue and self._is_due(name)
+        )
         self._owed = self._owed % 1.0 + size / REQUESTS_AT_LEAST
         return max(size - due, int(self._owed))
 

@@ -81,9 +81,7 @@ class Size:
     saturated: float
 
 
-QUICK = Size(
-    backlog=10_000, rounds=1, events=2_000, seconds=5.0, bills=100_000, saturated=10.0
-)
+QUICK = Size(backlog=10_000, rounds=1, events=2_000, seconds=5.0, bills=100_000, saturated=10.0)
 FULL = Size(backlog=10_000, rounds=3, events=10_000, seconds=10.0, bills=100_000, saturated=30.0)
 
 

@@ -57,9 +57,9 @@ class Busy:
         """Let one group pass, and the application answer what was decided."""
         self.ask()
         await self.serving._pass(self.serving.take())
-        async with asyncio.timeout(30):
-            while self.serving._lane._groups:
-                await asyncio.sleep(0)
+        await self.serving._lane.settled()
+        for _ in range(60):  # its answers are said
+            await asyncio.sleep(0)
         for route in routes(self.worker)[self.answered :]:
             whose = {"request_id": route["request_id"]}
             self.put("costs", {**whose, "cost_usd": 0.001})
@@ -76,9 +76,7 @@ class Busy:
 @pytest.mark.parametrize(
     ("size", "labels", "d"), [(64, 1, 5), (64, 5, 5), (16, 2, 5), (1, 1, 5), (512, 1, 385)]
 )
-async def test_bills_keep_pace_with_requests_that_never_end(
-    size: int, labels: int, d: int
-) -> None:
+async def test_bills_keep_pace_with_requests_that_never_end(size: int, labels: int, d: int) -> None:
     busy = Busy(size=size, window=2 * size, labels=labels, d=d)
     await busy.start()
     found = []
@@ -116,9 +114,7 @@ async def test_bills_that_overtook_their_requests_leave_the_group_to_them() -> N
     assert len(routes(busy.worker)) == 64
 
 
-@given(
-    size=st.integers(1, 1_000), waiting=st.lists(st.integers(0, 2_000), min_size=1, max_size=60)
-)
+@given(size=st.integers(1, 1_000), waiting=st.lists(st.integers(0, 2_000), min_size=1, max_size=60))
 @settings(max_examples=100)
 def test_requests_always_have_their_eighth_and_feedback_the_rest(
     size: int, waiting: list[int]
@@ -172,6 +168,6 @@ async def test_late_feedback_has_every_second_turn_however_many_requests_there_a
         for name, seconds in (("fresh", 0.5), ("late", 2.0), ("later", 3.0))
     ]
     await asyncio.gather(*requests, *late)
-    assert order == ["request", "later", "request", "late", "request", "request", "fresh"] or (
-        order[:4] == ["later", "request", "late", "request"]
-    )
+    # The first turn was given before anybody waited for one.
+    assert order[1:5] == ["later", "request", "late", "request"]
+    assert order[-1] == "fresh"
