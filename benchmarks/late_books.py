@@ -37,8 +37,8 @@ class Still(Journal):
     still: ClassVar[bool] = False
 
     @property
-    def jumped(self) -> bool:  # type: ignore[override]
-        """Whether an input of λ_t has jumped."""
+    def jumped(self) -> bool:
+        """Tell whether an input of λ_t has jumped."""
         return bool(JUMPED.__get__(self)) and not Still.still
 
     @jumped.setter
@@ -79,7 +79,7 @@ def one(number: int, kind: str) -> dict[str, tuple[float, float]] | None:
     late, onset = float(rng.integers(1_000, 5_001)), 2_000 + 50 * r.K
     n = int(onset + 2.5 * late)
     rows = rng.choice(np.arange(len(world))[world.phases["learned"]], n)
-    delay = DELAYS[kind](np.arange(n) - float(onset), late)
+    delay = DELAYS[kind](np.arange(n, dtype=np.float64) - onset, late)
     episode = Episode(
         world.models,
         world.contexts[rows],
