@@ -1,4 +1,4 @@
-"""Whose turn it is among the partitions of a worker, which has one thread."""
+"""Give turns to the partitions of a worker, which has one thread."""
 
 from __future__ import annotations
 

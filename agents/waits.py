@@ -1,5 +1,4 @@
-"""How long bills and rewards have waited for their group, and what is left to requests beside
-them."""
+"""Tell how long bills and rewards have waited for their group, and what they leave to requests."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ KINDS: Final[Mapping[str, type[Bill | Reward]]] = {"costs": Bill, "rewards": Rew
 
 
 class Arrivals:
-    """When what waits in a queue came, as looks at it tell."""
+    """Times at which what waits in a queue came, as looks at it tell."""
 
     __slots__ = ("_marks",)
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.structs import RecordMetadata
 
 from benchmarks.report import command, print_figures, print_table, require_compiled
 from benchmarks.stream_sides import Bench
@@ -44,7 +45,7 @@ class Application:
         self._topic, self._producer = bench.settings.topic, producer
         self._asked: deque[tuple[bytes, bytes]] = deque()
         self._bench, self.decided = bench, 0
-        self._bills: list[asyncio.Future[object]] = []
+        self._bills: list[asyncio.Future[RecordMetadata]] = []
         self._contained: dict[int, list[tuple[int, int]]] = defaultdict(list)
 
     async def ask(self, count: int) -> None:
