@@ -172,14 +172,16 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
             "latency_ms": _milliseconds(started, ended),
             "first_token_ms": None if first is None else _scaled(first, 1e3),
         },
-        attempt=(
-            str(either(span, "traceId")),
-            str(either(span, "spanId")),
-            str(started),
-            str(ended),
-            str(status),
-        ),
+        attempt=_attempt(span, tokens, status),
     )
+
+
+def _attempt(span: Document, tokens: Document, status: str | None) -> tuple[str, ...]:
+    """Return what tells the attempts of a request apart; a span that is sent again has the same."""
+    span_id, times = either(span, "spanId"), ("startTimeUnixNano", "endTimeUnixNano")
+    if span_id:
+        return str(either(span, "traceId")), str(span_id), str(status)
+    return (*(str(either(span, name)) for name in times), str(tokens), str(status))
 
 
 def _status(attributes: Document, span: Document) -> str | None:
