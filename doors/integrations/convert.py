@@ -202,17 +202,24 @@ def _take(
         fields, odd = fitting(fields)
         notes += odd
     schema = SCHEMAS[one.topic]
+    event = decode(schema, _dumps(fields))
     # What is refused is not remembered.
-    if not may(decode(schema, _dumps(fields)).router_id):
+    if not may(event.router_id):
         raise NotCovered("router_id: the key does not cover this router")
-    event = decode(schema, _dumps(known.revised(one, fields)))
+    revised = known.revised(one, fields)
+    if revised != fields:
+        event = decode(schema, _dumps(revised))
     done.taken.append(Taken(index, one.topic, event))
     done.warnings += [f"item {index}: {note}" for note in notes]
 
 
 def _dumps(fields: Mapping[str, object]) -> bytes:
     for name, value in fields.items():
-        if isinstance(value, str) and any("\ud800" <= one <= "\udfff" for one in value):
+        if (
+            isinstance(value, str)
+            and not value.isascii()
+            and any("\ud800" <= one <= "\udfff" for one in value)
+        ):
             raise Unconvertible(f"{name}: holds half of a character, such as of a cut emoji")
         # orjson would write null for it, which reads as if nothing had been said.
         if isinstance(value, float) and not math.isfinite(value):
