@@ -24,6 +24,7 @@ from doors.integrations.found import (
     Unconvertible,
     either,
     number,
+    of_score,
     rfc3339,
 )
 from doors.integrations.otel_names import (
@@ -236,24 +237,25 @@ def _scaled(value: Json, scale: float) -> float:
 
 
 def _reward(attributes: Document, at: Json, defaults: Defaults) -> Found | None:
-    score = attributes.get(SCORE)
+    value, name = attributes.get(SCORE), attributes.get("gen_ai.evaluation.name")
     # An evaluation that itself failed says nothing about the answer.
-    if score is None and "error.type" in attributes:
+    if value is None and "error.type" in attributes:
         return None
-    if score is None:
-        raise Unconvertible(f"{SCORE}: is missing", Reason.MISSING_FIELD)
-    name = attributes.get("gen_ai.evaluation.name")
-    return Found(
-        "rewards",
-        {
-            **_ids(attributes, defaults),
-            "reward": number(score, SCORE),
-            "source": attributes.get("pb.source") or defaults.source,
-            "model": attributes.get("pb.model"),
-            "observed_at": rfc3339(at, "timeUnixNano") if at and str(at) != "0" else None,
-        },
-        score=None if name is None else str(name),
-    )
+    score = None if name is None else str(name)
+    with of_score(score):
+        if value is None:
+            raise Unconvertible(f"{SCORE}: is missing", Reason.MISSING_FIELD)
+        return Found(
+            "rewards",
+            {
+                **_ids(attributes, defaults),
+                "reward": number(value, SCORE),
+                "source": attributes.get("pb.source") or defaults.source,
+                "model": attributes.get("pb.model"),
+                "observed_at": rfc3339(at, "timeUnixNano") if at and str(at) != "0" else None,
+            },
+            score=score,
+        )
 
 
 def _ids(attributes: Document, defaults: Defaults) -> Document:

@@ -368,6 +368,18 @@ def test_several_scores_are_refused_with_their_names_until_one_is_chosen() -> No
     ] == [1.0]
 
 
+def test_a_score_that_was_not_chosen_need_not_be_readable() -> None:
+    others = [
+        {**SCORE, "name": "topic", "dataType": "CATEGORICAL", "value": "weather"},
+        {**SCORE, "name": "stars", "value": 4},
+    ]
+    found = of("langfuse", {"data": [SCORE, *others]}, scores=("correctness",))
+    assert (len(found.taken), found.refused, found.passed_over) == (1, [], 2)
+    label = evaluated(name="Topic", **{"score.label": "weather"})
+    assert of("otel", logged(label), scores=("Relevance",)).passed_over == 1
+    assert len(of("otel", logged(label), scores=("Topic",)).refused) == 1
+
+
 def test_a_second_score_is_noticed_in_a_later_payload() -> None:
     known = Remembered()
     assert len(of("langfuse", SCORE, remembered=known).taken) == 1
