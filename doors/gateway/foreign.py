@@ -4,6 +4,7 @@ itself, and what is refused is kept as a dead letter.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -35,6 +36,7 @@ class ForeignPayloads:
 
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._one = asyncio.Lock()
         self._remembered: OrderedDict[tuple[str, str], Remembered] = OrderedDict()
 
     async def take(
@@ -50,14 +52,18 @@ class ForeignPayloads:
         """
         body = await self._door.body(request, router_id)
         try:
-            found = convert(
-                body,
-                finder_of(form, Defaults(router_id)),
-                headers=dict(request.headers),
-                remembered=self._of(router_id, form),
-                scores=scores,
-                may=lambda named: self._door.may(request, named),
-            )
+            # Aside: thousands of spans would hold up decisions. One after the other, as they share
+            # what is remembered.
+            async with self._one:
+                found = await asyncio.to_thread(
+                    convert,
+                    body,
+                    finder_of(form, Defaults(router_id)),
+                    headers=dict(request.headers),
+                    remembered=self._of(router_id, form),
+                    scores=scores,
+                    may=lambda named: self._door.may(request, named),
+                )
         except MalformedEvent as error:
             await self._door.letters.keep(body, error, router_id=router_id, form=form)
             raise Problem.of(error) from None

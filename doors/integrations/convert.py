@@ -115,18 +115,7 @@ def convert(
     """
     known = Remembered() if remembered is None else remembered
     done = Converted(raw or b"")
-    nothing: list[RefusedItem] = []
-    found: list[tuple[int, Item, Found]] = []
-    for index, item in enumerate(_items(raw, finder, headers or {})):
-        for read in item.reads:
-            try:
-                one = _guarded(read)
-                if one is not None:
-                    found.append((index, item, one))
-            except NothingHere as error:
-                nothing.append(_refused(index, item, error))
-            except Unconvertible as error:
-                done.refused.append(_refused(index, item, error))
+    found, nothing = _read_all(_items(raw, finder, headers or {}), scores, done)
     # All names of scores are known before the first score counts.
     known.note_scores(one for _, _, one in found)
     for index, item, one in found:
@@ -143,6 +132,31 @@ def convert(
         done.passed_over += len(nothing)
     done.refused.sort(key=lambda one: one.index)
     return done
+
+
+def _read_all(
+    items: Iterator[Item], scores: Collection[str], done: Converted
+) -> tuple[list[tuple[int, Item, Found]], list[RefusedItem]]:
+    """Return what items hold, with their indices, and the items that hold nothing although they
+    look as if they should; add what cannot be read to what was refused."""
+    found: list[tuple[int, Item, Found]] = []
+    nothing: list[RefusedItem] = []
+    for index, item in enumerate(items):
+        for read in item.reads:
+            try:
+                one = _guarded(read)
+            except NothingHere as error:
+                nothing.append(_refused(index, item, error))
+            except Unconvertible as error:
+                # A score that was not chosen need not be readable.
+                if scores and error.score is not None and error.score not in scores:
+                    done.passed_over += 1
+                else:
+                    done.refused.append(_refused(index, item, error))
+            else:
+                if one is not None:
+                    found.append((index, item, one))
+    return found, nothing
 
 
 def _items(raw: bytes | None, finder: Finder, headers: Mapping[str, str]) -> Iterator[Item]:
@@ -202,17 +216,24 @@ def _take(
         fields, odd = fitting(fields)
         notes += odd
     schema = SCHEMAS[one.topic]
+    event = decode(schema, _dumps(fields))
     # What is refused is not remembered.
-    if not may(decode(schema, _dumps(fields)).router_id):
+    if not may(event.router_id):
         raise NotCovered("router_id: the key does not cover this router")
-    event = decode(schema, _dumps(known.revised(one, fields)))
+    revised = known.revised(one, fields)
+    if revised != fields:
+        event = decode(schema, _dumps(revised))
     done.taken.append(Taken(index, one.topic, event))
     done.warnings += [f"item {index}: {note}" for note in notes]
 
 
 def _dumps(fields: Mapping[str, object]) -> bytes:
     for name, value in fields.items():
-        if isinstance(value, str) and any("\ud800" <= one <= "\udfff" for one in value):
+        if (
+            isinstance(value, str)
+            and not value.isascii()
+            and any("\ud800" <= one <= "\udfff" for one in value)
+        ):
             raise Unconvertible(f"{name}: holds half of a character, such as of a cut emoji")
         # orjson would write null for it, which reads as if nothing had been said.
         if isinstance(value, float) and not math.isfinite(value):

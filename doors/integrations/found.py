@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -23,9 +24,14 @@ COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 class Unconvertible(Exception):
     """A payload, or an item of one, cannot be mapped; the message names fields, and quotes none of
-    their values but names of scores."""
+    their values but names of scores.
+
+    Attributes:
+        score: name of the score that cannot be read; None: it is none, or has no name.
+    """
 
     retriable = False
+    score: str | None = None
 
     def __init__(self, message: str, reason: Reason = Reason.INVALID_FIELD) -> None:
         super().__init__(message)
@@ -84,6 +90,16 @@ class Defaults:
 
     router_id: str
     source: str = "judge"
+
+
+@contextmanager
+def of_score(name: str | None) -> Iterator[None]:
+    """Say of what cannot be read inside of which score it is."""
+    try:
+        yield
+    except Unconvertible as error:
+        error.score = name
+        raise
 
 
 def number(value: Json, name: str) -> float:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import ConsumerRebalanceListener
+from aiokafka.structs import TopicPartition
 
 from doors.integrations.convert import Converted, convert
 from doors.integrations.found import Finder
@@ -20,6 +23,9 @@ from streams.settings import Settings
 log = logging.getLogger(__name__)
 LARGEST_BYTES = 16 * 2**20
 """Largest payload, in bytes; its dead letter may be twice that."""
+REREAD = 1000
+"""Records of a partition that are read again before its first new one, for what they hold of
+requests and scores that later ones go on with; nothing of them is sent again."""
 
 
 @dataclass(slots=True)
@@ -31,6 +37,30 @@ class Ingested:
     events: int = 0
     refused: int = 0
     passed_over: int = 0
+
+
+class Rewinding(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Lets a consumer begin some records before what its group has done.
+
+    Attributes:
+        done: the first offset of each partition that the group has not done.
+    """
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+        self.done: dict[TopicPartition, int] = {}
+
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Do nothing: what was read was committed."""
+
+    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """Begin before what is done."""
+        first = await self._consumer.beginning_offsets(list(assigned)) if assigned else {}
+        for tp in assigned:
+            done = await self._consumer.committed(tp)
+            if done is not None:
+                self.done[tp] = done
+                self._consumer.seek(tp, max(first[tp], done - REREAD))
 
 
 class Ingest:
@@ -83,39 +113,34 @@ class Ingest:
                 **auth, acks="all", enable_idempotence=True, max_request_size=2 * LARGEST_BYTES
             ) as producer,
             AIOKafkaConsumer(
-                self._topic, **auth, **options, max_partition_fetch_bytes=LARGEST_BYTES
+                **auth, **options, max_partition_fetch_bytes=LARGEST_BYTES
             ) as consumer,
         ):
+            rewinding = Rewinding(consumer)
+            consumer.subscribe([self._topic], listener=rewinding)
             while not stop.is_set():
                 batches = await consumer.getmany(timeout_ms=200)
-                deliveries = [
-                    delivery
-                    for records in batches.values()
-                    for record in records
-                    for delivery in await self._take(record, producer)
-                ]
-                if batches:
+                deliveries: list[Awaitable[object]] = []
+                ends: dict[TopicPartition, int] = {}
+                for tp, records in batches.items():
+                    done = rewinding.done.get(tp, 0)
+                    for record in records:
+                        if record.offset < done:
+                            self._look_at(record)
+                        else:
+                            deliveries += await self._take(record, producer)
+                            ends[tp] = record.offset + 1
+                if ends:
                     # Each delivery is awaited: `flush` waits as well, but raises nothing for
                     # refused records.
                     await asyncio.gather(*deliveries)
-                    await consumer.commit()
+                    await consumer.commit(ends)
 
     async def _take(self, record: Record, producer: AIOKafkaProducer) -> list[Awaitable[object]]:
         """Send the events of a record; return their deliveries."""
         self.done.records += 1
-        headers = {
-            name.lower(): value.decode(errors="replace")
-            for name, value in record.headers
-            if value is not None
-        }
         try:
-            found = convert(
-                record.value,
-                self._finder,
-                headers=headers,
-                remembered=self._remembered,
-                scores=self._scores,
-            )
+            found = self._converted(record)
         except MalformedEvent as error:
             self.done.refused += 1
             return [await self._keep(record, record.value, error, producer)]
@@ -132,6 +157,25 @@ class Ingest:
             first = found.refused[0].error
             deliveries.append(await self._keep(record, found.letter, first, producer))
         return deliveries
+
+    def _converted(self, record: Record) -> Converted:
+        headers = {
+            name.lower(): value.decode(errors="replace")
+            for name, value in record.headers
+            if value is not None
+        }
+        return convert(
+            record.value,
+            self._finder,
+            headers=headers,
+            remembered=self._remembered,
+            scores=self._scores,
+        )
+
+    def _look_at(self, record: Record) -> None:
+        """Remember what a record holds whose events were sent before."""
+        with suppress(MalformedEvent):
+            self._converted(record)
 
     def _note(self, record: Record, found: Converted) -> None:
         self.done.events += len(found.taken)

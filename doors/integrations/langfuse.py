@@ -19,6 +19,7 @@ from doors.integrations.found import (
     either,
     number,
     object_of,
+    of_score,
     rfc3339,
 )
 from ground.json_values import Document, Json
@@ -57,6 +58,17 @@ def _item(score: Json, alone: Document, defaults: Defaults) -> Item:
 def _reward(score: Json, defaults: Defaults) -> Found:
     if not isinstance(score, dict):
         raise Unconvertible("is not an object", Reason.MALFORMED_EVENT)
+    name, score_id = score.get("name"), score.get("id")
+    with of_score(name):
+        return Found(
+            "rewards",
+            _fields(score, defaults),
+            score=name,
+            label_id=None if score_id is None else str(score_id),
+        )
+
+
+def _fields(score: Document, defaults: Defaults) -> Document:
     kind, value = either(score, "dataType"), score.get("value")
     if kind not in READ:
         raise Unconvertible(
@@ -69,7 +81,7 @@ def _reward(score: Json, defaults: Defaults) -> Found:
         value = float(value)  # version 3; before it they were 0 and 1
     metadata, at = object_of(score.get("metadata")), score.get("timestamp")
     request_id = metadata.get("pb_request_id") or _trace(score)
-    fields = {
+    return {
         "router_id": metadata.get("pb_router_id") or defaults.router_id,
         "request_id": request_id,
         "session_id": None if request_id else _session(score),
@@ -78,13 +90,6 @@ def _reward(score: Json, defaults: Defaults) -> Found:
         "observed_at": rfc3339(at, "timestamp") if at else None,
         "revision": _edited(score),
     }
-    score_id = score.get("id")
-    return Found(
-        "rewards",
-        fields,
-        score=score.get("name"),
-        label_id=None if score_id is None else str(score_id),
-    )
 
 
 def _trace(score: Document) -> object:

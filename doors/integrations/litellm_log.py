@@ -73,6 +73,8 @@ def _money(document: Document) -> Document:
     if cost is not None and not (cost == 0 and document.get("response_cost_failure_debug_info")):
         return {"cost_usd": number(cost, "response_cost")}
     tokens = document.get("prompt_tokens"), document.get("completion_tokens")
+    if not any(tokens) and document.get("status") == "failure":
+        return {"cost_usd": 0.0}  # a call that failed mostly cost nothing, and how it failed counts
     if not any(tokens):
         raise Unconvertible(
             "response_cost: neither a price nor a usage is known, which is not the same as free",

@@ -29,7 +29,7 @@ from jsonpath_ng import parse
 from jsonpath_ng.exceptions import JSONPathError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from doors.integrations.found import Defaults, Found, Item, Unconvertible, number, rfc3339
+from doors.integrations.found import Defaults, Found, Item, Unconvertible, number, of_score, rfc3339
 from ground.files.yaml_text import BadYaml, read_yaml
 from ground.json_values import Document, Json
 from schemas import Reason
@@ -194,13 +194,15 @@ class FieldMapping(BaseModel):
         return found
 
     def _found(self, part: Json, defaults: Defaults) -> Found:
+        score = None if self.name is None else str(_first(self.name, part) or "")
         label_id = _first(self.id, part)
-        return Found(
-            self.topic,
-            self._fields(part, defaults),
-            score=None if self.name is None else str(_first(self.name, part) or ""),
-            label_id=None if label_id is None else str(label_id),
-        )
+        with of_score(score):
+            return Found(
+                self.topic,
+                self._fields(part, defaults),
+                score=score,
+                label_id=None if label_id is None else str(label_id),
+            )
 
     def _fields(self, part: Json, defaults: Defaults) -> dict[str, object]:
         given: dict[str, object] = {"router_id": defaults.router_id}

@@ -24,6 +24,7 @@ from doors.integrations.found import (
     Unconvertible,
     either,
     number,
+    of_score,
     rfc3339,
 )
 from doors.integrations.otel_names import (
@@ -172,14 +173,16 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
             "latency_ms": _milliseconds(started, ended),
             "first_token_ms": None if first is None else _scaled(first, 1e3),
         },
-        attempt=(
-            str(either(span, "traceId")),
-            str(either(span, "spanId")),
-            str(started),
-            str(ended),
-            str(status),
-        ),
+        attempt=_attempt(span, tokens, status),
     )
+
+
+def _attempt(span: Document, tokens: Document, status: str | None) -> tuple[str, ...]:
+    """Return what tells the attempts of a request apart; a span that is sent again has the same."""
+    span_id, times = either(span, "spanId"), ("startTimeUnixNano", "endTimeUnixNano")
+    if span_id:
+        return str(either(span, "traceId")), str(span_id), str(status)
+    return (*(str(either(span, name)) for name in times), str(tokens), str(status))
 
 
 def _status(attributes: Document, span: Document) -> str | None:
@@ -234,24 +237,25 @@ def _scaled(value: Json, scale: float) -> float:
 
 
 def _reward(attributes: Document, at: Json, defaults: Defaults) -> Found | None:
-    score = attributes.get(SCORE)
+    value, name = attributes.get(SCORE), attributes.get("gen_ai.evaluation.name")
     # An evaluation that itself failed says nothing about the answer.
-    if score is None and "error.type" in attributes:
+    if value is None and "error.type" in attributes:
         return None
-    if score is None:
-        raise Unconvertible(f"{SCORE}: is missing", Reason.MISSING_FIELD)
-    name = attributes.get("gen_ai.evaluation.name")
-    return Found(
-        "rewards",
-        {
-            **_ids(attributes, defaults),
-            "reward": number(score, SCORE),
-            "source": attributes.get("pb.source") or defaults.source,
-            "model": attributes.get("pb.model"),
-            "observed_at": rfc3339(at, "timeUnixNano") if at and str(at) != "0" else None,
-        },
-        score=None if name is None else str(name),
-    )
+    score = None if name is None else str(name)
+    with of_score(score):
+        if value is None:
+            raise Unconvertible(f"{SCORE}: is missing", Reason.MISSING_FIELD)
+        return Found(
+            "rewards",
+            {
+                **_ids(attributes, defaults),
+                "reward": number(value, SCORE),
+                "source": attributes.get("pb.source") or defaults.source,
+                "model": attributes.get("pb.model"),
+                "observed_at": rfc3339(at, "timeUnixNano") if at and str(at) != "0" else None,
+            },
+            score=score,
+        )
 
 
 def _ids(attributes: Document, defaults: Defaults) -> Document:

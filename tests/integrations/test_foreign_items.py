@@ -284,6 +284,20 @@ def test_attempts_of_a_request_add_up_and_one_that_is_sent_again_counts_once() -
         assert last["cost_usd"] == pytest.approx(0.014)
 
 
+def test_a_failure_of_which_nothing_is_known_says_how_it_failed() -> None:
+    unknown = {**FAILED, "response_cost": None, "prompt_tokens": 0, "completion_tokens": 0}
+    (bill,) = bills(of("litellm", unknown))
+    assert (bill["status"], bill["cost_usd"]) == ("error", 0.0)
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("", "")])
+def test_spans_of_attempts_add_up_with_and_without_ids(ids: tuple[str, str]) -> None:
+    failed = {**CALL, "error.type": "500", "gen_ai.usage.output_tokens": 0}
+    spans = [span(failed, spanId=ids[0]), span(CALL, spanId=ids[1])]
+    last = bills(of("otel", exported(*spans, *spans)))[-1]
+    assert (last["input_tokens"], last["output_tokens"], last["revision"]) == (20, 5, 1)
+
+
 def test_attempts_add_up_over_payloads_and_in_tokens() -> None:
     known = Remembered()
     failed = {**CALL, "error.type": "500", "gen_ai.usage.output_tokens": 0}
@@ -352,6 +366,18 @@ def test_several_scores_are_refused_with_their_names_until_one_is_chosen() -> No
     assert [
         one["reward"] for one in bills(of("otel", logged(*records), scores=("Relevance",)))
     ] == [1.0]
+
+
+def test_a_score_that_was_not_chosen_need_not_be_readable() -> None:
+    others = [
+        {**SCORE, "name": "topic", "dataType": "CATEGORICAL", "value": "weather"},
+        {**SCORE, "name": "stars", "value": 4},
+    ]
+    found = of("langfuse", {"data": [SCORE, *others]}, scores=("correctness",))
+    assert (len(found.taken), found.refused, found.passed_over) == (1, [], 2)
+    label = evaluated(name="Topic", **{"score.label": "weather"})
+    assert of("otel", logged(label), scores=("Relevance",)).passed_over == 1
+    assert len(of("otel", logged(label), scores=("Topic",)).refused) == 1
 
 
 def test_a_second_score_is_noticed_in_a_later_payload() -> None:

@@ -346,6 +346,30 @@ async def test_a_price_and_a_usage_that_are_unknown_are_no_bill(
     assert caplog.text.count("neither price nor usage") == 2
 
 
+@pytest.mark.parametrize(
+    ("cost", "usage", "bill"),
+    [
+        (0.01, None, {"cost_usd": 0.01}),
+        ("0.01", None, {"cost_usd": 0.01}),
+        (-0.29, {"prompt_tokens": 9, "completion_tokens": 4}, (9, 4)),
+        (float("nan"), {"input_tokens": 9, "output_tokens": 4}, (9, 4)),
+        (None, {"prompt_tokens": 9, "completion_tokens": None}, (9, 0)),
+        (None, {"prompt_tokens": 0, "completion_tokens": 0}, None),
+        ("unknown", None, None),
+    ],
+)
+def test_a_cost_that_cannot_be_is_billed_in_tokens(
+    litellm: Any, cost: Any, usage: Any, bill: Any
+) -> None:
+    from paretobandit_client.litellm import _cost
+
+    if isinstance(bill, tuple):
+        bill = dict(zip(("input_tokens", "output_tokens"), bill, strict=True))
+    response = {"usage": usage}
+    for one in (response, type("Response", (), response)()):
+        assert _cost({"response_cost": cost, "model": "no-such"}, one) == bill
+
+
 def test_a_failure_is_told_by_whose_fault_it_was(litellm: Any) -> None:
     from paretobandit_client.litellm import _failed
 

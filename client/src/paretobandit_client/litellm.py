@@ -362,16 +362,31 @@ def _metadata(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
 def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any] | None:
     """Return a bill in dollars, or in tokens where LiteLLM knows no price; None where neither is
     known, which is not the same as free."""
-    said = kwargs.get("response_cost")
-    usd = math.nan if said is None else float(said)
+    usd = _number(kwargs.get("response_cost"))
     # LiteLLM has computed costs below 0, and those that are no number: then the tokens count.
     if 0.0 < usd < math.inf or (usd == 0.0 and _is_free(kwargs)):
         return {"cost_usd": usd}
-    usage = getattr(response, "usage", None)
-    tokens = [getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens")]
-    if not any(tokens):
-        return None
-    return {"input_tokens": tokens[0], "output_tokens": tokens[1]}
+    tokens = _tokens(response)
+    return None if not any(tokens) else {"input_tokens": tokens[0], "output_tokens": tokens[1]}
+
+
+def _number(said: Any) -> float:
+    try:
+        return math.nan if said is None else float(said)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _tokens(response: object) -> list[Any]:
+    """Return the input and output tokens of a call, by the names of chat completions or by those of
+    the responses and messages APIs, which some of LiteLLM's paths hand over as they are."""
+    usage = _held(response, "usage")
+    names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
+    return [_held(usage, chat) or _held(usage, other) or 0 for chat, other in names]
+
+
+def _held(holder: object, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
 def _is_free(kwargs: Mapping[str, Any]) -> bool:
@@ -391,9 +406,9 @@ def _is_free(kwargs: Mapping[str, Any]) -> bool:
 
 def _cached(response: object) -> dict[str, int]:
     """Return how many input tokens came from the provider's cache, if known."""
-    usage = getattr(response, "usage", None)
-    cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
-    tokens = getattr(usage, "prompt_tokens", None)
+    usage = _held(response, "usage")
+    cached = _held(_held(usage, "prompt_tokens_details"), "cached_tokens")
+    tokens = _held(usage, "prompt_tokens")
     if not isinstance(cached, int) or not isinstance(tokens, int):
         return {}
     if not 0 <= cached <= tokens:
