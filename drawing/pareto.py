@@ -87,6 +87,17 @@ class Pareto:
                 return _between(low, high, share)
         return hull[-1]
 
+    def mix_shares(self, cost_usd: float) -> dict[str, float]:
+        """Return the models of that mix with their shares of the requests; empty: there is none."""
+        hull = self.mixes
+        if not hull or hull[0].cost_usd > cost_usd:
+            return {}
+        for low, high in pairwise(hull):
+            if cost_usd <= high.cost_usd:
+                share = (cost_usd - low.cost_usd) / (high.cost_usd - low.cost_usd)
+                return {low.name: 1.0 - share, high.name: share}
+        return {hull[-1].name: 1.0}
+
     @property
     def saved(self) -> float | None:
         """Return the share of the best model's cost that the router saves."""

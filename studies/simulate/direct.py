@@ -16,9 +16,9 @@ MISFIT = 0.5
 follow no line exactly. Chosen by `python -m benchmarks.off_policy`: without it intervals hold the
 truth of curved outcomes 84 times in 100, with it 95."""
 
-Guesses = Mapping[str | None, tuple[int, Vector]]
-"""By model: how many contexts its outcome is guessed for, and their sum (d,). The difference of two
-guesses is one as well."""
+Guesses = Mapping[str | None, tuple[float, Vector]]
+"""Number and sum (d,) of the contexts that an outcome is guessed for, by its model. The difference
+of two guesses is one as well."""
 
 
 class Expectations(NamedTuple):
@@ -74,16 +74,18 @@ class DirectModel:
         if model not in self._sums:
             return self._mean
         slope, constant = self._fit()[1][model]
-        return float(slope.dot(x)) + constant
+        seen = self._sums[model]
+        return min(max(float(slope.dot(x)) + constant, seen.low), seen.high)
 
     def predict_all(self, X: Matrix) -> Expectations:
         """Return the expected outcomes of every model for contexts, shape (n, d); of a model that
         was never seen 0, as the mean of dear models is many times what a cheap one costs.
         """
         table = np.zeros((len(X), len(self._sums) + 1))
-        for k, model in enumerate(self._sums):
+        for k, (model, seen) in enumerate(self._sums.items()):
             slope, constant = self._fit()[1][model]
-            table[:, k] = X.dot(slope) + constant
+            # Far from what was seen a line may be anywhere.
+            table[:, k] = np.clip(X.dot(slope) + constant, seen.low, seen.high)
         return Expectations({model: k for k, model in enumerate(self._sums)}, table)
 
     def guess(self, guesses: Guesses) -> tuple[float, float]:

@@ -1,13 +1,12 @@
 """Estimate what another policy would have earned, from rewards of the models that were called.
 
 A policy chooses π(x) where history chose a with probability p. Three estimates of its mean
-outcome over these requests are made:
+outcome over these requests are made, with w = 1{π(x) = a}/p:
 
-- direct: the mean of r where π(x) = a, and of q(x, π(x)) elsewhere, with q fitted on all requests,
-- inverse propensity: Σw·r ÷ Σw with w = 1{π(x) = a}/p (self-normalised: Swaminathan and Joachims
-  2015),
-- doubly robust: the mean of q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011, arXiv:1103.4601), with
-  q fitted on earlier requests only.
+- direct: the mean of r where π(x) = a, and of q(x, π(x)) elsewhere; q is fitted on all requests.
+- inverse propensity: Σw·r ÷ Σw (self-normalised: Swaminathan and Joachims 2015).
+- doubly robust: the mean of q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011, arXiv:1103.4601); q is
+  fitted on earlier requests only.
 
 So the doubly robust terms are a martingale around the truth, and their spread gives an honest
 interval, whatever q is. That of the direct estimate holds where q has the right form.
@@ -91,7 +90,7 @@ class Filled:
 
     n: int = 0
     known: float = 0.0
-    guesses: dict[str | None, tuple[int, Vector]] = field(default_factory=dict)
+    guesses: dict[str | None, tuple[float, Vector]] = field(default_factory=dict)
 
     def add(self, choices: Sequence[str | None], X: Matrix, outcomes: Vector) -> None:
         """Take n cases in: what the policy chose, and what became of it; NaN: not known."""
@@ -113,16 +112,20 @@ class Filled:
         return Estimate((self.known + guessed) / self.n, off if math.isfinite(off) else None)
 
 
-def guessed_difference(one: Filled, other: Filled, q: DirectModel) -> float:
-    """Return half of the 95 % interval that guesses leave to the difference of two means over the
-    same cases; infinity where nothing is known of a model."""
-    nothing = 0, 0.0
-    difference = {}
-    for model in {*one.guesses, *other.guesses}:
-        (n, x), (m, y) = one.guesses.get(model, nothing), other.guesses.get(model, nothing)
-        # Where both guess the same model, its outcome is off by the same.
-        difference[model] = n - m, np.asarray(x - y)
-    return Z95 * math.sqrt(q.guess(difference)[1]) / max(one.n, other.n, 1)
+def guessed_difference(parts: Sequence[tuple[float, Filled]], q: DirectModel) -> float:
+    """Return half of the 95 % interval that guesses leave to Σ share·mean over the same cases;
+    infinity where nothing is known of a model.
+
+    Args:
+        parts: shares and what they are of, as 1 and −1 of a difference.
+    """
+    total: dict[str | None, tuple[float, Vector]] = {}
+    for share, filled in parts:
+        for model, (count, x) in filled.guesses.items():
+            # Where two guess the same model, its outcome is off by the same.
+            n, sums = total.get(model, (0.0, np.zeros(len(x))))
+            total[model] = n + share * count, sums + share * x
+    return Z95 * math.sqrt(q.guess(total)[1]) / max(*(filled.n for _, filled in parts), 1)
 
 
 @dataclass(slots=True)
@@ -130,8 +133,10 @@ class OffPolicy:
     """Estimates of one policy's mean outcome.
 
     Attributes:
-        weight: Σw and Σw²; agreed: how often history chose as the policy does.
-        possible: how often history could have chosen so.
+        direct: the direct estimate, once all is read; filled: what it is made from.
+        weighted: sums of w·r; mixed: Σw²·r; robust: of the doubly robust terms.
+        weight: sums of w; agreed: how often history chose as the policy does; possible: how often
+            it could have.
     """
 
     filled: Filled = field(default_factory=Filled)
@@ -177,8 +182,8 @@ class OffPolicy:
 
     @property
     def effective(self) -> float:
-        """Return the effective sample size: (Σw)²/Σw², or as many outcomes as make up the sum
-        Σw·r, where that is fewer: a few dear bills may be most of a cost.
+        """Return the effective sample size, (Σw)²/Σw²; or that of the outcomes, where it is less: a
+        few dear bills may be most of a cost.
         """
         return min(self.weight.effective, self.weighted.effective or math.inf)
 
@@ -220,13 +225,16 @@ class OffPolicy:
             return {}
         if not self.supported:
             return {"direct": self.direct}
-        direct, robust = self.direct, Estimate(self.robust.mean, self.robust.half_width)
-        # The more two estimates of one mean differ, the less either of them is worth.
-        apart = abs(direct.value - robust.value)
+        found = {
+            "direct": self.direct,
+            "inverse propensity": self.ips,
+            "doubly robust": Estimate(self.robust.mean, self.robust.half_width),
+        }
+        # The more the estimates of one mean differ, the less any of them is worth.
+        values = [one.value for one in found.values()]
         return {
-            "direct": direct.widened(apart),
-            "inverse propensity": self.ips.widened(abs(self.ips.value - robust.value)),
-            "doubly robust": robust.widened(apart),
+            name: one.widened(max(abs(one.value - value) for value in values))
+            for name, one in found.items()
         }
 
     def verdict(self) -> str:

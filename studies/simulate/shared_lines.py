@@ -8,6 +8,7 @@ are those at which the evidence of all models is largest, by its fixed point (Ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,8 @@ from router_state.config import Matrix, Vector
 
 HELD = 1.0
 """Outcomes, and coefficients, that a first guess counts for."""
+HELD_NOISE = 5.0
+"""Outcomes that the noise of all models counts for in that of one: few equal ones prove little."""
 FEATURES = 12.0
 """First guess of σ² ÷ variance that all features of a model together explain."""
 ROUNDS, SETTLED = 20, 0.02
@@ -30,10 +33,11 @@ Stack = npt.NDArray[np.float64]
 
 
 class Sums:
-    """The sums of one model's outcomes y on contexts x of d dimensions."""
+    """The sums of one model's outcomes y on contexts x of d dimensions, and their range."""
 
     def __init__(self, d: int) -> None:
         self.n, self.y, self.yy = 0, 0.0, 0.0
+        self.low, self.high = math.inf, -math.inf
         self.x, self.xy, self.xx = np.zeros(d), np.zeros(d), np.zeros((d, d))
 
     def add(self, X: Matrix, values: Vector) -> None:
@@ -44,6 +48,8 @@ class Sums:
         self.xy += values @ X
         self.y += values.sum().item()
         self.yy += (values @ values).item()
+        self.low = min(self.low, values.min().item())
+        self.high = max(self.high, values.max().item())
 
 
 class Lines:
@@ -105,9 +111,9 @@ class Lines:
         """Take each model's own noise, drawn a little towards that of all."""
         left, degrees = np.maximum(left, 0.0), np.maximum(degrees, 0.0)
         pooled = (left.sum() + HELD * self._first_noise) / (degrees.sum() + HELD)
-        self.degrees = degrees + HELD
+        self.degrees = degrees + HELD_NOISE
         least = LEAST_NOISE * self._first_noise
-        self.noise = np.maximum((left + HELD * pooled) / self.degrees, least)
+        self.noise = np.maximum((left + HELD_NOISE * pooled) / self.degrees, least)
         d = self.means.shape[1]
         square = self._S.trace(axis1=1, axis2=2).sum() / (self.n.sum() * d)
         self._first = (pooled / (FEATURES * d * (square or 1.0))).item()
