@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from ground.boundary import Headers
 from schemas import LambdaUpdated
 from streams.service.router_metrics import RouterMetrics
 
@@ -17,7 +19,13 @@ def shown(**changed: Any) -> dict[str, float]:
     example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][2]  # type: ignore[index]
     metrics = RouterMetrics(10, partition_of=lambda router_id: 0)
 
-    async def nothing(*args: object) -> Any:
+    async def nothing(
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = None,
+        headers: Headers | None = None,
+    ) -> Awaitable[object]:
         return asyncio.sleep(0)
 
     async def publish() -> None:
