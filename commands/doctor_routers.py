@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from commands.finding import SHOWN, Finding
 from doors.console.bus import open_bus
-from doors.console.taken_up import TOPICS, Standing, standings
+from doors.console.router_standing import Standing
+from doors.console.taken_up import TOPICS, standings
 from doors.pools.declaring import read_pools
 from ground.json_values import Document
 from schemas import RouterDeclared

@@ -13,9 +13,10 @@ from doors.console.declarations import declared_at
 from doors.console.failures import Failure
 from doors.console.found import TOPICS, Found, find
 from doors.console.output import console, print_json
+from doors.console.router_standing import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import Declared, standing_of
+from doors.console.taken_up import standing_of
 from drawing.numbers import seconds, usd
 from drawing.periods import standing_lines
 from schemas import (

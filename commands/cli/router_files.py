@@ -14,6 +14,7 @@ from doors.console.failures import Failure
 from doors.console.output import console as screen
 from doors.console.output import print_json, table
 from doors.console.router_file import as_yaml, changes, full_path, put, read_file, shown
+from doors.console.router_standing import Declared
 from doors.console.session import (
     Session,
     json_option,
@@ -23,7 +24,7 @@ from doors.console.session import (
     valid_router,
 )
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import Declared, require_in_force, standing_of
+from doors.console.taken_up import require_in_force, standing_of
 from ground.json_values import Document
 from schemas import RouterDeclared
 

@@ -8,6 +8,7 @@ from commands.cli.router_files import apply, diff, schema, set_fields, show
 from doors.console.bus import Bus, open_bus
 from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
+from doors.console.router_standing import Standing
 from doors.console.session import (
     DEFAULT_ROUTER,
     Session,
@@ -16,7 +17,7 @@ from doors.console.session import (
     router_option,
     run,
 )
-from doors.console.taken_up import TOPICS, Standing, absence_of, standing_of, standings
+from doors.console.taken_up import TOPICS, absence_of, standing_of, standings
 from drawing.numbers import dual, usd
 from ground.json_values import Document
 

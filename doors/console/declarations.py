@@ -14,8 +14,9 @@ import orjson
 from doors.console.bus import Bus
 from doors.console.document import faults
 from doors.console.failures import NoAnswer, NotReadable, Refused
+from doors.console.router_standing import Declared
 from doors.console.taken_up import TOPICS as READ
-from doors.console.taken_up import Declared, absence_of, readable, repeats, standing_of
+from doors.console.taken_up import absence_of, readable, repeats, standing_of
 from ground.json_values import Document
 from ground.messages import Placed, Record
 from schemas import (

@@ -8,14 +8,15 @@ the refused ones.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import orjson
 
-from doors.console.failures import Failure, NoRouter, NotReadable, Refused
-from ground.json_values import Document
+from doors.console.failures import Failure, NoRouter, NotReadable
+from doors.console.router_standing import Declared, Later, Standing
 from ground.messages import Record
 from schemas import (
     BASED_ON,
@@ -23,7 +24,6 @@ from schemas import (
     EventRefused,
     LambdaUpdated,
     MalformedEvent,
-    RouterDeclared,
     decode,
     decode_router,
 )
@@ -36,114 +36,9 @@ TOPICS = ("routers", "lambda", "refusals")
 """Topics that tell what is in force, and what is not."""
 EARLIER_MS = 300_000
 """Milliseconds by which a refusal may be dated before its declaration: two clocks differ."""
-MOST_REFUSALS = 100_000
-"""Most refusals of a partition that are searched for those of declarations; a second's work."""
-
-Status = Literal["in_force", "refused", "waiting", "leaving", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A router's declaration: a JSON document, which may have newer fields, and its offset."""
-
-    document: Document
-    offset: int
-
-    @property
-    def router(self) -> RouterDeclared:
-        """Return the document as an event."""
-        return decode(RouterDeclared, orjson.dumps(self.document))
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """The newest record behind what is in force.
-
-    Attributes:
-        declared: None: it removes the router, or is no declaration.
-        removes: the record is null.
-        refusal: why workers refused it; None: no worker has read it.
-        at: when it was written, in milliseconds since the epoch.
-    """
-
-    partition: int
-    offset: int
-    declared: Declared | None
-    removes: bool
-    at: int
-    refusal: EventRefused | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The declaration of a router that workers took up, and the one behind it.
-
-    Attributes:
-        state: the last state that a worker published.
-        in_force: the declaration that it names; None: there is none, or compaction removed it.
-    """
-
-    router_id: str
-    state: LambdaUpdated | None
-    in_force: Declared | None
-    later: Later | None
-
-    @property
-    def status(self) -> Status:
-        """Return what became of the newest declaration."""
-        if self.later is None:
-            return "none" if self.state is None else "in_force"
-        if self.later.refusal is not None:
-            return "refused"
-        return "leaving" if self.later.removes else "waiting"
-
-    @property
-    def waiting(self) -> Declared | None:
-        """Return the declaration that no worker has read yet."""
-        return self.later.declared if self.later and self.later.refusal is None else None
-
-    @property
-    def basis(self) -> Declared | None:
-        """Return the declaration that workers compare the next one with: one that waits for them,
-        else the one in force; None: there is none.
-
-        Raises:
-            NotReadable: compaction removed it.
-        """
-        if self.status == "leaving":
-            return None
-        if self.waiting is not None:
-            return self.waiting
-        if self.in_force is None and self.state is not None:
-            raise NotReadable(self.router_id, self.state.config_offset)
-        return self.in_force
-
-    @property
-    def refused(self) -> Refused | None:
-        """Return the failure of the newest declaration, if workers refused it."""
-        if self.later is None or self.later.refusal is None:
-            return None
-        refusal = self.later.refusal
-        what = f"the declaration of router {self.router_id!r} at offset {self.later.offset}"
-        return Refused(what, refusal.reason, refusal.message, router_id=self.router_id)
-
-    @property
-    def note(self) -> str | None:
-        """Return a sentence about a declaration that is not in force; None: the newest one is."""
-        if self.later is None:
-            return None
-        if (refused := self.refused) is not None:
-            kept = (
-                "No declaration of it is in force."
-                if self.state is None
-                else f"In force is still the one at offset {self.state.config_offset}."
-            )
-            return f"{refused.message} {kept} The next declaration replaces it."
-        what = "removal" if self.later.removes else "declaration"
-        return (
-            f"the {what} of router {self.router_id!r} at offset {self.later.offset} waits for a "
-            "worker: is `pbstream worker` running?"
-        )
+MOST_REFUSALS, NEWEST = 100_000, 1000
+"""Most refusals of a partition that are searched for those of declarations, a second's work; and
+newest ones that are searched, whatever their dates."""
 
 
 async def absence_of(bus: Bus, router_id: str) -> Failure:
@@ -167,6 +62,8 @@ async def standings(bus: Bus, router_id: str | None = None) -> dict[str, Standin
         name = (record.key or b"").decode(errors="replace")
         if router_id in (None, name) and record.partition == bus.home("routers", name):
             found.setdefault(name, _Reading(name, None)).read(record)
+        if router_id in found and found[router_id].is_done(record.offset):
+            break
     standing = {name: reading.result() for name, reading in found.items()}
     await _add_refusals(bus, standing)
     return {
@@ -242,6 +139,10 @@ class _Reading:
             self._later = _later(record)
         self._done = record.offset <= self._origin or (self._state is None and bool(self._later))
 
+    def is_done(self, offset: int) -> bool:
+        """Tell whether records before this offset say nothing new of the router."""
+        return self._done or offset <= self._origin
+
     def result(self) -> Standing:
         return Standing(self._router_id, self._state, self._in_force, self._later)
 
@@ -256,7 +157,7 @@ def _origin(record: Record) -> int:
 
 def _later(record: Record) -> Later:
     removes = record.value is None
-    return Later(record.partition, record.offset, readable(record), removes, record.timestamp)
+    return Later(record.offset, readable(record), removes, record.timestamp)
 
 
 async def _states(bus: Bus, router_id: str | None) -> dict[str, LambdaUpdated]:
@@ -283,17 +184,24 @@ async def _add_refusals(bus: Bus, found: dict[str, Standing]) -> None:
             wanted[place][name, one.later.offset] = one.later.at
     for place, due in wanted.items():
         since = min(due.values()) - EARLIER_MS
-        async for record in bus.since("refusals", place, since, limit=MOST_REFUSALS):
-            refusal = _refusal(record)
-            if refusal is None or (refusal.router_id, refusal.offset) not in due:
-                continue
-            one = found[refusal.router_id]
-            assert one.later is not None
-            later = replace(one.later, refusal=refusal)
-            found[refusal.router_id] = replace(one, later=later)
-            del due[refusal.router_id, refusal.offset]
-            if not due:
-                break
+        await _find(bus.since("refusals", place, since, limit=MOST_REFUSALS), due, found)
+        if due:  # no worker has read them, or a clock is far off
+            await _find(bus.backwards("refusals", None, limit=NEWEST, only=place), due, found)
+
+
+async def _find(
+    records: AsyncIterator[Record], due: dict[tuple[str, int], int], found: dict[str, Standing]
+) -> None:
+    """Take the refusals of those declarations, by router and offset, from records."""
+    async for record in records:
+        refusal = _refusal(record)
+        if refusal is None or due.pop((refusal.router_id, refusal.offset), None) is None:
+            continue
+        one = found[refusal.router_id]
+        assert one.later is not None
+        found[refusal.router_id] = replace(one, later=replace(one.later, refusal=refusal))
+        if not due:
+            break
 
 
 def _refusal(record: Record) -> EventRefused | None:

@@ -326,7 +326,7 @@ def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> N
         assert done_json(alone, *words) == []
     result = run(alone, "request", "hello", "--timeout", "0.5")
     assert result.exit_code == 1
-    assert "no worker answered within 0.5 s: is `pbstream worker` running?" in result.output
+    assert "no worker answered within 0.5 s: is `pbstream worker` running, with" in result.output
     assert "/readyz" in result.output
 
 
@@ -424,9 +424,11 @@ def test_budgets_of_a_period_are_set_shown_and_taken_away(worker: Settings) -> N
     done_json(worker, *asked, stdin=CONTEXT, router="periods")
     done(worker, "cost", "one", "0.5", router="periods")
     shown = done(worker, "budget", "show", router="periods")
-    assert "$20 per month: $19.5 left" in shown
-    assert "$2 per day: $1.5 left" in shown
-    assert "Now: $2 per day: $1.5 left" in done(worker, "explain", "one", router="periods")
+    assert "$20 per month: $0.5 spent, $19.5 left" in shown
+    assert "$2 per day: $0.5 spent, $1.5 left" in shown
+    assert "Now: $2 per day: $0.5 spent, $1.5 left" in done(
+        worker, "explain", "one", router="periods"
+    )
     done(worker, "budget", "set", "none", "--per", "day", router="periods")
     left = done_json(worker, "budget", "show", router="periods")["budgets"]
     assert [(one["period"], one["charged_usd"]) for one in left] == [("month", 0.5)]

@@ -138,3 +138,19 @@ def test_what_is_declared_before_a_worker_runs_waits_and_is_taken_up_in_order(
     done(quiet, "routers", "remove", "--yes", router=home)
     assert row_of(quiet, home)["status"] == "leaving"
     assert done_json(quiet, "routers", "show", home)["models"].keys() == {"small", "large"}
+
+
+def test_a_prior_of_another_projection_than_the_router_has_joins_no_router(
+    worker: Settings, home: str, tmp_path: Path
+) -> None:
+    known = {"rewards": {"small": 0.5, "large": 0.9}, "costs": {"small": 0.00003, "large": 0.002}}
+    lines = [{"prompt": f"What is {n} plus {n % 7}?", **known} for n in range(40)]
+    (tmp_path / "judged.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert worker.priors_path is not None
+    fitted = str(worker.priors_path / "elsewhere")
+    done(worker, "fit", str(tmp_path / "judged.jsonl"), fitted)
+    # A router without a projection has the workers' own, of as many dimensions.
+    done(worker, "models", "add", "small", *PRICES, router=home)
+    wrong = run(worker, "models", "add", "large", *PRICES, "--prior", fitted, router=home)
+    assert wrong.exit_code == 1 and "fitted with another projection" in wrong.output
+    done(worker, "models", "add", "large", *PRICES, "--prior", fitted, router=f"{home[:30]}.new")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from doors.console.bus import Bus
 from doors.console.failures import NoRouter
-from doors.console.taken_up import Standing, absence_of, standing_of, standings
+from doors.console.router_standing import Standing
+from doors.console.taken_up import absence_of, standing_of, standings
 from schemas import BASED_ON, REPEATED, EventRefused, LambdaUpdated, encode
 
 ROUTER = "acme.chat"
@@ -50,18 +51,21 @@ class World:
     in_force: tuple[int, bytes] | None = None
     last_user: int | None = None
     published: LambdaUpdated | None = None
+    in_time: bool = True
 
     def home(self, name: str, router_id: str) -> int:
         return 0
 
-    async def backwards(self, name: str, router_id: str | None) -> AsyncIterator[Written]:
-        for record in reversed(self.routers):
+    async def backwards(
+        self, name: str, router_id: str | None, *, limit: int = 0, only: int = 0
+    ) -> AsyncIterator[Written]:
+        for record in reversed({"routers": self.routers, "refusals": self.refusals}[name]):
             yield record
 
     async def since(
         self, name: str, partition: int, time_ms: int, *, limit: int
     ) -> AsyncIterator[Written]:
-        for record in self.refusals[:limit]:
+        for record in self.refusals[:limit] if self.in_time else ():
             yield record
 
     async def latest(self, name: str, router_id: str) -> Written | None:
@@ -141,9 +145,9 @@ def state(offset: int) -> LambdaUpdated:
     )
 
 
-@given(STEPS)
-def test_only_what_the_worker_took_up_is_in_force(steps: list[str]) -> None:
-    world = World()
+@given(STEPS, st.booleans())
+def test_only_what_the_worker_took_up_is_in_force(steps: list[str], in_time: bool) -> None:
+    world = World(in_time=in_time)
     for step in steps:
         if step == "read":
             world.read()
