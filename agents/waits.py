@@ -20,7 +20,7 @@ KINDS: Final[Mapping[str, type[Bill | Reward]]] = {"costs": Bill, "rewards": Rew
 
 
 class Arrivals:
-    """Times at which what waits in a queue came, as looks at it tell."""
+    """Note at each look at a queue what has come since the one before."""
 
     __slots__ = ("_marks",)
 
