@@ -10,6 +10,7 @@ from typing import Literal
 import orjson
 
 from doors.console.failures import NotReadable, Refused
+from doors.console.session import named
 from ground.json_values import Document
 from schemas import EventRefused, LambdaUpdated, RouterDeclared, decode
 
@@ -106,12 +107,13 @@ class Standing:
         if self.later is None:
             return None
         if (refused := self.refused) is not None:
-            kept = (
-                "No declaration of it is in force."
-                if self.state is None
-                else f"In force is still the one at offset {self.state.config_offset}."
+            if self.state is not None:
+                kept = f"In force is still the one at offset {self.state.config_offset}."
+                return f"{refused.message} {kept} The next declaration replaces it."
+            return (
+                f"{refused.message} No declaration of it is in force. The next declaration "
+                f"replaces it, and `pbstream routers remove{named(self.router_id)}` lets it go."
             )
-            return f"{refused.message} {kept} The next declaration replaces it."
         what = "removal" if self.later.removes else "declaration"
         return (
             f"the {what} of router {self.router_id!r} at offset {self.later.offset} waits for a "

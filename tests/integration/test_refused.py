@@ -47,7 +47,7 @@ def test_a_new_router_that_was_refused_is_said_to_be_and_the_next_declaration_re
     assert (row["status"], row["models"]) == ("refused", None)
     assert row["refused"]["reason"] == "wrong_prior"
     listed = done(worker, "routers", "list")
-    assert "refused, wrong_prior" in listed and "The next declaration replaces it." in listed
+    assert "refused, wrong_prior" in listed and "The next declaration replaces it" in listed
     for words in (
         ("routers", "show", home),
         ("models", "list", "--router", home),
@@ -70,6 +70,15 @@ def test_a_new_router_that_was_refused_is_said_to_be_and_the_next_declaration_re
     row = row_of(worker, home)
     assert (row["status"], row["models"], row["note"]) == ("in_force", 1, None)
     done(worker, "request", "--context", "-", stdin=CONTEXT, router=home)
+
+
+def test_a_refused_router_can_be_let_go(worker: Settings, home: str, tmp_path: Path) -> None:
+    bad = run(worker, "routers", "apply", file_of(tmp_path, home, prior=NOWHERE["prior"]))
+    assert bad.exit_code == 1 and row_of(worker, home)["status"] == "refused"
+    done(worker, "routers", "remove", "--yes", router=home)
+    assert home not in [row["router_id"] for row in done_json(worker, "routers", "list")]
+    gone = run(worker, "routers", "show", home)
+    assert gone.exit_code == 1 and "is not declared" in gone.output
 
 
 def test_a_refused_change_leaves_what_is_in_force_and_is_said_until_it_is_replaced(

@@ -203,7 +203,7 @@ def test_a_refused_new_router_is_no_router_and_its_reason_is_said() -> None:
     world.read()
     failure = asyncio.run(absence_of(cast(Bus, world), ROUTER))
     assert "wrong_prior (it is not there)" in failure.message
-    assert "No declaration of it is in force. The next declaration replaces it." in failure.message
+    assert "No declaration of it is in force. The next declaration replaces it" in failure.message
     assert "pbstream models add" in NoRouter(ROUTER).message
 
 
