@@ -138,8 +138,9 @@ def ingest(
     run(until_stopped())
     done = work.done
     click.echo(
-        f"{done.records} records read, {done.events} events written, {done.refused} items "
-        f"refused, {done.passed_over} passed over.",
+        f"{done.records} records read, {done.events} events written, "
+        f"{done.refused_records} records refused or refused in part ({done.refused} items), "
+        f"{done.passed_over} items passed over.",
         err=True,
     )
 

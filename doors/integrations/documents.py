@@ -7,6 +7,8 @@ What is read so leniently is what nobody looks at; ids and money are checked whe
 from __future__ import annotations
 
 import json
+import re
+from typing import NoReturn
 
 import orjson
 
@@ -16,13 +18,14 @@ from schemas import MalformedEvent, Reason
 
 BOM = b"\xef\xbb\xbf"
 """A byte order mark in UTF-8, which Windows tools write before JSON."""
+_SPACE = re.compile(r"\s*")
 NOT_JSON = (ValueError, RecursionError)
 """Errors of reading a text that is not JSON."""
 
 
 def documents_of(raw: bytes | None) -> list[Document | Item]:
-    """Return the documents of a payload: one, an array of them, or one a line. In the place of what
-    is no object stands an item that is refused.
+    """Return the documents of a payload: one, an array of them, one a line, or one after the other.
+    In the place of what is no object stands an item that is refused.
 
     Raises:
         MalformedEvent: nothing of it is JSON, or it is neither an object nor a list.
@@ -31,7 +34,12 @@ def documents_of(raw: bytes | None) -> list[Document | Item]:
     try:
         found = _loads(text)
     except NOT_JSON as error:
-        return _lines(text, error)
+        lines = _lines(text)
+        readable = sum(isinstance(one, dict) and bool(one) for one in lines)
+        if readable < len(lines):
+            lines = _one_after_the_other(text) or lines * bool(readable)
+        # A document that was cut off is no list of lines; then the first error tells more.
+        return lines or _refuse(error)
     documents = found if isinstance(found, list) else [found]
     if not isinstance(found, list | dict):
         raise MalformedEvent(
@@ -40,7 +48,25 @@ def documents_of(raw: bytes | None) -> list[Document | Item]:
     return [one if isinstance(one, dict) else _odd(one) for one in documents]
 
 
-def _lines(text: bytes, error: Exception) -> list[Document | Item]:
+def _one_after_the_other(text: bytes) -> list[Document | Item]:
+    """Return objects that follow each other, as `jq` and streams of deliveries write them; none if
+    it is anything else."""
+    found: list[Document | Item] = []
+    rest, at = text.decode("utf-8", "surrogateescape").strip(), 0
+    try:
+        while at < len(rest):
+            one, at = json.JSONDecoder().raw_decode(rest, at)
+            if not isinstance(one, dict):
+                return []
+            found.append(one)
+            at = _SPACE.match(rest, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+    except NOT_JSON:
+        return []
+    return found
+
+
+def _lines(text: bytes) -> list[Document | Item]:
+    """Return a document a line; a line that is none is an item that is refused."""
     found: list[Document | Item] = []
     for line in text.splitlines():
         if line.strip():
@@ -49,12 +75,13 @@ def _lines(text: bytes, error: Exception) -> list[Document | Item]:
             except NOT_JSON:
                 one = None
             found.append(one if isinstance(one, dict) else _odd(line))
-    # A document that was cut off is no list of lines; then the first error tells more.
-    if not any(isinstance(one, dict) for one in found):
-        raise MalformedEvent(
-            Reason.MALFORMED_JSON, f"neither JSON nor a line of JSON each: {error}"
-        ) from None
     return found
+
+
+def _refuse(error: Exception) -> NoReturn:
+    raise MalformedEvent(
+        Reason.MALFORMED_JSON, f"neither JSON nor a line of JSON each: {error}"
+    ) from None
 
 
 def line_of(value: Json) -> bytes:

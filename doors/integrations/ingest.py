@@ -30,11 +30,12 @@ requests and scores that later ones go on with; nothing of them is sent again.""
 
 @dataclass(slots=True)
 class Ingested:
-    """Counts of a run: records read, events written, items of records that were refused, and items
-    passed over because they hold no bill and no label that is wanted."""
+    """Counts of a run: records read, events written, records of which something was refused, items
+    refused, and items passed over because they hold no bill and no label that is wanted."""
 
     records: int = 0
     events: int = 0
+    refused_records: int = 0
     refused: int = 0
     passed_over: int = 0
 
@@ -143,6 +144,7 @@ class Ingest:
             found = self._converted(record)
         except MalformedEvent as error:
             self.done.refused += 1
+            self.done.refused_records += 1
             return [await self._keep(record, record.value, error, producer)]
         self._note(record, found)
         deliveries: list[Awaitable[object]] = [
@@ -180,6 +182,7 @@ class Ingest:
     def _note(self, record: Record, found: Converted) -> None:
         self.done.events += len(found.taken)
         self.done.refused += len(found.refused)
+        self.done.refused_records += bool(found.refused)
         self.done.passed_over += found.passed_over
         place = record.topic, record.partition, record.offset
         for one in found.refused:

@@ -22,7 +22,7 @@ from doors.integrations.forms import FORMS
 from doors.integrations.found import Defaults, Unconvertible, rfc3339
 from doors.integrations.ingest import Ingest
 from doors.integrations.mapping import BadMapping, read_mapping
-from schemas import DeadLetter, MalformedEvent
+from schemas import DeadLetter, MalformedEvent, RewardObserved
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import RunningService
@@ -298,7 +298,11 @@ def test_a_mapping_file_chooses_a_score_and_corrects_one(tmp_path: Path) -> None
     document = {"scores": [one, {**one, "id": "t", "metric": "toxicity"}, {**one, "value": 1}]}
     assert "toxicity" in str(scored(tmp_path, document).refused[0].error)
     found = scored(tmp_path, document, f"{SCORED}score: correctness\n")
-    told = [(one.event.reward, one.event.revision) for one in found.taken]
+    told = [
+        (one.event.reward, one.event.revision)
+        for one in found.taken
+        if isinstance(one.event, RewardObserved)
+    ]
     assert (told, found.passed_over) == ([(0.5, 0), (1.0, 1)], 1)
 
 

@@ -142,6 +142,21 @@ def test_a_line_that_is_no_json_leaves_the_others_booked() -> None:
     assert (found.refused[0].index, found.letter) == (1, b"{cut")
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("between", ["", "\n", " "])
+def test_objects_that_follow_each_other_are_read(indent: int | None, between: str) -> None:
+    two = (json.dumps({**LOGGED, "id": name}, indent=indent) for name in "ab")
+    assert len(of("litellm", between.join(two).encode()).taken) == 2
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_document_that_was_cut_off_is_no_list_of_lines(indent: int | None) -> None:
+    whole = json.dumps([LOGGED, {}], indent=indent).encode()
+    for cut in (whole[:-1], whole[: len(whole) // 2], b"", b"7 8"):
+        with pytest.raises(MalformedEvent):
+            of("litellm", cut)
+
+
 @pytest.mark.parametrize(
     "raw",
     [
