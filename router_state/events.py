@@ -122,3 +122,18 @@ class Crowded(Struct, frozen=True, gc=False):
 
 
 Event = Asked | Charged | Judged | Orphaned | Redeclared | Granted | Waited | Aged | Crowded
+
+__all__ = [
+    "AT_MOST",
+    "Aged",
+    "Asked",
+    "Charged",
+    "Crowded",
+    "Event",
+    "Granted",
+    "Judged",
+    "Needs",
+    "Orphaned",
+    "Redeclared",
+    "Waited",
+]
