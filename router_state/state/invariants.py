@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from router_state.config import BELIEVED, WINDOW, Matrix
-from router_state.costs.ratio import list_price_of
+from router_state.config import Matrix
 from router_state.kernel import (
-    LAMBDA_MAX,
+    BELIEVED,
     RIDGE_FLOOR,
-    UNREACHABLE,
+    WINDOW,
     Arm,
-    DollarDual,
-    EmaPacer,
     Regression,
     SharedPrior,
+    list_price_of,
 )
 from router_state.latency import kept
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.pacing.ema_pacer import LAMBDA_MAX, EmaPacer
 from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout

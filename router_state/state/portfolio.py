@@ -9,9 +9,9 @@ from router_state.config import CostPrior, Matrix, ModelConfig, RouterConfig, Ve
 from router_state.costs import believed
 from router_state.errors import InvalidConfig
 from router_state.learning.offline_sums import require_invertible
-from router_state.policies.policy import POLICIES, Policy
+from router_state.policies.profiles import POLICIES
 from router_state.state import caps
-from router_state.state.router import RouterState
+from router_state.state.router import Policy, RouterState
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:

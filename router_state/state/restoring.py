@@ -7,26 +7,19 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from router_state import sessions
-from router_state.change.suspicion import Suspicion
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import (
-    SAMPLE_PIECE,
-    TAILS,
-    Arm,
-    Chance,
-    DollarDual,
-    EmaPacer,
-    Regression,
-    SharedPrior,
-)
+from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression, SharedPrior
+from router_state.kernel.learning.suspicion import Suspicion
 from router_state.latency import kept
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.ema_pacer import EmaPacer
 from router_state.periods.declared import HOURS
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import SHAPE
-from router_state.policies.policy import POLICIES
+from router_state.policies.profiles import POLICIES
 from router_state.since import Since
 from router_state.state import layout, upgrade
 from router_state.state.caps import Bucket

@@ -22,20 +22,12 @@ from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
-from router_state.kernel import (
-    BLOCK,
-    PIECES,
-    SAMPLE_PIECE,
-    Arm,
-    Chance,
-    DollarDual,
-    EmaPacer,
-    SharedPrior,
-    cost_piece,
-)
+from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, SharedPrior, cost_piece
 from router_state.latency import kept
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.latency.timing import Timing
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.ema_pacer import EmaPacer
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
 from router_state.state import layout

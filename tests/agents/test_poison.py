@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import engine, kernel
+from router_state import deciding, engine
 from router_state.state import invariants, portfolio, sweeping
 from streams.settings import Settings
 from studies.audit.run import audit
@@ -212,7 +212,7 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
 async def test_an_event_that_breaks_an_invariant_is_refused_where_states_are_checked(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    true = kernel.decide
+    true = deciding.decide
 
     def miscounting(state: Any, request: Any, *rest: Any) -> Any:
         record = true(state, request, *rest)

@@ -10,7 +10,7 @@ import numpy as np
 
 from router_state.config import Cap, Price
 from router_state.engine import Engine
-from router_state.kernel import DollarDual
+from router_state.pacing.dollar_dual import DollarDual
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
 CAPS = (Cap(0.01, 3600.0), Cap(60.0, 86_400.0, hard=True))

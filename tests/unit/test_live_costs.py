@@ -11,12 +11,15 @@ import pytest
 
 from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.config import BELIEVED, MEMORY, Cap, ModelConfig, Price, RouterConfig, Vector
+from router_state.config import Cap, ModelConfig, Price, RouterConfig, Vector
 from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
-from router_state.kernel import LIMIT, PRICES, TAILS, WIDE, CostModel, DollarDual, estimate
-from router_state.policies.policy import POLICIES
+from router_state.events import Asked
+from router_state.kernel import BELIEVED, LIMIT, MEMORY, PRICES, TAILS, WIDE, CostModel, estimate
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.scoring import candidates
+from router_state.policies.profiles import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world
@@ -114,8 +117,8 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         pacer = state.pacer
         assert isinstance(pacer, DollarDual)
         pacer.window.push(x, None)
-        _, costs = pacer.window.candidates(state.arms).arrays()
-        scored = POLICIES["live"].decider.look(state, x, None).expected_cost_usd
+        _, costs = candidates(pacer.window, state.arms).arrays()
+        scored = POLICIES["live"].look(state, Asked("r", x)).expected_cost_usd
         last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 

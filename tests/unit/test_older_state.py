@@ -19,7 +19,8 @@ from router_state.changes import CONFIG, HEAD
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import Arm, Chance, Debt, DollarDual, Regression
+from router_state.kernel import Arm, Chance, Debt, Regression
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.record import RequestRecord
 from router_state.state import invariants, layout, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of
