@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
 from router_state.cache_price import CachePrice
 from router_state.capabilities import Offers
@@ -87,16 +88,6 @@ class ModelConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Cap:
-    """A cap of `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the
-    cheapest model."""
-
-    usd: float
-    seconds: float
-    hard: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Knobs:
     """Everything that tunes a router.
 
@@ -158,6 +149,7 @@ class RouterConfig:
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
     `projection`: None: the workers' own.
+    `capabilities`: what is declared of each capability, by its name, see `registered`.
     `spending`: budgets of a period, a floor of rewards, a limit of one call's cost; None: none of
     them. `offers`: capabilities of models that declare them. `caches`: prices of cached input, of
     models that have any. `error_reward`: the reward that a failed call counts as; None: none.
@@ -170,7 +162,7 @@ class RouterConfig:
     dimensions: int = 26
     profile: str = "live"
     knobs: Knobs = LIVE
-    caps: tuple[Cap, ...] = field(default=())
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
     offset: int = 0
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None

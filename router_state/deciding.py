@@ -12,7 +12,6 @@ from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility
 from router_state.record import Basis, Call, RequestRecord
-from router_state.state import caps
 from router_state.state.router import RouterState
 
 
@@ -65,6 +64,8 @@ def _look(state: RouterState, choice: Choice) -> None:
     choice.seen = state.policy.look(state, choice.request)
     if state.config.caches:
         conversing.expect(state, choice)
+    for one in state.capabilities:
+        one.expect(choice)
 
 
 def _rule_out(state: RouterState, choice: Choice) -> None:
@@ -86,9 +87,8 @@ def _rule_out(state: RouterState, choice: Choice) -> None:
             choice,
             state.availability.rule_out(arms.names, choice.excluded, now=at, seq=state.seq),
         )
-    if state.buckets:
-        costs = choice.seen.expected_cost_usd
-        choice.cap(*caps.keep_within(state.buckets, state.journal, choice.excluded, costs, now=now))
+    for one in state.capabilities:
+        one.rule_out(choice)
     if state.ledger is not None:
         costs = choice.seen.expected_cost_usd
         choice.cap(*guarding.apply(state, choice.excluded, costs, now=now))
@@ -130,8 +130,8 @@ def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
         record.call = Call(nth=nth) if nth else None
     if state.ledger is not None:
         state.ledger.commit(record)
-    for bucket in state.buckets:
-        bucket.spend(record.expected_cost_usd)
+    for one in state.capabilities:
+        one.decided(choice, record)
     if choice.request.session_id is not None:
         conversing.note(state, choice, record)
     if state.config.caches:

@@ -6,6 +6,7 @@ from math import isfinite
 
 from router_state import attempts, conversing
 from router_state.availability import UNANSWERED
+from router_state.billing import Billing
 from router_state.cache_price import usd_of
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
@@ -42,12 +43,14 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     x = _context(state, record, event.x)
-    called = event.model or record.answered_by or record.model
-    answered = record.is_answered
-    charged_usd = record.expected_cost_usd if before is None else before.cost_usd
-    state.pacer.settle(cost_usd, charged_usd, before is None)
-    _hold(state, record, cost_usd - charged_usd)
+    billing = Billing(event, record, cost_usd)
+    billing.x, billing.seq, billing.now = x, state.seq, state.latest
+    called, answered = billing.called, billing.answered
+    state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
+    _hold(state, record, billing.difference_usd)
     state.bill(event.request_id, record, cost_usd)
+    for one in state.capabilities:
+        one.billed(billing)
     _observe(state, record, event, called=called, answered=answered, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
@@ -59,7 +62,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.waits = None
     records[event.request_id] = record
-    return APPLIED if before is None else REVISED
+    return APPLIED if billing.first else REVISED
 
 
 def _remembered(records: Records, request_id: str) -> RequestRecord:
@@ -184,9 +187,7 @@ def _observe(
 
 
 def _hold(state: RouterState, record: RequestRecord, difference_usd: float) -> None:
-    """Let caps and periods, which were charged what was expected, take the difference of a bill."""
-    for bucket in state.buckets:
-        bucket.spend(difference_usd)
+    """Let periods, which were charged what was expected, take the difference of a bill."""
     if state.ledger is not None:
         state.ledger.settle(
             difference_usd,
@@ -237,6 +238,8 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     arm = state.arms.find(record.called)
     forgotten = NOT_LEARNED
     if label is None:
+        for capability in state.capabilities:
+            capability.judged(record, reward)
         if arm is not None:
             forgotten = state.policy.learn(state, arm, record, x, reward)
         state.rewards_applied += 1

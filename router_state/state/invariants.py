@@ -44,9 +44,8 @@ def faults(state: RouterState) -> Iterator[str]:
             yield name
     if len(set(arms.names)) != len(arms) or not all(map(_is_name, arms.names)):
         yield "names of models"
-    for bucket in state.buckets:
-        if not (_finite(bucket.left_usd, bucket.at) and isinstance(bucket.exhausted, bool)):
-            yield "caps"
+    for one in state.capabilities:
+        yield from one.faults()
     for prior in (arms.rewards, arms.bills):
         if not _is_prior(prior):
             yield f"prior {prior.name.strip()}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.availability import Availability
+from router_state.capability import Capability
 from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
@@ -21,7 +22,6 @@ from router_state.record import RequestRecord
 from router_state.sessions import Sessions
 from router_state.since import Since
 from router_state.state.books import Books
-from router_state.state.caps import Bucket
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
@@ -93,7 +93,8 @@ class RouterState(Books):
     Attributes:
         config: the declaration in force; policy: the one of its profile.
         arms: what is known of every model.
-        pacer: spends the budget; buckets: what is left of each cap.
+        pacer: spends the budget.
+        capabilities: what it has beside plain routing, in the order of `registered.KINDS`.
         ledger: what is left of periods, where the router has budgets of them.
         availability: which models answer.
         journal: what has changed since it was last written.
@@ -106,7 +107,7 @@ class RouterState(Books):
     __slots__ = (
         "arms",
         "availability",
-        "buckets",
+        "capabilities",
         "chance",
         "config",
         "journal",
@@ -117,7 +118,7 @@ class RouterState(Books):
         "sessions",
         "since",
     )
-    buckets: list[Bucket]
+    capabilities: tuple[Capability, ...]
     chance: Chances
     ledger: Ledger | None
     pacer: Pacer
@@ -128,7 +129,7 @@ class RouterState(Books):
         self.config, self.journal = config, Journal()
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
-        self.buckets, self.ledger, self.newcomers = [], None, Newcomers()
+        self.capabilities, self.ledger, self.newcomers = (), None, Newcomers()
         self.since, self.availability = Since(), Availability(self.journal)
         self.sessions = Sessions(self.journal)
 

@@ -10,7 +10,9 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
-FILES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:pyx?|md|svg))?)`", PAGE)))
+FILES = sorted(
+    set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:pyx?|md|svg))?)`", PAGE))
+)
 NAMED = [
     (name, path)
     for name, path in re.findall(

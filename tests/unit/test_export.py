@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router_state.caps.bucket import Bucket, Cap
 from router_state.changes import CONFIG, HEAD
-from router_state.config import Cap, ModelConfig, RouterConfig
+from router_state.config import ModelConfig, RouterConfig
 from router_state.costs.input_tokens import InputTokens
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
@@ -39,13 +40,12 @@ from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot
 from router_state.state.books import Books, Forgotten
-from router_state.state.caps import Bucket
 from router_state.state.framing import body_of, frame
 from router_state.state.router import RouterState
 from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
-from tests.unit.router_states import STATES
+from tests.unit.router_states import STATES, buckets_of
 
 LIVE = portable.pack(STATES["capped"]().state, {})
 PREFIX = struct.Struct(">8sHQ32s")
@@ -59,7 +59,7 @@ def configuration(profile: str, d: int = 4, **changed: Any) -> RouterConfig:
             **dict[str, Any](dimensions=d, profile=profile, pulls=2, epsilon=0.1, budget=2e-3)
             | changed
         ),
-        caps=CAPS,
+        capabilities={"caps": CAPS},
     )
 
 
@@ -150,7 +150,7 @@ def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str,
         name for name in left if name.startswith("array") and left[name] != right[name]
     } <= suspected
     assert (engine.state.lambda_t, engine.state.t) == (other.state.lambda_t, other.state.t)
-    assert engine.state.buckets == other.state.buckets
+    assert buckets_of(engine.state) == buckets_of(other.state)
 
 
 def test_every_piece_of_a_started_router_is_written() -> None:
@@ -222,7 +222,7 @@ KEPT_APART = {
     RouterState: {
         "arms",
         "availability",
-        "buckets",
+        "capabilities",
         "chance",
         "config",
         "journal",
@@ -526,7 +526,7 @@ def test_the_declaration_from_an_import_is_that_of_the_exported_router(
     from agents.declared import config_of
     from schemas import RouterDeclared, decode
 
-    config = replace(declaration(profile=profile, pulls=None, **knobs), caps=CAPS)
+    config = replace(declaration(profile=profile, pulls=None, **knobs), capabilities={"caps": CAPS})
     document = declaration_from(config, "other", b"bytes")
     again = config_of(decode(RouterDeclared, orjson.dumps(document)), offset=0, references={})
     assert again.knobs.n_eff == pytest.approx(config.knobs.n_eff)

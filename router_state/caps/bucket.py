@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from router_state.changes import HEAD, Journal
-from router_state.config import Cap
 from router_state.errors import CapReached
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """A cap of `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the
+    cheapest model."""
+
+    usd: float
+    seconds: float
+    hard: bool = False
 
 
 @dataclass(slots=True)
