@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
-from msgspec import to_builtins
 
 from agents.latency import latency_document, latency_of
 from agents.spending import budgets_document, spending_of
 from router_state import registered
 from router_state.cache_price import CachePrice
-from router_state.capabilities import Offers
 from router_state.config import (
     CostPrior,
     Knobs,
@@ -60,11 +58,6 @@ def config_of(
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
         spending=spending_of(declared),
-        offers={
-            name: Offers(**model.offers.model_dump())
-            for name, model in declared.models.items()
-            if model.offers is not None
-        },
         error_reward=declared.error_reward,
         latency=latency_of(declared),
         caches={
@@ -158,8 +151,7 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
             models[name]["onboarding_pulls"] = model.onboarding_pulls
         if name in config.caches:
             models[name] |= _cache_document(config.caches[name])
-        if name in config.offers:
-            models[name]["offers"] = to_builtins(config.offers[name])
+        models[name] |= registered.document_model(config, name)
     document: dict[str, object] = {
         "router_id": router_id,
         "models": models,

@@ -19,8 +19,9 @@ from router_state.state.framing import Json
 
 
 class Capability:
-    """One capability of a router; a plain router has none. No hook does anything unless a capability
-    says so.
+    """One capability of a router; a plain router has none.
+
+    No hook does anything unless a capability says so.
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
@@ -49,6 +50,11 @@ class Capability:
         return {}
 
     @classmethod
+    def document_model(cls, declared: Any, model: str) -> dict[str, object]:
+        """Invert `read`: the fields of one of its models."""
+        return {}
+
+    @classmethod
     def pack_declared(cls, declared: Any) -> Json | None:
         """Return its declaration as JSON keeps it, under its name; None: nothing is kept."""
         return None
@@ -72,11 +78,14 @@ class Capability:
         changes."""
 
     def rule_out(self, choice: Choice) -> None:
-        """Rule out models: by `choice.limit` whatever a dollar is worth, by `choice.cap` for money.
+        """Rule out models by `choice.limit`: whatever a dollar is worth, they can't be called.
 
         Raises:
             RouterStateError: no model may be called. What it notes of that is written.
         """
+
+    def afford(self, choice: Choice) -> None:
+        """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """Note a decision."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from router_state.errors import RouterStateError
-
-if TYPE_CHECKING:
-    from router_state.record import RequestRecord
+from router_state.record import RequestRecord
 
 CONFIG = "\x1fconfig"
 """Name of the piece with the declaration in force; no model has such a name, as theirs are

@@ -3,7 +3,7 @@ what is written down."""
 
 from __future__ import annotations
 
-from router_state import capabilities, conversing
+from router_state import conversing
 from router_state.choice import Choice, Excluded
 from router_state.events import Asked
 from router_state.kernel import EVERY
@@ -70,16 +70,10 @@ def _look(state: RouterState, choice: Choice) -> None:
 
 def _rule_out(state: RouterState, choice: Choice) -> None:
     """Rule out models: by the request, by what they can do, by outages, and by money."""
-    arms, request, now = state.arms, choice.request, choice.now
+    arms, now = state.arms, choice.now
     eligibility.rule_out(arms, choice)
-    if offers := state.config.offers:
-        _limit(
-            arms.names,
-            choice,
-            capabilities.rule_out(
-                arms.names, choice.excluded, offers, request.needs, request.input_tokens
-            ),
-        )
+    for one in state.capabilities:
+        one.rule_out(choice)
     if state.availability.models:
         at = max(now, state.latest)
         _limit(
@@ -88,7 +82,7 @@ def _rule_out(state: RouterState, choice: Choice) -> None:
             state.availability.rule_out(arms.names, choice.excluded, now=at, seq=state.seq),
         )
     for one in state.capabilities:
-        one.rule_out(choice)
+        one.afford(choice)
     if state.ledger is not None:
         costs = choice.seen.expected_cost_usd
         choice.cap(*guarding.apply(state, choice.excluded, costs, now=now))

@@ -21,6 +21,7 @@ from router_state.errors import (
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
 from router_state.latency import observing
+from router_state.periods.ledger import Ledger
 from router_state.policies.learning import NOT_LEARNED
 from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
@@ -47,17 +48,21 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     billing.x, billing.seq, billing.now = x, state.seq, state.latest
     called, answered = billing.called, billing.answered
     state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
-    _hold(state, record, billing.difference_usd)
+    if state.ledger is not None:
+        _hold(state, state.ledger, record, billing.difference_usd)
     state.bill(event.request_id, record, cost_usd)
     for one in state.capabilities:
         one.billed(billing)
-    _observe(state, record, event, called=called, answered=answered, x=x)
+    observed = record.call is not None or status is not None
+    if observed or state.arms.timing is not None or state.availability.models:
+        _observe(state, record, event, called=called, answered=answered, x=x)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not answered:
         if status not in UNANSWERED:
             _learn_bill(state, record, event, cost_usd, called, x)
-        attempts.note(record, status=status, cost_usd=cost_usd)
+        if observed:
+            attempts.note(record, status=status, cost_usd=cost_usd)
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.waits = None
@@ -186,15 +191,14 @@ def _observe(
         conversing.billed(state, record, event, called=called)
 
 
-def _hold(state: RouterState, record: RequestRecord, difference_usd: float) -> None:
+def _hold(state: RouterState, ledger: Ledger, record: RequestRecord, difference_usd: float) -> None:
     """Let periods, which were charged what was expected, take the difference of a bill."""
-    if state.ledger is not None:
-        state.ledger.settle(
-            difference_usd,
-            at=record.decided_at,
-            seq=record.seq,
-            awaited=record.bill is None and not record.expired,
-        )
+    ledger.settle(
+        difference_usd,
+        at=record.decided_at,
+        seq=record.seq,
+        awaited=record.bill is None and not record.expired,
+    )
 
 
 def checked_reward(reward: float) -> float:

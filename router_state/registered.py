@@ -8,11 +8,12 @@ from typing import Any
 from router_state.capability import Capability
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
+from router_state.needs.capability import Needed
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Caps,)
-"""Those that limit a request whatever a dollar is worth come before those that limit money."""
+KINDS: tuple[type[Capability], ...] = (Needed, Caps)
+"""Their classes; of two that change the same, the later one has the last word."""
 
 
 def read(said: Any) -> dict[str, object]:
@@ -27,6 +28,15 @@ def document(config: RouterConfig) -> dict[str, object]:
     for kind in KINDS:
         if kind.name in config.capabilities:
             found |= kind.document(config.capabilities[kind.name])
+    return found
+
+
+def document_model(config: RouterConfig, model: str) -> dict[str, object]:
+    """Invert `read` for the fields of one model."""
+    found: dict[str, object] = {}
+    for kind in KINDS:
+        if kind.name in config.capabilities:
+            found |= kind.document_model(config.capabilities[kind.name], model)
     return found
 
 

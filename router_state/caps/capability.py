@@ -86,7 +86,7 @@ class Caps(Capability):
         """See Capability."""
         self.buckets = declare(self.buckets, declared, now=now)
 
-    def rule_out(self, choice: Choice) -> None:
+    def afford(self, choice: Choice) -> None:
         """See Capability."""
         costs = choice.seen.expected_cost_usd
         kept = keep_within(self.buckets, self.journal, choice.excluded, costs, now=choice.now)

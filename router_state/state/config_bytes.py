@@ -10,7 +10,6 @@ from msgspec import convert, to_builtins
 
 from router_state import registered
 from router_state.cache_price import CachePrice
-from router_state.capabilities import Offers
 from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.latency.goal import LatencyGoal
@@ -50,7 +49,6 @@ def config_body(config: RouterConfig) -> bytes:
         for name, model in config.models.items()
     }
     optional = {
-        "offers": to_builtins(config.offers),
         "caches": to_builtins(config.caches),
         "error_reward": config.error_reward,
         "latency": config.latency,
@@ -107,7 +105,6 @@ def unpack_config(data: bytes) -> RouterConfig:
             applied=convert(body["applied"], tuple[int, int]),
             projection=projection_of(body),
             spending=Spending.unpack(body["spending"]) if "spending" in body else None,
-            offers=convert(body.get("offers", {}), dict[str, Offers]),
             error_reward=body.get("error_reward"),
             latency=convert(body.get("latency"), LatencyGoal | None),
             caches=convert(body.get("caches", {}), dict[str, CachePrice]),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import deciding, engine
+from router_state import deciding, engine, feedback
 from router_state.state import invariants, portfolio, sweeping
 from streams.settings import Settings
 from studies.audit.run import audit
@@ -111,10 +111,10 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("topic", "module", "name", "event"),
     [
-        ("costs", engine, "settle", {"request_id": "first", "cost_usd": 0.001}),
+        ("costs", feedback, "settle", {"request_id": "first", "cost_usd": 0.001}),
         (
             "rewards",
-            engine,
+            feedback,
             "learn",
             {"request_id": "first", "reward": 0.5, "source": "judge"},
         ),

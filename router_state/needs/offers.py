@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from router_state.choice import Excluded
 from router_state.errors import NoCapableModel
+from router_state.events import Needs
 
 
 class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,26 +31,8 @@ class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retention_days: float | None = None
 
 
-class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Needs of a request, see `Offers`.
-
-    Attributes:
-        output_tokens: how long the answer may become.
-        region: where the model has to run.
-        max_retention_days: how long the provider may keep the prompt.
-    """
-
-    vision: bool = False
-    tools: bool = False
-    json_output: bool = False
-    output_tokens: int | None = None
-    region: str | None = None
-    max_retention_days: float | None = None
-
-
 NOTHING = Needs()
 """Needs of a request that states none."""
-Excluded = list[str | None]
 
 
 def lacking(offers: Offers, needs: Needs, input_tokens: int | None) -> dict[str, str]:
