@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
-from msgspec import to_builtins
 
 from agents.latency import latency_document, latency_of
 from agents.spending import budgets_document, spending_of
+from router_state import registered
 from router_state.cache_price import CachePrice
-from router_state.capabilities import Offers
 from router_state.config import (
-    Cap,
     CostPrior,
     Knobs,
     ModelConfig,
@@ -31,8 +29,6 @@ from schemas.routers import ModelDeclared, RouterDeclared
 
 KNOBS = ("gamma", "alpha", "lambda_c", "t_adapt", "ridge", "v_max", "epsilon", "seed")
 """Fields of a declaration that are knobs of the core, by the same name."""
-PERIODS = {"hour": 3600.0, "day": 86_400.0}
-"""Seconds of a cap's period; a day is 24 hours, in no time zone."""
 
 
 def config_of(
@@ -49,15 +45,6 @@ def config_of(
         CorruptSnapshot: its snapshot is not base64.
     """
     knobs = {name: getattr(declared, name) for name in KNOBS}
-    caps = (
-        ()
-        if declared.caps is None
-        else tuple(
-            Cap(cap.usd, PERIODS[period], hard=cap.mode == "hard")
-            for period in PERIODS
-            if (cap := getattr(declared.caps, period)) is not None
-        )
-    )
     return RouterConfig(
         models={
             name: _model(model, references.get(name)) for name, model in declared.models.items()
@@ -66,16 +53,11 @@ def config_of(
         dimensions=declared.dimensions,
         profile=declared.profile,
         knobs=knobs_for(declared.profile, knobs),
-        caps=caps,
+        capabilities=registered.read(declared),
         offset=offset,
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
         spending=spending_of(declared),
-        offers={
-            name: Offers(**model.offers.model_dump())
-            for name, model in declared.models.items()
-            if model.offers is not None
-        },
         error_reward=declared.error_reward,
         latency=latency_of(declared),
         caches={
@@ -169,8 +151,7 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
             models[name]["onboarding_pulls"] = model.onboarding_pulls
         if name in config.caches:
             models[name] |= _cache_document(config.caches[name])
-        if name in config.offers:
-            models[name]["offers"] = to_builtins(config.offers[name])
+        models[name] |= registered.document_model(config, name)
     document: dict[str, object] = {
         "router_id": router_id,
         "models": models,
@@ -187,13 +168,7 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
         document |= budgets_document(config.spending)
     if config.projection is not None:
         document["projection"] = asdict(config.projection)
-    if config.caps:
-        period = {seconds: name for name, seconds in PERIODS.items()}
-        document["caps"] = {
-            period[cap.seconds]: {"usd": cap.usd, "mode": "hard" if cap.hard else "soft"}
-            for cap in config.caps
-        }
-    return document | _knobs(config.knobs, PROFILES[config.profile])
+    return document | registered.document(config) | _knobs(config.knobs, PROFILES[config.profile])
 
 
 def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, object]:

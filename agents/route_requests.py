@@ -20,10 +20,10 @@ from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
 from router_state import events
-from router_state.capabilities import Needs
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.events import Needs
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
 from schemas.event import MalformedEvent, decode_keyed

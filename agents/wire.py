@@ -159,6 +159,8 @@ def lambda_value(
     }
     if state.ledger is not None:
         value |= standings_value(state, state.ledger, observed_at)
+    for one in state.capabilities:
+        value |= one.standing(observed_at.timestamp())
     if state.arms.timing is not None:
         value["latency"] = latency_standing(state.arms.timing)
     if found := state.newcomers.found:

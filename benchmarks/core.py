@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.report import command, print_figures, print_table, require_compiled
+from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed, prices
 from router_state.config import ModelConfig, RouterConfig
 from router_state.engine import Engine
@@ -226,7 +226,6 @@ def with_one_thread() -> None:
 @command
 def main(quick: bool) -> None:
     """Time route and update against paretobandit, the live profile, and many routers."""
-    require_compiled()
     with_one_thread()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)

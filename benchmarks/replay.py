@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.history import ROUTER, write_history
-from benchmarks.report import command, print_figures, print_table, require_compiled
+from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, NAMES, PRICES, Feed
 from router_state.engine import Engine
 from studies.history.account import Account
@@ -147,7 +147,6 @@ def main(quick: bool) -> None:
     """Time --verify and --scenario over a history with contexts (d 26, 3 models), profiles paper
     and live, on one core.
     """
-    require_compiled()
     if any(os.environ.get(name) != "1" for name in THREADS):  # BLAS reads it when numpy is imported
         os.execve(
             sys.executable,

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike
 from rich.console import Console
 from rich.table import Table
 
-from router_state.kernel import COMPILED
-
 Cell = str | int | float
 
 
@@ -67,16 +65,6 @@ class Choice:
 
 
 EVERYTHING = Choice()
-
-
-def require_compiled() -> None:
-    """End the program where the kernel is not compiled: nobody runs what it would measure.
-
-    Raises:
-        SystemExit: it is not.
-    """
-    if not COMPILED:
-        raise SystemExit("the kernel is not compiled, or not anew: run python build_kernel.py")
 
 
 def dated() -> str:

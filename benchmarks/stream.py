@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from benchmarks.report import command, print_figures, print_table, require_compiled
+from benchmarks.report import command, print_figures, print_table
 from benchmarks.stream_ages import ages
 from benchmarks.stream_answers import beside_a_backlog, calls, latencies
 from benchmarks.stream_sides import (
@@ -228,7 +228,6 @@ def run(quick: bool) -> None:
     """Measure a worker (contexts given, state durable) beside a bare Faust echo agent and raw
     aiokafka on the same broker.
     """
-    require_compiled()
     size = QUICK if quick else FULL
     with choose_broker() as broker:
         found = asyncio.run(compare(broker.bootstrap, size))

@@ -19,7 +19,7 @@ import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.structs import RecordMetadata
 
-from benchmarks.report import command, print_figures, print_table, require_compiled
+from benchmarks.report import command, print_figures, print_table
 from benchmarks.stream_sides import Bench
 from benchmarks.streaming import TICK, Events, bills_and_rewards
 from commands.broker.choose import choose_broker
@@ -159,7 +159,6 @@ async def ages(bootstrap: str, seconds: float) -> dict[str, float]:
 
 def run(quick: bool) -> None:
     """Print the table."""
-    require_compiled()
     with choose_broker() as broker:
         found = asyncio.run(ages(broker.bootstrap, 10.0 if quick else 120.0))
     print_table(

@@ -44,7 +44,7 @@ def usd(amount: float | None) -> str:
 
 def dual(lambda_t: float | None, digits: int = 4) -> str:
     """Write λ_t: a number, or words if no finite value is high enough."""
-    from router_state.kernel import UNREACHABLE  # brings numpy along
+    from router_state.pacing.dollar_dual import UNREACHABLE
 
     if lambda_t is not None and lambda_t >= UNREACHABLE:
         return NO_PRICE

@@ -17,8 +17,9 @@ import numpy as np
 from benchmarks.data import Benchmark
 from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
-from router_state.kernel import EMA_STEP, EPSILON, LAMBDA_MAX
+from router_state.kernel import EPSILON
 from router_state.kernel import MAX_DECAY_STEPS as MAX_STALE_STEPS
+from router_state.pacing.ema_pacer import EMA_STEP, LAMBDA_MAX
 from streams.priors.priors import Priors
 
 RESTORE_UNDER = 0.1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from router_state.change.suspicion import Suspicion
 from router_state.changes import Journal
 from router_state.config import Matrix, Price, Vector
 from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
 from router_state.kernel import SAMPLE_PIECE, Arm, Portfolio, SharedPrior
+from router_state.kernel.learning.suspicion import Suspicion
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
 from router_state.learning.guess import COSTS, REWARDS
@@ -19,13 +19,14 @@ from router_state.learning.guess import COSTS, REWARDS
 class Arms(Portfolio):
     """See Portfolio. Who takes part, at which price, and who is suspected changes here."""
 
-    __slots__ = ("_journal",)
+    __slots__ = ("_journal", "caching", "timing", "tokens")
+    timing: Timing | None
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self._journal = journal
+        self._journal, self.timing = journal, None
+        self.tokens, self.caching = InputTokens(journal), Caching(journal)
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))
-        self.tokens, self.caching = InputTokens(journal), Caching(journal)
 
     def __len__(self) -> int:
         return len(self.all)

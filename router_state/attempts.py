@@ -45,7 +45,7 @@ def observe(
     arm.costs.awaited = 0
     reward = state.config.error_reward
     if reward is not None and event.status in FAILED and record.bill is None and x is not None:
-        state.policy.learner.learn(state, arm, record, x, reward)
+        state.policy.learn(state, arm, record, x, reward)
 
 
 def note(record: RequestRecord, *, status: str | None, cost_usd: float) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from router_state.kernel.given import Price
+
 
 class CachePrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """List prices of cached input in dollars per million tokens, and how long a cache lasts.
@@ -26,3 +28,30 @@ class CachePrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return tokens
         write = input_per_m if self.write_per_m is None or not writes else self.write_per_m
         return ((tokens - cached) * write + cached * self.read_per_m) / input_per_m
+
+
+def usd_of(
+    price: Price,
+    *,
+    input_tokens: int,
+    output_tokens: int,
+    cached: int | None,
+    cache: CachePrice | None,
+    writes: bool = False,
+) -> float:
+    """Return dollars for these tokens.
+
+    Args:
+        cached: how many of the input tokens were read from the cache; None: not known.
+        cache: what cached input costs; None: as other input.
+        writes: whether what was not cached was written to the cache, as a session's is.
+    """
+    usd = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens)
+    if cache is None or cached is None:
+        return usd
+    input_per_m = price.input_price_per_m
+    counts = cache.counts_as(
+        input_tokens, min(cached, input_tokens), input_per_m=input_per_m, writes=writes
+    )
+    # Less for cached tokens, more for tokens written to the cache.
+    return usd - (input_tokens - counts) * input_per_m / 1e6

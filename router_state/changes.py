@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from router_state.errors import RouterStateError
-
-if TYPE_CHECKING:
-    from router_state.record import RequestRecord
+from router_state.record import RequestRecord
 
 MOST_SIZE = 1e300
 """Largest number of an alert: a quotient by a tiny budget has to be finite on the wire."""

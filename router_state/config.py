@@ -5,79 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from router_state.cache_price import CachePrice
-from router_state.capabilities import Offers
 from router_state.errors import InvalidConfig
+from router_state.kernel import MEMORY, given
 from router_state.latency.goal import LatencyGoal
 from router_state.periods.declared import Spending
 
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Vector = given.Vector
+Matrix = given.Matrix
+Price = given.Price
 
-MEMORY = 2000.0
-"""Largest effective number of observations of an estimate: the memory of `live`'s γ."""
-GUESSED = 3.0
-"""Observations that a first guess counts for."""
-BELIEVED = 20.0
-"""Number of bills that outweigh a declared mean, or the mean of a lognormal."""
-WINDOW = 128
-"""Last requests of a router that λ_t is solved over; from 32 to 512 it makes no difference
-(docs/lab/mechanisms.md)."""
-MAX_NORM = 1e4
-"""Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
-precision can't tell prompts apart."""
 MAX_COST_USD = 1000.0
 """Dollars of one bill (the wire contract)."""
 LEAST_RIDGE = 1e-6
 """Least λ_0, in observations; below it rounding beside a context of the largest norm may leave a
 negative ridge."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """List price of a model, in dollars per million tokens."""
-
-    input_price_per_m: float
-    output_price_per_m: float
-
-    @property
-    def per_1k(self) -> float:
-        """Dollars per 1,000 tokens, input and output weighted alike."""
-        return (self.input_price_per_m + self.output_price_per_m) / 2000.0
-
-    def cost_usd(
-        self,
-        *,
-        input_tokens: int,
-        output_tokens: int,
-        cached: int | None = None,
-        cache: CachePrice | None = None,
-        writes: bool = False,
-    ) -> float:
-        """Dollars for these tokens.
-
-        Args:
-            cached: how many of the input tokens were read from the cache; None: not known.
-            cache: what cached input costs; None: as other input.
-            writes: whether what was not cached was written to the cache, as a session's is.
-        """
-        usd = (
-            input_tokens * self.input_price_per_m + output_tokens * self.output_price_per_m
-        ) / 1e6
-        if cache is None or cached is None:
-            return usd
-        counts = cache.counts_as(
-            input_tokens,
-            min(cached, input_tokens),
-            input_per_m=self.input_price_per_m,
-            writes=writes,
-        )
-        # Less for cached tokens, more for tokens written to the cache.
-        return usd - (input_tokens - counts) * self.input_price_per_m / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +87,6 @@ class ModelConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Cap:
-    """A cap of `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the
-    cheapest model."""
-
-    usd: float
-    seconds: float
-    hard: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Knobs:
     """Everything that tunes a router.
 
@@ -214,8 +148,9 @@ class RouterConfig:
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
     `projection`: None: the workers' own.
+    `capabilities`: what is declared of each capability, by its name, see `registered`.
     `spending`: budgets of a period, a floor of rewards, a limit of one call's cost; None: none of
-    them. `offers`: capabilities of models that declare them. `caches`: prices of cached input, of
+    them. `caches`: prices of cached input, of
     models that have any. `error_reward`: the reward that a failed call counts as; None: none.
     `latency`: the target of latency; None: none. `snapshot`: the state from which the router
     starts, see `router_state.portable`; unused afterwards.
@@ -226,13 +161,12 @@ class RouterConfig:
     dimensions: int = 26
     profile: str = "live"
     knobs: Knobs = LIVE
-    caps: tuple[Cap, ...] = field(default=())
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
     offset: int = 0
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
     spending: Spending | None = None
-    offers: Mapping[str, Offers] = field(default_factory=dict)
     error_reward: float | None = None
     caches: Mapping[str, CachePrice] = field(default_factory=dict)
     latency: LatencyGoal | None = None

@@ -11,8 +11,8 @@ from router_state.arms import Arms
 from router_state.attempts import PLAIN
 from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice
+from router_state.choice import Choice
 from router_state.events import Asked, Charged
-from router_state.kernel import Candidates
 from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
 
@@ -56,10 +56,16 @@ def saved(state: RouterState, warm: Mapping[str, int], tokens: int) -> dict[str,
     return found
 
 
-def discount(arms: Arms, seen: Candidates, saves: Saved) -> None:
-    """Take the savings off the expected costs; they are known only if input tokens are counted
-    apart."""
-    if arms.tokens.in_use:
+def expect(state: RouterState, choice: Choice) -> None:
+    """Expect what a request's warm prefixes save, and take it off the expected costs."""
+    arms, tokens = state.arms, choice.request.input_tokens
+    if choice.saves is None:
+        choice.warm = warmth(state, choice.request, now=choice.now)
+        if choice.warm is not None and tokens is not None:
+            choice.saves = saved(state, choice.warm, tokens)
+    # They are known only if input tokens are counted apart.
+    if choice.saves and arms.tokens.in_use:
+        seen, saves = choice.seen, choice.saves
         seen.expected_cost_usd = [
             max(cost - _usd(arms, k, saves.get(name, 0.0)), 0.0)
             for k, (name, cost) in enumerate(zip(arms.names, seen.expected_cost_usd, strict=True))
@@ -71,10 +77,9 @@ def _usd(arms: Arms, k: int, tokens: float) -> float:
     return 0.0 if model.free else model.paid * model.per_input_token * tokens
 
 
-def note(
-    state: RouterState, request: Asked, record: RequestRecord, warm: Mapping[str, int] | None
-) -> None:
+def note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
     """Keep a decided request as the last turn of its session."""
+    request = choice.request
     name = request.session_id
     if name is None:
         return
@@ -83,7 +88,9 @@ def note(
     before, session.last = session.last, request.request_id
     if request.input_tokens is not None and record.model in state.config.caches:
         state.sessions.seen(name, record.model, request.input_tokens, at=at)
-    record.call = structs.replace(record.call or PLAIN, session_id=name, warm=dict(warm or {}))
+    record.call = structs.replace(
+        record.call or PLAIN, session_id=name, warm=dict(choice.warm or {})
+    )
     if before is not None:
         record.call = structs.replace(record.call, before=before)
 

@@ -1,91 +1,134 @@
-"""Decide where a router or a request has more than a plain one, see `kernel.decide`."""
+"""One decision in four steps: who may be called, what a dollar is worth, whose draw is best, and
+what is written down."""
 
 from __future__ import annotations
 
-from router_state import capabilities, conversing
-from router_state.config import Vector
+from router_state import conversing
+from router_state.choice import Choice, Excluded
 from router_state.events import Asked
-from router_state.kernel import Candidates, DollarDual, RequestRecord
+from router_state.kernel import EVERY
 from router_state.latency import observing
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods import guarding
 from router_state.policies import eligibility
-from router_state.policies.eligibility import Excluded
-from router_state.record import Basis, Call
-from router_state.state import caps
+from router_state.record import Basis, Call, RequestRecord
 from router_state.state.router import RouterState
 
-warmth, saved, discount = conversing.warmth, conversing.saved, conversing.discount
 
+def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
+    """Choose a model for a new request and commit its expected cost; see `Engine.apply`.
 
-def basis(state: RouterState, contained: tuple[int, int]) -> Basis:
-    """Return the last events that the state contains."""
-    return Basis(*contained, state.expired, *state.config.applied)
-
-
-def who_may(
-    state: RouterState, request: Asked, seen: Candidates, *, now: float
-) -> tuple[Excluded, frozenset[str] | None, str | None]:
-    """Return why each arm may not be called, the models that the request is limited to if it is,
-    and the reason that caps give the decision."""
-    arms, allowed, most = state.arms, request.allowed_models, request.max_price_per_1k
-    excluded, limited_to, capped, enough = arms.open, None, None, True
-    limited = allowed is not None or most is not None
-    if excluded is None or limited:
-        excluded = eligibility.exclude(arms, allowed, most)
-    if offers := state.config.offers:
-        by_others = excluded
-        excluded = capabilities.rule_out(
-            arms.names, by_others, offers, request.needs, request.input_tokens
+    Raises:
+        WrongContext, NonFiniteInput: the context does not fit.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
+            no model may be called. That a cap is reached or a budget spent may have been noted.
+    """
+    arms, policy, pacer = state.arms, state.policy, state.pacer
+    choice = Choice(request, now, state.seq + 1, arms.open or [])
+    # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
+    _look(state, choice)
+    _rule_out(state, choice)
+    # Nothing is refused from here on, so that estimates may be made and the pacer may take the
+    # context in: a refusal leaves no trace that a replay would miss.
+    if policy.prepare(state, choice):
+        _look(state, choice)
+    # 2. What a dollar is worth.
+    choice.price = pacer.weigh(arms, choice)
+    if arms.timing is not None and isinstance(pacer, DollarDual):
+        arms.timing.look(choice, multiple=pacer.window.wait_price)
+    relaxed = policy.admit(state, choice)
+    # 3. Whose draw is best.
+    policy.choose(state, choice)
+    # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
+    if choice.why == "ucb":
+        choice.why = choice.reason or relaxed or "ucb"
+    record = _written(state, choice)
+    state.commit(request.request_id, record, policy.ticks)
+    arms.played(choice.k, state.t, choice.why == "onboarding")
+    pacer.commit(record.expected_cost_usd)
+    _note(state, choice, record)
+    if pacer.budget_usd is not None and record.seq % EVERY == 0:
+        state.newcomers.look(
+            arms,
+            choice.seen,
+            choice.k,
+            budget=pacer.budget_usd,
+            now=state.latest,
+            journal=state.journal,
         )
-        limited |= excluded is not by_others
+    return record
+
+
+def _look(state: RouterState, choice: Choice) -> None:
+    """Expect what calls earn and cost, a session's cached prefixes included."""
+    choice.seen = state.policy.look(state, choice.request)
+    if state.config.caches:
+        conversing.expect(state, choice)
+    for one in state.capabilities:
+        one.expect(choice)
+
+
+def _rule_out(state: RouterState, choice: Choice) -> None:
+    """Rule out models: by the request, by what they can do, by outages, and by money."""
+    arms, now = state.arms, choice.now
+    eligibility.rule_out(arms, choice)
+    for one in state.capabilities:
+        one.rule_out(choice)
     if state.availability.models:
-        by_others = excluded
-        excluded = state.availability.rule_out(
-            arms.names, by_others, now=max(now, state.latest), seq=state.seq
+        at = max(now, state.latest)
+        _limit(
+            arms.names,
+            choice,
+            state.availability.rule_out(arms.names, choice.excluded, now=at, seq=state.seq),
         )
-        limited |= excluded is not by_others
-    if limited:
-        limited_to = frozenset(
-            name for name, why in zip(arms.names, excluded, strict=True) if why is None
-        )
-    if state.buckets:
-        costs = seen.expected_cost_usd
-        excluded, capped, enough = caps.keep_within(
-            state.buckets, state.journal, excluded, costs, now=now
-        )
+    for one in state.capabilities:
+        one.afford(choice)
     if state.ledger is not None:
-        excluded, spent = guarding.apply(state, excluded, seen.expected_cost_usd, now=now)
-        capped = capped or spent
-    if state.buckets:
-        caps.refill(state.buckets, enough=enough, now=now)
-    return excluded, limited_to, capped
+        costs = choice.seen.expected_cost_usd
+        choice.cap(*guarding.apply(state, choice.excluded, costs, now=now))
 
 
-def expect_wait(state: RouterState, x: Vector, excluded: Excluded) -> None:
-    """Expect how long calls of a request take, where there is a target."""
-    timing, pacer = state.arms.timing, state.pacer
-    if timing is not None and isinstance(pacer, DollarDual):
-        timing.look(x, excluded, seq=state.seq + 1, multiple=pacer.window.wait_price)
+def _limit(names: tuple[str, ...], choice: Choice, excluded: Excluded) -> None:
+    if excluded is not choice.excluded:
+        choice.limit(excluded, names)
 
 
-def note(
-    state: RouterState,
-    request: Asked,
-    record: RequestRecord,
-    k: int,
-    warm: dict[str, int] | None,
-) -> None:
-    """Note the k-th arm's call wherever calls and money are counted beside the books."""
+def _written(state: RouterState, choice: Choice) -> RequestRecord:
+    """Return the record of a decision."""
+    request, seen, k = choice.request, choice.seen, choice.k
+    arm = state.arms.all[k]
+    contained = request.contained
+    return RequestRecord(
+        choice.seq,
+        arm.name,
+        choice.why,
+        choice.propensity,
+        seen.reward(k),
+        seen.cost_usd(k),
+        state.pacer.lambda_t,
+        state.config.offset,
+        float(choice.now),
+        request.offset,
+        arm.price,
+        request.x,
+        seen,
+        None if contained is None else Basis(*contained, state.expired, *state.config.applied),
+        request.input_tokens,
+    )
+
+
+def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
+    """Note the call wherever calls and money are counted beside the books."""
     if state.availability.models:
         nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
         record.call = Call(nth=nth) if nth else None
     if state.ledger is not None:
         state.ledger.commit(record)
-    for bucket in state.buckets:
-        bucket.spend(record.expected_cost_usd)
-    if request.session_id is not None:
-        conversing.note(state, request, record, warm)
+    for one in state.capabilities:
+        one.decided(choice, record)
+    if choice.request.session_id is not None:
+        conversing.note(state, choice, record)
     if state.config.caches:
         conversing.priced(state, record)
-    if state.arms.timing is not None:
-        observing.commit(state.arms.timing, record, k)
+    if state.arms.timing is not None and choice.waits is not None:
+        observing.commit(state.arms.timing, record, choice.waits, choice.k)

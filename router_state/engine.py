@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from router_state import deciding, feedback
+from router_state import feedback
 from router_state.changes import HEAD, Alert, Changes, Outcome
 from router_state.config import RouterConfig, Vector
+from router_state.deciding import decide
 from router_state.errors import RouterStateError
 from router_state.events import (
     AT_MOST,
@@ -24,11 +25,11 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
-from router_state.kernel import checked_cost, decide, learn, settle
 from router_state.periods.leases import Granted
 from router_state.record import Records, RequestRecord
 from router_state.sessions import WHOLE
 from router_state.state import portable, portfolio, sweeping
+from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 from router_state.state.snapshot import piece_names
 
@@ -123,7 +124,7 @@ class Engine:
         return record
 
     def _decide(self, event: Asked, now: float) -> RequestRecord:
-        record = decide(self.state, event, now, deciding)
+        record = decide(self.state, event, now)
         self.state.since.decided(record.seq)
         self.records[event.request_id] = record
         return record
@@ -140,7 +141,7 @@ class Engine:
             NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
             UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
         """
-        return settle(self.state, self.records, Charged(request_id, cost_usd, **bill), feedback)
+        return feedback.settle(self.state, self.records, Charged(request_id, cost_usd, **bill))
 
     def learn(self, request_id: str, *, reward: float, **judged: Any) -> Outcome:
         """Learn a reward; one of higher rank, or of higher revision from the same source, revises
@@ -157,7 +158,7 @@ class Engine:
         event = Judged(request_id, reward, **judged)
         if request_id.startswith(WHOLE):
             return feedback.learn_session(self.state, self.records, event)[0]
-        return learn(self.state, self.records, event)
+        return feedback.learn(self.state, self.records, event)
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
@@ -196,7 +197,7 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
-    changes.outcome = settle(engine.state, engine.records, event, feedback)
+    changes.outcome = feedback.settle(engine.state, engine.records, event)
     if changes.outcome is not Outcome.DUPLICATE:
         engine.state.since.billed(event.offset, waited=event.waited)
         changes.records[event.request_id] = engine.records[event.request_id]
@@ -208,7 +209,7 @@ def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None
         changes.outcome, changed = feedback.learn_session(state, records, event)
         changes.records |= changed
     else:
-        changes.outcome = learn(state, records, event)
+        changes.outcome = feedback.learn(state, records, event)
         if changes.outcome is not Outcome.DUPLICATE:
             changes.records[event.request_id] = records[event.request_id]
     if changes.outcome is not Outcome.DUPLICATE:

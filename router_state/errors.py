@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-
-class RouterStateError(Exception):
-    """Base of everything the core raises; `reason` is the dead letter's reason and a metric's
-    label."""
-
-    reason = "router_state_error"
-    retriable = False
-
-
-class NonFiniteInput(RouterStateError):
-    """A number that would enter the state is a NaN or an infinity."""
-
-    reason = "non_finite"
-
-
-class WrongContext(RouterStateError):
-    """The context has another dimension than the router, or its last entry is not 1.0."""
-
-    reason = "wrong_context"
+from ground.refusing import (
+    CorruptSnapshot,
+    NonFiniteInput,
+    RouterStateError,
+    WrongContext,
+)
 
 
 class EmptyPortfolio(RouterStateError):
@@ -119,7 +106,22 @@ class UnusablePrior(InvalidConfig):
     reason = "wrong_prior"
 
 
-class CorruptSnapshot(RouterStateError):
-    """Bytes that claim to be a snapshot are damaged, truncated, foreign or newer than this code."""
-
-    reason = "corrupt_snapshot"
+__all__ = [
+    "BudgetSpent",
+    "CapReached",
+    "ContextLost",
+    "CorruptSnapshot",
+    "CostOutOfRange",
+    "EmptyPortfolio",
+    "InvalidConfig",
+    "NoAffordableModel",
+    "NoAllowedModel",
+    "NoCapableModel",
+    "NonFiniteInput",
+    "RewardOutOfRange",
+    "RouterStateError",
+    "UnknownRequest",
+    "UnpricedModel",
+    "UnusablePrior",
+    "WrongContext",
+]

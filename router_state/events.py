@@ -6,12 +6,29 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from router_state.capabilities import Needs
 from router_state.config import RouterConfig, Vector
 from router_state.periods.leases import Granted
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
+
+
+class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Needs of a request, see `needs.offers.Offers`.
+
+    Attributes:
+        output_tokens: how long the answer may become.
+        region: where the model has to run.
+        max_retention_days: how long the provider may keep the prompt.
+    """
+
+    vision: bool = False
+    audio: bool = False
+    tools: bool = False
+    json_output: bool = False
+    output_tokens: int | None = None
+    region: str | None = None
+    max_retention_days: float | None = None
 
 
 class Asked(Struct, frozen=True, gc=False):
@@ -128,3 +145,19 @@ class Lapsed(Struct, frozen=True, gc=False):
 Event = (
     Asked | Charged | Judged | Orphaned | Redeclared | Granted | Lapsed | Waited | Aged | Crowded
 )
+
+__all__ = [
+    "AT_MOST",
+    "Aged",
+    "Asked",
+    "Charged",
+    "Crowded",
+    "Event",
+    "Granted",
+    "Judged",
+    "Lapsed",
+    "Needs",
+    "Orphaned",
+    "Redeclared",
+    "Waited",
+]

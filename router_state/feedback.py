@@ -1,18 +1,123 @@
-"""Apply what a bill has beside its dollars, see `kernel.settle`, and the rewards of sessions."""
+"""Apply a bill or a reward to its request: the books, the record, and what its model learns."""
 
 from __future__ import annotations
 
-from router_state import attempts, availability, conversing
+from math import isfinite
+
+from router_state import attempts, conversing
+from router_state.availability import UNANSWERED
+from router_state.billing import Billing
+from router_state.cache_price import usd_of
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
-from router_state.errors import ContextLost, CostOutOfRange, UnknownRequest, UnpricedModel
+from router_state.errors import (
+    ContextLost,
+    CostOutOfRange,
+    NonFiniteInput,
+    RewardOutOfRange,
+    UnknownRequest,
+    UnpricedModel,
+)
 from router_state.events import Charged, Judged
-from router_state.kernel import checked_reward, learn
+from router_state.kernel import check, exp_of, list_price_of
 from router_state.latency import observing
+from router_state.periods.ledger import Ledger
+from router_state.policies.learning import NOT_LEARNED
 from router_state.ranks import BELOW_OWN
-from router_state.record import Records, RequestRecord
+from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.sessions import WHOLE
+from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
+
+
+def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
+    """Book the bill of a request, or a later revision of it in place of what was charged so far.
+
+    Raises:
+        UnknownRequest: no decision carries this request_id.
+        NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
+        UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
+    """
+    record = _remembered(records, event.request_id)
+    before, said, status = record.bill, event.cost_usd, event.status
+    cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
+    if before is not None and event.revision <= before.revision:
+        return DUPLICATE
+    x = _context(state, record, event.x)
+    billing = Billing(event, record, cost_usd)
+    billing.x, billing.seq, billing.now = x, state.seq, state.latest
+    called, answered = billing.called, billing.answered
+    state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
+    if state.ledger is not None:
+        _hold(state, state.ledger, record, billing.difference_usd)
+    state.bill(event.request_id, record, cost_usd)
+    for one in state.capabilities:
+        one.billed(billing)
+    observed = record.call is not None or status is not None
+    if observed or state.arms.timing is not None or state.availability.models:
+        _observe(state, record, event, called=called, answered=answered, x=x)
+    # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
+    # an answer has not taught.
+    if not answered:
+        if status not in UNANSWERED:
+            _learn_bill(state, record, event, cost_usd, called, x)
+        if observed:
+            attempts.note(record, status=status, cost_usd=cost_usd)
+    record.bill = Settlement(cost_usd, event.revision)
+    # Candidates are published and no longer needed; with 64 models they are most of a record.
+    record.candidates = record.waits = None
+    records[event.request_id] = record
+    return APPLIED if billing.first else REVISED
+
+
+def _remembered(records: Records, request_id: str) -> RequestRecord:
+    """Return a request's record. Raises UnknownRequest."""
+    record = records.get(request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {request_id!r}")
+    return record
+
+
+def _context(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
+    """Return a request's context, of its record or checked as it is given."""
+    if record.x is not None:
+        return record.x
+    if given is not None:
+        check(given, state.arms.d)
+    return given
+
+
+def _learn_bill(
+    state: RouterState,
+    record: RequestRecord,
+    event: Charged,
+    cost_usd: float,
+    called: str,
+    x: Vector | None,
+) -> None:
+    """Let the billed model learn the bill, and keep the model and its price in the record."""
+    price, arms = record.price, state.arms
+    if record.label is None:
+        record.answered_by = None if called == record.model else called
+    if called != record.model:
+        used = price_of(state, record, called)
+        if used is None:
+            return
+        price = record.price = used
+    arm = arms.find(called)
+    # The model was dropped, or changed between free and priced, so that the ratio has another
+    # meaning.
+    if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
+        return
+    costs = arm.costs
+    list_price = costs.list_price if arm.price is price else list_price_of(price)
+    known = 0.0
+    if record.call is not None:
+        cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
+    if arms.tokens.in_use:
+        counted = conversing.counted(state, record, event, called=called)
+        known = counted * price.input_price_per_m / 1e6 / list_price
+    state.policy.bill(state, costs, cost_usd / list_price, known, x)
 
 
 def tokens_usd(
@@ -33,7 +138,8 @@ def tokens_usd(
     price = price_of(state, record, called)
     if price is None:
         return None
-    return price.cost_usd(
+    return usd_of(
+        price,
         input_tokens=tokens[0],
         output_tokens=tokens[1],
         cached=cached,
@@ -54,7 +160,7 @@ def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | 
     return None if arm is None else arm.price
 
 
-def priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
+def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     """Return the dollars of a bill in tokens. Raises CostOutOfRange, UnpricedModel."""
     if event.tokens is None:
         raise CostOutOfRange("a bill needs cost_usd or token counts")
@@ -67,7 +173,7 @@ def priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def observe(
+def _observe(
     state: RouterState,
     record: RequestRecord,
     event: Charged,
@@ -85,20 +191,72 @@ def observe(
         conversing.billed(state, record, event, called=called)
 
 
-note, counted, UNANSWERED = attempts.note, conversing.counted, availability.UNANSWERED
+def _hold(state: RouterState, ledger: Ledger, record: RequestRecord, difference_usd: float) -> None:
+    """Let periods, which were charged what was expected, take the difference of a bill."""
+    ledger.settle(
+        difference_usd,
+        at=record.decided_at,
+        seq=record.seq,
+        awaited=record.bill is None and not record.expired,
+    )
 
 
-def hold(state: RouterState, record: RequestRecord, difference_usd: float) -> None:
-    """Let caps and periods, which were charged what was expected, take the difference of a bill."""
-    for bucket in state.buckets:
-        bucket.spend(difference_usd)
-    if state.ledger is not None:
-        state.ledger.settle(
-            difference_usd,
-            at=record.decided_at,
-            seq=record.seq,
-            awaited=record.bill is None and not record.expired,
+def checked_reward(reward: float) -> float:
+    """Return a reward.
+
+    Raises:
+        NonFiniteInput, RewardOutOfRange: not a reward.
+    """
+    if not 0.0 <= reward <= 1.0:
+        if not isfinite(reward):
+            raise NonFiniteInput("a reward is not finite")
+        raise RewardOutOfRange("a reward must be between 0 and 1")
+    return float(reward)
+
+
+def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
+    """Learn a request's reward; one of higher rank, or of higher revision from the same source,
+    revises an earlier one.
+
+    Raises:
+        UnknownRequest: no decision carries this request_id.
+        ContextLost: neither the record nor the caller has the context.
+        NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
+    """
+    record = _remembered(records, event.request_id)
+    reward, label = checked_reward(event.reward), record.label
+    source, rank, revision = event.source, event.rank, event.revision
+    # News are rewards of higher rank, and later revisions from the same source.
+    if (
+        label is not None
+        and rank <= label.rank
+        and (source != label.source or revision <= label.revision)
+    ):
+        return DUPLICATE
+    x = _context(state, record, event.x)
+    if x is None:
+        raise ContextLost(f"the context of request {event.request_id!r} is in no store")
+    if label is None and event.model is not None:
+        # A caller that did not wait called another model, and the reward is of that one.
+        record.answered_by = None if event.model == record.model else event.model
+    arm = state.arms.find(record.called)
+    forgotten = NOT_LEARNED
+    if label is None:
+        for capability in state.capabilities:
+            capability.judged(record, reward)
+        if arm is not None:
+            forgotten = state.policy.learn(state, arm, record, x, reward)
+        state.rewards_applied += 1
+    elif arm is not None:
+        one = arm.rewards
+        # Only the remaining weight of the first reward can be revised.
+        one.revise(
+            x, difference=reward - label.reward, discount=exp_of(label.forgotten - one.forgotten)
         )
+        forgotten = label.forgotten
+    record.label = Label(reward, source, rank, revision, forgotten)
+    records[event.request_id] = record
+    return APPLIED if label is None else REVISED
 
 
 def learn_session(

@@ -1,4 +1,4 @@
-"""Define what a record of a request holds beside its numbers."""
+"""Define the record of a request: its decision, its bill and its reward."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import MutableMapping
 from msgspec import Struct
 
 from router_state.cache_price import CachePrice
-from router_state.kernel import Label, RequestRecord, Settlement
+from router_state.config import Price, Vector
+from router_state.kernel import Candidates
 
 
 class Basis(Struct, frozen=True, gc=False):
@@ -46,13 +47,68 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     lost_seconds: float = 0.0
 
 
+class Settlement(Struct, gc=False):
+    """The bill of a call."""
+
+    cost_usd: float
+    revision: int
+
+
+class Label(Struct, gc=False):
+    """The reward of an answer, and the arm's `forgotten` when it was learned (see Arms)."""
+
+    reward: float
+    source: str
+    rank: int
+    revision: int
+    forgotten: float
+
+
+class RequestRecord(Struct, gc=False, eq=False):
+    """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where
+    another store keeps the context.
+
+    `expired` says that the bill did not come in time, so the commitment stands at its expectation.
+    `answered_by` is the model that was called where that was another one than the decided one;
+    `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
+    `call` is what else is known of the call, None where there is nothing. `waits` are expected
+    seconds of each arm and, where slow calls are counted, the probability of being one, for who
+    publishes them, too.
+    """
+
+    seq: int
+    model: str
+    reason: str
+    propensity: float
+    expected_reward: float
+    expected_cost_usd: float
+    lambda_t: float
+    config_offset: int
+    decided_at: float
+    offset: int
+    price: Price
+    x: Vector | None
+    candidates: Candidates | None
+    applied: Basis | None
+    input_tokens: int | None
+    bill: Settlement | None = None
+    label: Label | None = None
+    expired: bool = False
+    answered_by: str | None = None
+    call: Call | None = None
+    waits: tuple[list[float], list[float] | None] | None = None
+
+    @property
+    def called(self) -> str:
+        """Return the model that answered, or the decided one."""
+        # The first bill or reward that names a model tells it.
+        return self.answered_by or self.model
+
+    @property
+    def is_answered(self) -> bool:
+        """Tell whether the bill of an answer has come."""
+        return self.bill is not None and not (self.call is not None and self.call.unanswered)
+
+
 Records = MutableMapping[str, RequestRecord]
 """Requests of a router by request_id; who changes one assigns it back."""
-__all__ = [
-    "Basis",
-    "Call",
-    "Label",
-    "Records",
-    "RequestRecord",
-    "Settlement",
-]

@@ -93,12 +93,14 @@ def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float |
     if bill.cost_usd is not None or found.decision is None or then is None:
         return bill.cost_usd
     from agents.declared import cache_of
+    from router_state.cache_price import usd_of
     from router_state.config import Price
 
     model = then.router.models.get(bill.model or found.decision.model)
     if model is None or bill.input_tokens is None or bill.output_tokens is None:
         return None
-    return Price(model.input_price_per_m, model.output_price_per_m).cost_usd(
+    return usd_of(
+        Price(model.input_price_per_m, model.output_price_per_m),
         input_tokens=bill.input_tokens,
         output_tokens=bill.output_tokens,
         cached=bill.cached_input_tokens,

@@ -13,7 +13,7 @@ from commands.demo.scenario import Matrix, Scenario
 from commands.demo.traffic import Outcome
 from drawing.page import Chart
 from drawing.pareto import short
-from router_state.kernel import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 
 WINDOW = 100
 """Requests that a point of a curve is the mean of."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from router_state.change.suspicion import Suspicion
 from router_state.config import Vector
 from router_state.kernel import LIMIT, RIDGE_FLOOR, Arm, Shift
+from router_state.kernel.learning.suspicion import Suspicion
 from router_state.state.router import RouterState
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.config import BELIEVED, CostPrior, Matrix, Price, Vector
-from router_state.costs.ratio import MOST_EXPONENT, bounded, list_price_of
+from router_state.config import CostPrior, Matrix, Price, Vector
 from router_state.errors import UnusablePrior
 from router_state.kernel import (
+    BELIEVED,
     LEAST_PART,
+    MOST_EXPONENT,
     MOST_TAUGHT,
     CostModel,
     SharedPrior,
+    bounded,
     exp_of,
+    list_price_of,
     log_of,
     lognormal_mean,
 )

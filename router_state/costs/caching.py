@@ -26,16 +26,14 @@ class Caching:
 
     Attributes:
         hits: per model the share of warm prefixes that bills show as cached, and of how many bills.
-        latest: tokens that the request that is being decided saves, per model; None: it names no
-            session. `slots`: the same of the window's requests.
+        slots: tokens that the window's requests of sessions save, per model.
     """
 
-    __slots__ = ("_journal", "hits", "latest", "slots")
+    __slots__ = ("_journal", "hits", "slots")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.hits: dict[str, tuple[float, float]] = {}
-        self.latest: Mapping[str, float] | None = None
         self.slots: dict[int, Mapping[str, float]] = {}
 
     def chance(self, model: str) -> float:
@@ -49,10 +47,10 @@ class Caching:
         self.hits[model] = mean + (min(share, 1.0) - mean) / count, count
         self._journal.pieces.add(PIECE)
 
-    def place(self, slot: int) -> None:
-        """Store the present request's savings beside its context in the window."""
-        if self.latest is not None:
-            self.slots[slot] = self.latest
+    def place(self, slot: int, saves: Mapping[str, float] | None) -> None:
+        """Store what a request saves, None if it names no session, beside its context."""
+        if saves is not None:
+            self.slots[slot] = saves
         elif self.slots.pop(slot, None) is None:
             return
         self._journal.pieces.add(PIECE)
@@ -66,7 +64,7 @@ class Caching:
     def clear(self) -> None:
         """Forget what was learned, when no model has a price of cached input any more."""
         if self.values() is not None:
-            self.hits, self.slots, self.latest = {}, {}, None
+            self.hits, self.slots = {}, {}
             self._journal.pieces.add(PIECE)
 
     def values(self) -> Json | None:

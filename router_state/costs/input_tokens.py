@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.changes import Journal
-from router_state.config import BELIEVED, MEMORY, WINDOW, Vector
-from router_state.kernel import MOST_TAUGHT
+from router_state.config import Vector
+from router_state.kernel import BELIEVED, MEMORY, MOST_TAUGHT, WINDOW
 from router_state.state.framing import Json
 
 PIECE = "\x1finput"
@@ -29,15 +29,14 @@ class InputTokens:
         mean: mean tokens of a request; count: number of requests in it.
         in_use: whether expected costs count input tokens apart, as enough requests have said
             theirs.
-        latest: tokens of the request that is being decided, as used.
-        slots: the same of the window's requests, shape (128,); 0 while they are not in use.
+        slots: tokens of the window's requests as used, shape (128,); 0 while they are not in use.
     """
 
-    __slots__ = ("_journal", "count", "in_use", "latest", "mean", "slots")
+    __slots__ = ("_journal", "count", "in_use", "mean", "slots")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.mean = self.latest = 0.0
+        self.mean = 0.0
         self.count, self.in_use = 0, False
         self.slots: Vector = NONE
 
@@ -53,7 +52,6 @@ class InputTokens:
         begins = tokens is not None and self.count == BELIEVED
         if begins:
             self.begin_window()
-        self.latest = self.of(tokens)
         return begins
 
     def of(self, tokens: int | None) -> float:
@@ -66,9 +64,9 @@ class InputTokens:
             self.slots = np.full(WINDOW, self.mean)
             self._journal.pieces.add(PIECE)
 
-    def place(self, slot: int) -> None:
-        """Store the present request's tokens beside its context in the window."""
-        self.slots[slot] = self.latest
+    def place(self, slot: int, tokens: float) -> None:
+        """Store a request's tokens, as used, beside its context in the window."""
+        self.slots[slot] = tokens
 
     def values(self) -> Json | None:
         """Return the state to be kept; None if there is none."""

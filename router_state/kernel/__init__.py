@@ -1,176 +1,122 @@
-"""The arithmetic of every event, compiled where it can be.
+"""The arithmetic of every event, in Cython: `build_kernel.py` compiles it.
 
-`routing` has the events, `pacing` the budget, `choosing` the arms and their scores, `costs` what a
-call costs, `learning` the regressions, `numbers` the sums. Each folder uses those named after it.
-
-The modules are Python, and are what is compiled: into one extension, `_compiled`, by
-`build_kernel.py`. Without it, or if it was compiled from another text, they run as Python: equal to
-the bit, and hundreds of times slower.
+`numbers` has the sums, `learning` the regressions, `costs` what a call costs, `choosing` the arms
+and their scores, `pacing` the price of a dollar. Each uses those named before it. The kernel
+imports nothing of the core and calls nothing of it; `given` says what it reads of what it is given.
 """
 
 from __future__ import annotations
 
-import warnings
-from hashlib import blake2b
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+try:
+    import router_state.kernel.numbers.words  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"the kernel is not compiled for this Python ({error}): run tools/setup, or install "
+        "Cython and a C compiler and run python build_kernel.py"
+    ) from error
 
-
-def sources() -> str:
-    """Return a digest of the modules."""
-    digest = blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _load() -> ModuleType | None:
-    try:
-        found = import_module("router_state.kernel._compiled")
-    except ImportError:
-        return None
-    if sources() == found.SOURCES:
-        return found
-    warnings.warn(
-        "the compiled kernel belongs to another text and is not used: tools/setup builds it again",
-        stacklevel=2,
-    )
-    return None
-
-
-_compiled = _load()
-COMPILED: bool = _compiled is not None
-"""True where the kernel runs compiled."""
-if TYPE_CHECKING or _compiled is None:
-    from router_state.kernel.choosing.arm import Arm, log_price
-    from router_state.kernel.choosing.candidates import Candidates
-    from router_state.kernel.choosing.context import check
-    from router_state.kernel.choosing.portfolio import Portfolio
-    from router_state.kernel.choosing.propensity import LEAST_PROPENSITY, wins
-    from router_state.kernel.choosing.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
-    from router_state.kernel.costs.cost_means import LEAST_PART, cost_piece
-    from router_state.kernel.costs.cost_model import MOST_TAUGHT, CostModel
-    from router_state.kernel.costs.predictive import Predictive, lognormal_mean
-    from router_state.kernel.learning.detector import CUT_AT, LIMIT, Detector, Shift, Side
-    from router_state.kernel.learning.estimating import conclude_shifted, estimate
-    from router_state.kernel.learning.gaussian import TAILS, WIDE
-    from router_state.kernel.learning.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
-    from router_state.kernel.learning.shared_prior import SharedPrior
-    from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
-    from router_state.kernel.numbers.linear import EPSILON
-    from router_state.kernel.numbers.randomness import Chance
-    from router_state.kernel.pacing.debt import HORIZON, SAVED, Debt
-    from router_state.kernel.pacing.dollar_dual import UNREACHABLE, DollarDual
-    from router_state.kernel.pacing.dual import FAR, Options
-    from router_state.kernel.pacing.ema_pacer import EMA_STEP, LAMBDA_MAX, EmaPacer
-    from router_state.kernel.pacing.pacer import Pacer, Terms, Unpaced
-    from router_state.kernel.pacing.waiting import waits
-    from router_state.kernel.pacing.window import (
-        BLOCK,
-        CLOSED,
-        PIECES,
-        PRICES,
-        WAIT_PRICES,
-        Window,
-    )
-    from router_state.kernel.pacing.window_scores import keep, options
-    from router_state.kernel.routing.books import Books, Forgotten, checked_cost
-    from router_state.kernel.routing.deciders import TOLERATED, Decider, Optimism, Thompson
-    from router_state.kernel.routing.deciding import decide
-    from router_state.kernel.routing.learners import (
-        NOT_LEARNED,
-        Apart,
-        Learner,
-        Together,
-        learn_bill,
-        learn_reward,
-    )
-    from router_state.kernel.routing.record import Label, RequestRecord, Settlement, record_of
-    from router_state.kernel.routing.risk import within_risk
-    from router_state.kernel.routing.settling import checked_reward, learn, settle
-else:
-    globals().update(_compiled.public())
+from router_state.kernel.choosing.arm import Arm, log_price
+from router_state.kernel.choosing.candidates import Candidates
+from router_state.kernel.choosing.context import MAX_NORM, check
+from router_state.kernel.choosing.portfolio import Portfolio
+from router_state.kernel.choosing.propensity import LEAST_PROPENSITY, wins
+from router_state.kernel.choosing.risk import within_risk
+from router_state.kernel.choosing.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
+from router_state.kernel.costs.bills import learn_bill
+from router_state.kernel.costs.cost_means import LEAST_PART, cost_piece
+from router_state.kernel.costs.cost_model import MOST_TAUGHT, CostModel
+from router_state.kernel.costs.predictive import Predictive, lognormal_mean
+from router_state.kernel.costs.ratio import MOST_EXPONENT, bounded, list_price_of
+from router_state.kernel.given import Matrix, Vector
+from router_state.kernel.learning.counts import BELIEVED, GUESSED, MEMORY
+from router_state.kernel.learning.detector import CUT_AT, LIMIT, Detector, Shift, Side
+from router_state.kernel.learning.estimating import conclude_shifted, estimate
+from router_state.kernel.learning.gaussian import TAILS, WIDE
+from router_state.kernel.learning.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
+from router_state.kernel.learning.rewards import learn_reward
+from router_state.kernel.learning.shared_prior import SharedPrior
+from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
+from router_state.kernel.numbers.linear import EPSILON
+from router_state.kernel.numbers.randomness import Chance
+from router_state.kernel.numbers.total import Total
+from router_state.kernel.pacing.debt import HORIZON, SAVED, Debt
+from router_state.kernel.pacing.dual import FAR, Options
+from router_state.kernel.pacing.waiting import waits
+from router_state.kernel.pacing.window import (
+    BLOCK,
+    CLOSED,
+    PIECES,
+    PRICE_OF,
+    PRICES,
+    WAIT_PRICES,
+    WINDOW,
+    Window,
+    lots,
+)
+from router_state.kernel.pacing.window_scores import keep, options
 
 __all__ = [
+    "BELIEVED",
     "BLOCK",
     "CLOSED",
-    "COMPILED",
     "CUT_AT",
-    "EMA_STEP",
     "EPSILON",
     "EVERY",
     "FAR",
+    "GUESSED",
     "HORIZON",
-    "LAMBDA_MAX",
     "LEAST_PART",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
     "MAX_DECAY_STEPS",
+    "MAX_NORM",
+    "MEMORY",
+    "MOST_EXPONENT",
     "MOST_TAUGHT",
-    "NOT_LEARNED",
     "PIECES",
     "PRICES",
+    "PRICE_OF",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "SAVED",
     "TAILS",
-    "TOLERATED",
-    "UNREACHABLE",
     "WAIT_PRICES",
     "WIDE",
-    "Apart",
+    "WINDOW",
     "Arm",
-    "Books",
     "Candidates",
     "Chance",
     "CostModel",
     "Debt",
-    "Decider",
     "Detector",
-    "DollarDual",
-    "EmaPacer",
-    "Forgotten",
-    "Label",
-    "Learner",
-    "Optimism",
+    "Matrix",
     "Options",
-    "Pacer",
     "Portfolio",
     "PosteriorSample",
     "Predictive",
     "Regression",
-    "RequestRecord",
-    "Settlement",
     "SharedPrior",
     "Shift",
     "Side",
-    "Terms",
-    "Thompson",
-    "Together",
-    "Unpaced",
+    "Total",
+    "Vector",
     "Window",
+    "bounded",
     "check",
-    "checked_cost",
-    "checked_reward",
     "conclude_shifted",
     "cost_piece",
-    "decide",
     "estimate",
     "exp_of",
     "keep",
-    "learn",
     "learn_bill",
     "learn_reward",
+    "list_price_of",
     "log_of",
     "log_price",
     "lognormal_mean",
+    "lots",
     "options",
-    "record_of",
-    "settle",
-    "sources",
     "tabulated",
     "waits",
     "wins",

@@ -6,6 +6,7 @@ from msgspec import structs
 
 from router_state.attempts import PLAIN
 from router_state.availability import UNANSWERED
+from router_state.choice import Waits
 from router_state.config import Vector
 from router_state.events import Charged
 from router_state.latency.timing import Timing
@@ -13,16 +14,14 @@ from router_state.record import RequestRecord
 from router_state.state.router import RouterState
 
 
-def commit(timing: Timing, record: RequestRecord, k: int) -> None:
+def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
     """Charge what a decided request's call is expected to take; k is the chosen arm."""
-    if not timing.latest:
-        return
     tail = timing.goal.p95_seconds is not None
-    record.waits = timing.seconds, timing.latest if tail else None
+    record.waits = waits.seconds, waits.units if tail else None
     most = timing.goal.most
     if most is None:
         return
-    wait = timing.latest[k]
+    wait = waits.units[k]
     timing.debt.usd += wait - most
     timing.changed()
     record.call = structs.replace(record.call or PLAIN, wait=wait)

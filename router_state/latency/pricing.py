@@ -4,24 +4,23 @@ target, given the price of a dollar."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.config import WINDOW, Matrix
+from router_state.arms import Arms
+from router_state.config import Matrix
 from router_state.kernel import (
     CLOSED,
     HORIZON,
     PRICES,
     WAIT_PRICES,
+    WINDOW,
     Options,
-    Portfolio,
     Window,
 )
 from router_state.latency.goal import MOST_PRICE, MOST_WAIT, TAIL
-
-if TYPE_CHECKING:
-    from router_state.latency.timing import Timing
+from router_state.latency.timing import Timing
+from router_state.pacing.scoring import candidates
 
 TOLERATED = 0.1
 """Share of the target by which expectations may miss it without an alert."""
@@ -36,7 +35,7 @@ STEPS = 40
 
 def weigh(
     timing: Timing,
-    arms: Portfolio,
+    arms: Arms,
     window: Window,
     *,
     per_dollar: float,
@@ -53,7 +52,7 @@ def weigh(
         timing.per_unit = 0.0
         return
     most = timing.goal.most
-    scores, costs = window.candidates(arms, timed=False).arrays()
+    scores, costs = candidates(window, arms, timed=False).arrays()
     waits = _waits(timing, window, scores)
     if most is None:
         counted = np.minimum(waits, MOST_WAIT) * WAIT_PRICES[: window.size, None]

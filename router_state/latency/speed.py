@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from router_state.change import bills
 from router_state.changes import Alert, Journal
-from router_state.config import GUESSED, MEMORY, Price, Vector
-from router_state.kernel import TAILS, CostModel, SharedPrior, log_of
+from router_state.config import Price, Vector
+from router_state.kernel import GUESSED, MEMORY, TAILS, CostModel, SharedPrior, log_of
 from router_state.state import layout
 from router_state.state.framing import floats, packed
 

@@ -15,18 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from router_state.changes import Journal
-from router_state.config import BELIEVED, Matrix, Vector
+from router_state.choice import Choice, Waits
+from router_state.config import Matrix, Vector
 from router_state.kernel import (
+    BELIEVED,
     RIDGE_FLOOR,
     Debt,
-    Portfolio,
     Regression,
     SharedPrior,
-    Window,
     estimate,
     waits,
 )
-from router_state.latency import pricing
 from router_state.latency.goal import MOST_WAIT, LatencyGoal
 from router_state.latency.speed import FIRST_TRIAL, Speed
 from router_state.latency.speed import PIECE as SPEED
@@ -58,25 +57,18 @@ class Timing:
         short: solutions in a row that missed the target; told: whether an alert says so, or that
             there are no times.
         expected: what a call is expected to take at the prices in force.
-        latest: expected waits of the request that is being decided, by arm; seconds: the same in
-            seconds; charged: what counts in its scores; multiple: its own price of a wait, as a
-            multiple of everybody's.
     """
 
     __slots__ = (
-        "charged",
         "count",
         "debt",
         "expected",
         "goal",
         "journal",
-        "latest",
         "mean_seconds",
-        "multiple",
         "over",
         "per_unit",
         "prior",
-        "seconds",
         "short",
         "speeds",
         "target",
@@ -90,10 +82,6 @@ class Timing:
         self.prior = SharedPrior(PRIOR, d, LATENCIES, journal)
         self.speeds: dict[str, Speed] = {}
         self.count, self.mean_seconds, self.over = 0.0, 0.0, 0.0
-        self.latest: list[float] = []
-        self.seconds: list[float] = []
-        self.charged: list[float] = []
-        self.multiple = 1.0
         self.start_over()
 
     def start_over(self) -> None:
@@ -146,33 +134,27 @@ class Timing:
         """Estimate the shared prior."""
         estimate(self.prior, self.regressions)
 
-    def weigh(
-        self, arms: Portfolio, window: Window, *, per_dollar: float, target_usd: float, now: float
-    ) -> None:
-        """Solve for the price of a wait again, see `pricing`."""
-        pricing.weigh(self, arms, window, per_dollar=per_dollar, target_usd=target_usd, now=now)
-
-    def look(self, x: Vector, excluded: Sequence[str | None], *, seq: int, multiple: float) -> None:
-        """Expect waits of a request with context x, shape (d,), at its decision `seq`; `multiple`
-        is its own price of a wait, as a multiple of everybody's.
+    def look(self, choice: Choice, *, multiple: float) -> None:
+        """Expect the waits of a request; `multiple` is its own price of a wait, as a multiple of
+        everybody's.
 
         A model that nothing was heard of for long counts as answering at once, once in a while: one
         that has become fast is found so.
         """
-        self.multiple = multiple
         if not self.in_use:
-            self.latest = self.seconds = self.charged = []
             return
         if self.prior.due:
             self.estimate_again()
-        units, seconds = self.waits(x.astype(np.float32)[None, :], 1)
-        self.latest, self.seconds = units[0].tolist(), seconds[0].tolist()
-        self.charged = [min(wait, MOST_WAIT * self._unit) for wait in self.latest]
+        units, seconds = self.waits(choice.request.x.astype(np.float32)[None, :], 1)
+        found: list[float] = units[0].tolist()
+        charged = [min(wait, MOST_WAIT * self._unit) for wait in found]
+        choice.waits = Waits(found, seconds[0].tolist(), charged, multiple)
         if self.per_unit > 0.0:
-            self._try(excluded, seq)
+            self._try(charged, choice.excluded, choice.seq)
 
-    def _try(self, excluded: Sequence[str | None], seq: int) -> None:
-        """Give the model whose trial has been due for the longest time, if any is, a trial."""
+    def _try(self, charged: list[float], excluded: Sequence[str | None], seq: int) -> None:
+        """Give the model whose trial has been due for the longest time, if any is, a trial: its
+        wait is not charged."""
         speeds = list(self.speeds.values())
         due = {
             k: late
@@ -184,7 +166,7 @@ class Timing:
             self.tried = seq
             speeds[k].try_at(seq)
             self.journal.pieces.add(speeds[k].costs.regression.piece)
-            self.charged[k] = 0.0
+            charged[k] = 0.0
 
     @property
     def _unit(self) -> float:
@@ -211,13 +193,10 @@ class Timing:
         waits, _ = self.waits(contexts, n)
         return self.per_unit * np.minimum(waits, MOST_WAIT * self._unit)
 
-    def penalties(self, dollars: Sequence[float]) -> list[float]:
-        """Return what dollars cost in reward and, beside it, the waits of the request that is being
-        decided."""
-        if not self.charged:
-            return list(dollars)
-        per_unit = self.per_unit * self.multiple
-        return [usd + per_unit * wait for usd, wait in zip(dollars, self.charged, strict=True)]
+    def penalties(self, dollars: Sequence[float], waits: Waits) -> list[float]:
+        """Return what dollars cost in reward and, beside it, the waits of a request."""
+        per_unit = self.per_unit * waits.multiple
+        return [usd + per_unit * wait for usd, wait in zip(dollars, waits.charged, strict=True)]
 
     def learn(
         self, model: str, seconds: float, x: Vector | None, *, seq: int, now: float, at_least: bool

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.kernel import DollarDual, Portfolio, Terms
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.pacer import Terms
 
 
 class Unbudgeted(DollarDual):
@@ -23,7 +25,7 @@ class Unbudgeted(DollarDual):
         """See DollarDual."""
         return 0.0
 
-    def _solve(self, arms: Portfolio, *, now: float) -> None:
+    def _solve(self, arms: Arms, *, now: float) -> None:
         """See DollarDual; nothing is solved."""
 
     def commit(self, expected_usd: float) -> None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.config import MAX_NORM, Matrix, Vector
+from router_state.config import Matrix, Vector
 from router_state.errors import UnusablePrior
+from router_state.kernel import MAX_NORM
 
 OBSERVED = 1e-9, 1e15
 """Least and most observations that a prior may be of, and may count for: forgetting leaves parts of

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from router_state.arms import Arms
 from router_state.config import Matrix
-from router_state.kernel import CLOSED, Portfolio, Window
+from router_state.kernel import CLOSED, Window
 from router_state.periods.declared import Spending
 
 MEMORY = 128.0
@@ -48,11 +49,11 @@ class Met(NamedTuple):
     usd: float
 
 
-def means_of(window: Window, arms: Portfolio, scores: Matrix) -> Matrix:
+def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
     """Return expected rewards, shape (size, K), without the posterior sample. A closed arm has what
     its `scores` say.
     """
-    means, _ = window.options(arms, drawn=False).arrays()
+    means, _ = window.options(arms, arms.tokens.slots, drawn=False).arrays()
     return np.where(scores > -0.5 * CLOSED, means, scores)
 
 

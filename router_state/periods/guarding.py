@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from router_state.choice import Excluded
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.standing import Standing
-from router_state.policies.eligibility import Excluded
 from router_state.state.router import RouterState
 
 

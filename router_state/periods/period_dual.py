@@ -11,9 +11,14 @@ import math
 
 import numpy as np
 
+from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.config import Matrix, Vector
-from router_state.kernel import UNREACHABLE, Debt, DollarDual, Pacer, Portfolio
+from router_state.choice import Choice
+from router_state.config import Matrix
+from router_state.kernel import Debt
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.pacing.pacer import Pacer
+from router_state.pacing.scoring import candidates
 from router_state.periods.floor import Kept, Met, means_of, meet
 from router_state.periods.ledger import LEAST_USD, Ledger
 
@@ -89,12 +94,10 @@ class PeriodDual(DollarDual):
             found.lambda_t = min(price * found.budget_usd, UNREACHABLE)
         return found
 
-    def weigh(
-        self, arms: Portfolio, x: Vector, limited_to: frozenset[str] | None, seq: int, now: float
-    ) -> float:
+    def weigh(self, arms: Arms, choice: Choice) -> float:
         """See Pacer; what a request may cost is what the periods leave it."""
-        self.pace(self.ledger.pace(now, seq=seq))
-        return super().weigh(arms, x, limited_to, seq, now)
+        self.pace(self.ledger.pace(choice.now, seq=choice.seq))
+        return super().weigh(arms, choice)
 
     def pace(self, per_request_usd: float) -> None:
         """Set the budget of a request from the periods. The price of a dollar stays until it is
@@ -108,13 +111,13 @@ class PeriodDual(DollarDual):
         if abs(budget - self.target_usd) > MOVED * self.target_usd:
             self.journal.jumped = True
 
-    def _solve(self, arms: Portfolio, *, now: float) -> None:
+    def _solve(self, arms: Arms, *, now: float) -> None:
         """See DollarDual; the cost of meeting a floor is one more budget."""
         ledger = self.ledger
         if not ledger.spending.has_floor:
             super()._solve(arms, now=now)
             return
-        scores, costs = self.window.candidates(arms).arrays()
+        scores, costs = candidates(self.window, arms).arrays()
         means = means_of(self.window, arms, scores)
         met = meet(ledger.spending, Kept(ledger.reward, ledger.best), scores, means, costs)
         ledger.floor_usd = met.usd
@@ -148,7 +151,7 @@ class PeriodDual(DollarDual):
         usd = tightest.account.charged_usd + per_request_usd * tightest.requests
         return {"period": tightest.accounts.name, "needed_budget_usd": usd}
 
-    def _review(self, arms: Portfolio, costs: Matrix, *, now: float) -> None:
+    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can
         be reached."""
         if LEAST_USD < self.budget_usd < self.ledger.floor_usd:

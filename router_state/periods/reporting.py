@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from router_state.kernel import CLOSED, DollarDual
+from router_state.kernel import CLOSED
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.scoring import candidates
 from router_state.periods.accounts import Account
 from router_state.periods.leases import UNKNOWN, LeasedAccounts
 from router_state.periods.ledger import Ledger
@@ -144,7 +146,7 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     pacer, arms = state.pacer, state.arms
     if not isinstance(pacer, DollarDual) or not pacer.window.size or not len(arms):
         return [], []
-    scores, costs = pacer.window.candidates(arms).arrays()
+    scores, costs = candidates(pacer.window, arms).arrays()
     # Arms that were not available to a request have a price that nobody pays.
     open_to = np.where(costs < 0.5 * CLOSED, costs, 0.0)
     dearest_usd = float(open_to.max(1).mean()) or 1.0

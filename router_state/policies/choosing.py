@@ -18,7 +18,7 @@ from router_state.kernel import LEVEL, Candidates, Chance, log_of, wins
 from router_state.policies.newcomers import LOSS
 from router_state.state.router import RouterState
 
-Choice = tuple[int, str, float]
+Chosen = tuple[int, str, float]
 """The chosen arm, the reason, and the propensity."""
 
 
@@ -119,7 +119,7 @@ def chance_of_cheapest(log_costs: Mapping[int, tuple[float, float]], k: int) -> 
     return wins(list(log_costs).index(k), [-log for log in logs], list(variances))
 
 
-def among_ways(state: RouterState, seen: Candidates, *, short: bool) -> Choice:
+def among_ways(state: RouterState, seen: Candidates, *, short: bool) -> Chosen:
     """Choose where several ways lead to an arm: its score, a pull or a probe, and chance. Its
     propensity is the sum over them, whichever it came by.
 
@@ -127,7 +127,8 @@ def among_ways(state: RouterState, seen: Candidates, *, short: bool) -> Choice:
         short: whether the cheapest is called, and not the best.
     """
     arms, epsilon, costs = state.arms, state.config.knobs.epsilon, seen.expected_cost_usd
-    chance: Chance = state.chance  # type: ignore[assignment]  # as this policy made it
+    chance = state.chance
+    assert isinstance(chance, Chance)  # as this policy made it
     eligible = [k for k, why in enumerate(seen.excluded) if why is None]
     k = cheapest(arms, costs, eligible, chance) if short else _best(seen, chance)
     tried = draw(_options(state, seen, eligible, short=short), chance)

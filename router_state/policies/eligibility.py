@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from router_state.arms import Arms
+from router_state.choice import Choice, Excluded
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
 
-Excluded = list[str | None]
-"""Per arm why it may not be called, or None."""
+
+def rule_out(arms: Arms, choice: Choice) -> None:
+    """Rule out retired models, and those that the request does not allow.
+
+    Raises:
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
+    """
+    allowed, most = choice.request.allowed_models, choice.request.max_price_per_1k
+    if allowed is not None or most is not None:
+        choice.limit(exclude(arms, allowed, most), arms.names)
+    elif arms.open is None:
+        choice.excluded = exclude(arms, None, None)
 
 
 def exclude(

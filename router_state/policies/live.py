@@ -8,33 +8,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.change import bills, rewards
+from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.events import Asked
 from router_state.kernel import (
+    HORIZON,
+    SAVED,
     Arm,
     Candidates,
     Chance,
     CostModel,
-    DollarDual,
-    Pacer,
-    Shift,
-    Thompson,
-    Together,
-    Unpaced,
     conclude_shifted,
     estimate,
+    within_risk,
 )
 from router_state.latency.unbudgeted import Unbudgeted
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.period_dual import PeriodDual
-from router_state.policies import choosing, priors
-from router_state.policies.choosing import Choice
+from router_state.policies import choosing, learning, priors
+from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
+
+TOLERATED = SAVED / HORIZON
+"""Budgets for each call in flight that the bills may be beyond their expectations: what may be
+saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
 
 
 class Live:
     """See the module, and `Policy`; the clock counts feedback."""
 
-    decider, learner = Thompson(ticks=0), Together()
+    ticks = 0
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
@@ -79,18 +83,38 @@ class Live:
         """See Policy; the scales stay as they are."""
         estimate(state.arms.rewards, state.arms.regressions, rescaled=False)
 
-    def catch_up(self, state: RouterState) -> bool:
+    def look(self, state: RouterState, request: Asked) -> Candidates:
+        """See Policy."""
+        arms = state.arms
+        tokens = arms.tokens
+        return arms.look(request.x, tokens.of(request.input_tokens) if tokens.in_use else 0.0)
+
+    def prepare(self, state: RouterState, choice: Choice) -> bool:
+        """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
+        arms, said, moved = state.arms, choice.request.input_tokens, False
+        sample = arms.sample
+        if arms.rewards.due or arms.bills.due:
+            moved = self._catch_up(state)
+        if said is not None or arms.tokens.count:
+            moved |= self._take_tokens(state, said)
+            choice.tokens = arms.tokens.of(said)
+        if not sample.serve(choice.request.x):
+            free = state.pacer.lambda_t <= 0.0
+            sample.measure(arms.regressions, noise=arms.rewards.noise, free=free)
+        return moved
+
+    def _catch_up(self, state: RouterState) -> bool:
         """Estimate what is due before a decision, and tell whether anything was: what comes in
         between two decisions changes the estimate that the second one needs, so one is enough."""
         arms = state.arms
         rewards_due, bills_due = arms.rewards.due, arms.bills.due
         if rewards_due:
-            self.learner.estimate_rewards(state)
+            learning.estimate_rewards(state)
         if bills_due:
             estimate(arms.bills, arms.priced)
         return rewards_due or bills_due
 
-    def take_tokens(self, state: RouterState, said: int | None) -> bool:
+    def _take_tokens(self, state: RouterState, said: int | None) -> bool:
         """Take in how many input tokens a request says it has. Once enough have, what is expected
         of whole bills is split; tell whether it was."""
         arms = state.arms
@@ -106,20 +130,45 @@ class Live:
         state.journal.jumped = True
         return True
 
-    def among_ways(self, state: RouterState, seen: Candidates, *, short: bool) -> Choice:
-        """Choose where several ways lead to an arm, see `choosing`."""
-        return choosing.among_ways(state, seen, short=short)
+    def admit(self, state: RouterState, choice: Choice) -> str | None:
+        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
+        flight as many more than is expected of them."""
+        budget, seen = state.pacer.budget_usd, choice.seen
+        if budget is None:
+            seen.excluded = choice.excluded
+        else:
+            most, each = HORIZON * budget, TOLERATED * budget
+            seen.excluded = within_risk(state.arms.costs, choice.excluded, seen, most, each)
+        return None
 
-    def test(self, state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
-        """See Together."""
-        return rewards.test(state, arm, x, reward)
+    def choose(self, state: RouterState, choice: Choice) -> None:
+        """See Policy.
 
-    def drifted(self, state: RouterState, arm: Arm, shift: Shift) -> None:
-        """See Together."""
-        rewards.found(state, arm, shift)
+        The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
+        """
+        arms, seen, chance = state.arms, choice.seen, state.chance
+        assert isinstance(chance, Chance)  # as this policy made it
+        arms.draw(seen, choice.price, chance)
+        if choice.waits is not None and arms.timing is not None:
+            seen.penalty = arms.timing.penalties(seen.penalty, choice.waits)
+        # If no price of a dollar meets the budget, only the cheapest model matters.
+        short = state.pacer.lambda_t >= UNREACHABLE
+        if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
+            choice.k, choice.propensity = seen.choose()
+            if choice.k >= 0:
+                choice.why = "ucb"
+                return
+        found = choosing.among_ways(state, seen, short=short)
+        choice.k, choice.why, choice.propensity = found
 
-    def repriced(
-        self, state: RouterState, costs: CostModel, found: tuple[Shift, float, float]
+    def learn(
+        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+    ) -> float:
+        """See Policy."""
+        return learning.learn_together(state, arm, record, x, reward)
+
+    def bill(
+        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
     ) -> None:
-        """See Together."""
-        state.journal.alerts.append(bills.alert(costs, found, now=state.latest))
+        """See Policy."""
+        learning.learn_bill_together(state, costs, ratio, known, x)

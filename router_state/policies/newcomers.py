@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.config import BELIEVED, WINDOW
-from router_state.kernel import EVERY, Arm, Books, Candidates
+from router_state.kernel import BELIEVED, EVERY, WINDOW, Arm, Candidates
 
 PATIENCE = WINDOW // EVERY
 """Solutions of λ_t in a row that must agree: those in which the whole window is renewed. It is high
@@ -43,10 +43,18 @@ class Newcomers:
     found: dict[str, Unaffordable] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)
 
-    def look(self, state: Books, seen: Candidates, k: int) -> None:
-        """Note whom the budget has no place for, given a decision for the k-th arm; raise an alert
-        once it is certain."""
-        arms, budget = state.arms, state.pacer.budget_usd
+    def look(
+        self,
+        arms: Arms,
+        seen: Candidates,
+        k: int,
+        *,
+        budget: float,
+        now: float,
+        journal: Journal,
+    ) -> None:
+        """Note whom a budget per request has no place for, given a decision for the k-th arm; raise
+        an alert once it is certain."""
         # Even with the largest possible reward they would score below the chosen arm.
         hopeless = [arms.all[j] for j in arms.hopeless(seen, k, budget, 2.0 * BELIEVED)]
         if not (hopeless or self._looks):
@@ -57,7 +65,7 @@ class Newcomers:
         for arm in hopeless:
             if self._looks[arm.name] >= PATIENCE:
                 cost_usd = seen.cost_usd(arms.row[arm.name])
-                self._tell(arm, cost_usd, budget=budget, now=state.latest, journal=state.journal)
+                self._tell(arm, cost_usd, budget=budget, now=now, journal=journal)
 
     def _tell(
         self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal

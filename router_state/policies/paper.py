@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
-from router_state.kernel import Apart, Candidates, EmaPacer, Optimism, Pacer, Unpaced
-from router_state.policies import eligibility, priors
-from router_state.policies.choosing import Choice
-from router_state.policies.eligibility import Excluded
+from router_state.events import Asked
+from router_state.kernel import Arm, Candidates, CostModel
+from router_state.pacing.ema_pacer import EmaPacer
+from router_state.pacing.pacer import Pacer, Unpaced
+from router_state.policies import eligibility, learning, priors
+from router_state.policies.choosing import Chosen
+from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
 
 class Paper:
     """See the module, and `Policy`; the clock counts decisions."""
 
-    decider, learner = Optimism(ticks=1), Apart()
+    ticks = 1
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy."""
@@ -48,11 +52,52 @@ class Paper:
     def joined(self, state: RouterState, names: list[str]) -> None:
         """See Policy; nothing is shared."""
 
-    def under_ceiling(self, state: RouterState, excluded: Excluded) -> tuple[Excluded, str | None]:
-        """Rule out dear list prices while λ_t > 0."""
-        return eligibility.under_ceiling(state.arms, excluded, lambda_t=state.pacer.lambda_t)
+    def look(self, state: RouterState, request: Asked) -> Candidates:
+        """See Policy; a call costs what a model's calls cost on average."""
+        return state.arms.look_at_means(request.x)
 
-    def among_ways(self, state: RouterState, seen: Candidates) -> Choice:
+    def prepare(self, state: RouterState, choice: Choice) -> bool:
+        """See Policy."""
+        return False
+
+    def admit(self, state: RouterState, choice: Choice) -> str | None:
+        """See Policy; a hard ceiling on list prices while λ_t > 0."""
+        relaxed, lambda_t = None, state.pacer.lambda_t
+        choice.seen.excluded = choice.excluded
+        if lambda_t > 0.0:
+            choice.seen.excluded, relaxed = eligibility.under_ceiling(
+                state.arms, choice.excluded, lambda_t=lambda_t
+            )
+        return relaxed
+
+    def choose(self, state: RouterState, choice: Choice) -> None:
+        """See Policy.
+
+        The score is θᵀx + α·√(v ÷ max(γ^dt, 1/V_max)) − weight·c̃: idle arms become uncertain again
+        (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last choice: one that
+        awaits its rewards is not stale. Ties are broken at random.
+        """
+        arms, knobs, seen = state.arms, state.config.knobs, choice.seen
+        arms.hope(seen, choice.price, state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
+        if not arms.onboarding and knobs.epsilon <= 0.0:
+            choice.k, choice.why, choice.propensity = seen.leader(), "ucb", 1.0
+            if choice.k >= 0:
+                return
+        choice.k, choice.why, choice.propensity = self._among_ways(state, seen)
+
+    def learn(
+        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+    ) -> float:
+        """See Policy."""
+        return learning.learn_apart(state, arm, record, x, reward)
+
+    def bill(
+        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
+    ) -> None:
+        """See Policy; of bills the mean is learned."""
+        costs.follow(ratio, costs.ratio)
+
+    def _among_ways(self, state: RouterState, seen: Candidates) -> Chosen:
         """Choose where there are onboarding pulls, chance or ties."""
         epsilon, chance = state.config.knobs.epsilon, state.chance
         if state.arms.onboarding:

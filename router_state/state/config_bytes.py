@@ -8,15 +8,32 @@ from dataclasses import asdict
 import orjson
 from msgspec import convert, to_builtins
 
+from router_state import registered
 from router_state.cache_price import CachePrice
-from router_state.capabilities import Offers
-from router_state.config import Cap, Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
+from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.latency.goal import LatencyGoal
 from router_state.periods.declared import Spending
 from router_state.profiles import UNUSED, knobs_for
 from router_state.state.framing import Json, loads, reading
 
+PLACES = (
+    "models",
+    "budget",
+    "dimensions",
+    "profile",
+    "knobs",
+    "caps",
+    "offset",
+    "applied",
+    "projection",
+    "offers",
+    "caches",
+    "error_reward",
+    "latency",
+    "spending",
+)
+"""Order of what has been kept for long, so that its bytes stay; what is new follows."""
 MAX_DIMENSIONS = 4096
 """Most dimensions of a context (the wire contract)."""
 
@@ -32,26 +49,25 @@ def config_body(config: RouterConfig) -> bytes:
         for name, model in config.models.items()
     }
     optional = {
-        "offers": to_builtins(config.offers),
         "caches": to_builtins(config.caches),
         "error_reward": config.error_reward,
         "latency": config.latency,
         "spending": None if config.spending is None else config.spending.pack(),
     }
-    return orjson.dumps(
-        {
-            "models": models,
-            "budget": config.budget_usd_per_request,
-            "dimensions": config.dimensions,
-            "profile": config.profile,
-            "knobs": _used(config.profile, asdict(config.knobs)),
-            "caps": config.caps,
-            "offset": config.offset,
-            "applied": config.applied,
-            "projection": config.projection,
-            **{name: value for name, value in optional.items() if value not in (None, {})},
-        }
-    )
+    body: dict[str, object] = {
+        "models": models,
+        "budget": config.budget_usd_per_request,
+        "dimensions": config.dimensions,
+        "profile": config.profile,
+        "knobs": _used(config.profile, asdict(config.knobs)),
+        "offset": config.offset,
+        "applied": config.applied,
+        "projection": config.projection,
+        **registered.pack(config),
+        **{name: value for name, value in optional.items() if value not in (None, {})},
+    }
+    places = {name: place for place, name in enumerate(PLACES)}
+    return orjson.dumps(dict(sorted(body.items(), key=lambda one: places.get(one[0], len(places)))))
 
 
 def says_projection(data: bytes) -> bool:
@@ -84,12 +100,11 @@ def unpack_config(data: bytes) -> RouterConfig:
             dimensions=body["dimensions"],
             profile=profile,
             knobs=knobs_for(profile, _used(profile, body["knobs"])),
-            caps=convert(body["caps"], tuple[Cap, ...]),
+            capabilities=registered.unpack(body),
             offset=body["offset"],
             applied=convert(body["applied"], tuple[int, int]),
             projection=projection_of(body),
             spending=Spending.unpack(body["spending"]) if "spending" in body else None,
-            offers=convert(body.get("offers", {}), dict[str, Offers]),
             error_reward=body.get("error_reward"),
             latency=convert(body.get("latency"), LatencyGoal | None),
             caches=convert(body.get("caches", {}), dict[str, CachePrice]),

@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from router_state.config import BELIEVED, WINDOW, Matrix
-from router_state.costs.ratio import list_price_of
+from router_state.config import Matrix
 from router_state.kernel import (
-    LAMBDA_MAX,
+    BELIEVED,
     RIDGE_FLOOR,
-    UNREACHABLE,
+    WINDOW,
     Arm,
-    DollarDual,
-    EmaPacer,
     Regression,
     SharedPrior,
+    list_price_of,
 )
 from router_state.latency import kept
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.pacing.ema_pacer import LAMBDA_MAX, EmaPacer
 from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
@@ -45,9 +45,8 @@ def faults(state: RouterState) -> Iterator[str]:
             yield name
     if len(set(arms.names)) != len(arms) or not all(map(_is_name, arms.names)):
         yield "names of models"
-    for bucket in state.buckets:
-        if not (_finite(bucket.left_usd, bucket.at) and isinstance(bucket.exhausted, bool)):
-            yield "caps"
+    for one in state.capabilities:
+        yield from one.faults()
     for prior in (arms.rewards, arms.bills):
         if not _is_prior(prior):
             yield f"prior {prior.name.strip()}"

@@ -126,6 +126,8 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
         state.arms.timing.start_over()
     if state.ledger is not None:
         state.ledger.start_over()
+    for one in state.capabilities:
+        one.start_over()
     for arm in state.arms:
         # Decisions are counted from 1 again, and all of them are after any alarm.
         if arm.suspicion is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from router_state import registered
 from router_state.arms import Arms
 from router_state.config import CostPrior, Matrix, ModelConfig, RouterConfig, Vector
 from router_state.costs import believed
 from router_state.errors import InvalidConfig
 from router_state.learning.offline_sums import require_invertible
-from router_state.policies.policy import POLICIES, Policy
-from router_state.state import caps
-from router_state.state.router import RouterState
+from router_state.policies.profiles import POLICIES
+from router_state.state.router import Policy, RouterState
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
@@ -48,7 +48,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         believed.start(arm.costs, costs, model.expected_cost_usd, tokens=arms.tokens.of(None))
     if joining:
         policy.joined(state, list(joining))
-    state.buckets = caps.declare(state.buckets, config.caps, now=now)
+    registered.declare(state, config, now=now)
     state.availability.keep(config.models)
     if not config.caches:
         arms.caching.clear()

@@ -10,7 +10,7 @@ from msgspec import structs, to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price
-from router_state.kernel import Candidates, record_of
+from router_state.kernel import Candidates
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 from router_state.state.framing import Json, frame, loads, reading
 
@@ -113,7 +113,7 @@ def unpack_record(data: bytes) -> RequestRecord:
             None if applied is None else Basis(*applied),
             input_tokens,
         ]
-        record = record_of(*decided)
+        record = RequestRecord(*decided)
         record.bill = None if bill is None else Settlement(*bill)
         record.label = None if label is None else Label(*label)
         record.expired, record.answered_by = expired, answered_by

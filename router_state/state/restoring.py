@@ -6,30 +6,22 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from router_state import sessions
-from router_state.change.suspicion import Suspicion
+from router_state import registered, sessions
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import (
-    SAMPLE_PIECE,
-    TAILS,
-    Arm,
-    Chance,
-    DollarDual,
-    EmaPacer,
-    Regression,
-    SharedPrior,
-)
+from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression, SharedPrior
+from router_state.kernel.learning.suspicion import Suspicion
 from router_state.latency import kept
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.ema_pacer import EmaPacer
 from router_state.periods.declared import HOURS
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import SHAPE
-from router_state.policies.policy import POLICIES
+from router_state.policies.profiles import POLICIES
 from router_state.since import Since
 from router_state.state import layout, upgrade
-from router_state.state.caps import Bucket
 from router_state.state.config_bytes import unpack_config
 from router_state.state.framing import Json, body_of, floats, loads, reading, version_of
 from router_state.state.router import RouterState
@@ -71,9 +63,6 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         state.ledger = Ledger(state.config.spending, state.journal)
         week = floats(body_of(piece(SHAPE)), least=2 * HOURS, most=2 * HOURS)
         state.ledger.restore(loads(piece(PERIODS)), week)
-    state.buckets = [
-        Bucket(cap, *left) for cap, left in zip(state.config.caps, head["buckets"], strict=True)
-    ]
     # All names first: each arm's arrays are views into one stack, whose size must be known.
     arms.restore(
         [
@@ -98,6 +87,9 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     for name, part_of in JSON_PARTS.items():
         if kept_part := piece(name):
             part_of(state).restore(loads(kept_part))
+    registered.declare(state, state.config, now=state.latest)
+    for one in state.capabilities:
+        one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
     state.journal.pieces.clear()
     state.journal.jumped = bool(head["jumped"])
 

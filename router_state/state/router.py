@@ -2,26 +2,89 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from router_state.arms import Arms
 from router_state.availability import Availability
+from router_state.capability import Capability
 from router_state.changes import CONFIG, Journal
-from router_state.config import RouterConfig
-from router_state.kernel import Books, Chance, DollarDual, Pacer, Unpaced, Window
+from router_state.choice import Choice
+from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.events import Asked
+from router_state.kernel import Arm, Candidates, Chance, CostModel, Window
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
+from router_state.record import RequestRecord
 from router_state.sessions import Sessions
 from router_state.since import Since
-
-if TYPE_CHECKING:
-    from router_state.policies.policy import Policy
+from router_state.state.books import Books
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
+
+
+class Policy(Protocol):
+    """The way in which a router decides and learns. Policies hold no state: all of it is the
+    router's.
+
+    Attributes:
+        ticks: by how much a decision moves the clock of forgetting.
+    """
+
+    @property
+    def ticks(self) -> int: ...
+
+    def look(self, state: RouterState, request: Asked) -> Candidates:
+        """Return what is expected of each arm for a request: reward, and dollars."""
+        ...
+
+    def prepare(self, state: RouterState, choice: Choice) -> bool:
+        """Prepare a decision; tell whether the arms' predictions changed."""
+        ...
+
+    def admit(self, state: RouterState, choice: Choice) -> str | None:
+        """Rule out arms that the budget can't afford; return the reason if none would be left."""
+        ...
+
+    def choose(self, state: RouterState, choice: Choice) -> None:
+        """Complete the scores of all arms, and choose one of those that are not excluded: the arm,
+        why, and with which probability."""
+        ...
+
+    def learn(
+        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+    ) -> float:
+        """Learn a request's first reward; return how much the arm had forgotten by then."""
+        ...
+
+    def bill(
+        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
+    ) -> None:
+        """Learn a request's first bill, as ratio to its list price; see `CostModel.observe`."""
+        ...
+
+    def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
+        """Return the pacer from now on: the present one if it can go on."""
+        ...
+
+    def chance(self, state: RouterState, config: RouterConfig) -> Chances:
+        """Return the random generator from now on: the present one if it can go on."""
+        ...
+
+    def statistics(
+        self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
+    ) -> tuple[Matrix, Vector]:
+        """Return A (d, d) and b (d,) with which a joining arm starts. Raises InvalidConfig."""
+        ...
+
+    def joined(self, state: RouterState, names: list[str]) -> None:
+        """Complete the start of newcomers, and update the shared prior by their priors."""
+        ...
 
 
 class RouterState(Books):
@@ -29,20 +92,45 @@ class RouterState(Books):
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:
+        config: the declaration in force; policy: the one of its profile.
+        arms: what is known of every model.
+        pacer: spends the budget.
+        capabilities: what it has beside plain routing, in the order of `registered.KINDS`.
+        ledger: what is left of periods, where the router has budgets of them.
+        availability: which models answer.
+        journal: what has changed since it was last written.
+        chance: draws posterior samples, ties, probes and pulls.
+        newcomers: whom the budget has no place for; not kept.
         since: what was applied since the last decision, in its order.
         sessions: conversations.
     """
 
-    __slots__ = ("sessions", "since")
-    if TYPE_CHECKING:
-        arms: Arms
+    __slots__ = (
+        "arms",
+        "availability",
+        "capabilities",
+        "chance",
+        "config",
+        "journal",
+        "ledger",
+        "newcomers",
+        "pacer",
+        "policy",
+        "sessions",
+        "since",
+    )
+    capabilities: tuple[Capability, ...]
+    chance: Chances
+    ledger: Ledger | None
+    pacer: Pacer
+    policy: Policy
 
     def __init__(self, config: RouterConfig) -> None:
         super().__init__()
         self.config, self.journal = config, Journal()
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
-        self.buckets, self.ledger, self.newcomers = [], None, Newcomers()
+        self.capabilities, self.ledger, self.newcomers = (), None, Newcomers()
         self.since, self.availability = Since(), Availability(self.journal)
         self.sessions = Sessions(self.journal)
 

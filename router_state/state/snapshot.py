@@ -16,26 +16,18 @@ from typing import Any
 
 import orjson
 
-from router_state import sessions
+from router_state import registered, sessions
 from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
-from router_state.kernel import (
-    BLOCK,
-    PIECES,
-    SAMPLE_PIECE,
-    Arm,
-    Chance,
-    DollarDual,
-    EmaPacer,
-    SharedPrior,
-    cost_piece,
-)
+from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, SharedPrior, cost_piece
 from router_state.latency import kept
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.latency.timing import Timing
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.ema_pacer import EmaPacer
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
 from router_state.state import layout
@@ -64,7 +56,7 @@ def _head(state: RouterState) -> bytes:
             "ema": layout.EMA.of(pacer) if isinstance(pacer, EmaPacer) else None,
             "dual": layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else None,
             "jumped": state.journal.jumped,
-            "buckets": [[bucket.left_usd, bucket.at, bucket.exhausted] for bucket in state.buckets],
+            **registered.head(state),
             "chance": _chance(state.chance),
             "names": state.arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
@@ -113,6 +105,7 @@ def piece_names(state: RouterState) -> list[str]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
+        *(piece for one in state.capabilities for piece in one.pieces),
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
         *state.sessions.pieces,
         *(arms.timing.pieces if arms.timing is not None else ()),
@@ -146,7 +139,7 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:
 
 def pack(state: RouterState, names: Iterable[str]) -> list[bytes | None]:
     """Return pieces in the order of their names, as `pack_piece` does each."""
-    bodies = [_body(state, name) for name in names]
+    bodies = [(_body(state, name) or _of_capabilities(state, name)) for name in names]
     return [None if body is None else frame(body) for body in bodies]
 
 
@@ -181,3 +174,8 @@ def _body(state: RouterState, name: str) -> bytes | None:
     elif name == CONFIG:
         body = config_body(state.config)
     return body
+
+
+def _of_capabilities(state: RouterState, name: str) -> bytes | None:
+    packed_parts = (one.pack(name) for one in state.capabilities)
+    return next((part for part in packed_parts if part is not None), None)

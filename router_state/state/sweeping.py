@@ -83,6 +83,8 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
         state.forget(request_id, record)
         if state.ledger is not None:
             state.ledger.forget(record)
+        for one in state.capabilities:
+            one.forgotten(record)
         del records[request_id]
     return list(due)
 
@@ -90,3 +92,5 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
 def _expire(state: RouterState, record: RequestRecord) -> None:
     if state.ledger is not None:
         state.ledger.expire(at=record.decided_at, seq=record.seq)
+    for one in state.capabilities:
+        one.expired(record)

@@ -20,7 +20,6 @@ from agents import keys
 from agents.dead_letters import DeadLetters
 from agents.group import Group
 from ground.boundary import Produce, exit_at_once
-from router_state.kernel import COMPILED
 from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
@@ -80,8 +79,6 @@ class App(faust.App):  # type: ignore[misc]
         self.settings = settings
         self.metrics = Metrics()
         self.metrics.topic_partitions.set(settings.partitions)
-        if not COMPILED:
-            log.warning("the kernel is not compiled: decisions take hundreds of times longer")
         self.announce = lambda address: log.info("%s says when this worker is ready", address)
         self._condition = Condition(self)
         self.spans: Spans | None = None

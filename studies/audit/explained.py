@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from router_state.kernel import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas.routes import RouteDecided, RouteReason
 from studies.audit.findings import Findings, Kind
 

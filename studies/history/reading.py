@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 
 from ground.json_text import halved
 from ground.json_values import Json
-from router_state.capabilities import Needs
+from router_state.events import Needs
 from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed

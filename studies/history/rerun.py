@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable
 from agents.core_events import seconds
 from agents.declared import config_of
 from agents.mean_context import mean_context
-from router_state import feedback
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Charged
-from router_state.kernel import settle
+from router_state.feedback import settle
 from router_state.record import RequestRecord
 from router_state.since import Step
 from router_state.state import portfolio, sweeping
@@ -175,7 +174,7 @@ class Rerun:
                 seconds(bill.latency_ms),
                 seconds(bill.first_token_ms),
             )
-            settle(engine.state, engine.records, charged, feedback)
+            settle(engine.state, engine.records, charged)
             return
         reward = event.reward
         engine.learn(

@@ -13,9 +13,9 @@ from agents.declared import cache_of, projection_ref
 from agents.mean_context import mean_context
 from ground.json_values import Json
 from router_state.availability import UNANSWERED
-from router_state.cache_price import CachePrice
-from router_state.capabilities import Needs
+from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
+from router_state.events import Needs
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
@@ -205,7 +205,8 @@ class Cases:
                 # decision.
                 into, out = event.bill.tokens or (0, 0)
                 price, cache = self._prices[case.model]
-                case.cost_usd = price.cost_usd(
+                case.cost_usd = usd_of(
+                    price,
                     input_tokens=into,
                     output_tokens=out,
                     cached=event.bill.cached_input_tokens,

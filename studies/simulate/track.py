@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from router_state.kernel import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from studies.simulate.times import bin_of, quantile
 
 BUCKETS = 400

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import engine, kernel
+from router_state import deciding, engine, feedback
 from router_state.state import invariants, portfolio, sweeping
 from streams.settings import Settings
 from studies.audit.run import audit
@@ -111,10 +111,10 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("topic", "module", "name", "event"),
     [
-        ("costs", engine, "settle", {"request_id": "first", "cost_usd": 0.001}),
+        ("costs", feedback, "settle", {"request_id": "first", "cost_usd": 0.001}),
         (
             "rewards",
-            engine,
+            feedback,
             "learn",
             {"request_id": "first", "reward": 0.5, "source": "judge"},
         ),
@@ -212,7 +212,7 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
 async def test_an_event_that_breaks_an_invariant_is_refused_where_states_are_checked(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    true = kernel.decide
+    true = deciding.decide
 
     def miscounting(state: Any, request: Any, *rest: Any) -> Any:
         record = true(state, request, *rest)

@@ -27,7 +27,7 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from commands.broker.local import LocalKafka
-from router_state.config import WINDOW
+from router_state.kernel import WINDOW
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from studies.audit.run import audit

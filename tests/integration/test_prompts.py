@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from router_state.config import BELIEVED
+from router_state.kernel import BELIEVED
 from schemas.prompt_length import BYTES_PER_TOKEN
 from streams.encoder.load import load_encoder
 from tests.integration.commands import PRICES, done, done_json

@@ -18,7 +18,6 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from commands.broker.wire import free_ports
-from router_state import kernel
 from streams.service.metrics import OUTCOMES
 from tests.integration.service import PATIENCE, ROOT, RunningService, Worker, running_service
 
@@ -84,8 +83,7 @@ async def test_a_process_says_which_build_it_is_and_what_it_takes(
     assert {"pb_build_info", "process_cpu_seconds", "process_resident_memory_bytes"} <= names
     assert "python_info" in names
     (build,) = (family for family in scraped[kind] if family.name == "pb_build_info")
-    runs = "compiled" if kernel.COMPILED else "interpreted"
-    expected = runs if kind == "worker" else "none"
+    expected = "compiled" if kind == "worker" else "none"
     assert [sample.labels["core"] for sample in build.samples] == [expected]
 
 

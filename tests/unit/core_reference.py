@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from router_state.cache_price import CachePrice
-from router_state.capabilities import Offers
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.kernel import Regression, SharedPrior
 from router_state.latency.goal import LatencyGoal
+from router_state.needs.offers import Offers
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, restoring, snapshot
@@ -52,7 +52,7 @@ def declaration(
         profile=profile,
         knobs=knobs_for(profile, knobs),
         offset=offset,
-        offers=offers or {},
+        capabilities={"offers": offers} if offers else {},
         caches=caches or {},
         latency=latency,
     )

@@ -8,12 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from router_state.config import Cap, Price
+from router_state.caps.bucket import Bucket, Cap
+from router_state.caps.capability import Caps
+from router_state.config import Price
 from router_state.engine import Engine
-from router_state.kernel import DollarDual
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.state.router import RouterState
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
 CAPS = (Cap(0.01, 3600.0), Cap(60.0, 86_400.0, hard=True))
+
+
+def buckets_of(state: RouterState) -> list[Bucket]:
+    """Return what is left of a router's caps."""
+    return [bucket for one in state.capabilities if isinstance(one, Caps) for bucket in one.buckets]
 
 
 def play(
@@ -41,9 +49,10 @@ def _played(count: int = 60, **declared: object) -> Engine:
 
 
 def _capped() -> Engine:
-    engine = Engine.start(replace(declaration(profile="live", pulls=2), caps=CAPS))
+    config = replace(declaration(profile="live", pulls=2), capabilities={"caps": CAPS})
+    engine = Engine.start(config)
     play(engine, 20, bill=6.0)
-    assert [bucket.exhausted for bucket in engine.state.buckets] == [True, False]
+    assert [bucket.exhausted for bucket in buckets_of(engine.state)] == [True, False]
     return engine
 
 

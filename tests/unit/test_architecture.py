@@ -10,11 +10,13 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
-FILES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:py|md|svg))?)`", PAGE)))
+FILES = sorted(
+    set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:pyx?|md|svg))?)`", PAGE))
+)
 NAMED = [
     (name, path)
     for name, path in re.findall(
-        r"`([A-Za-z_]+(?:\.[a-z_]+)?)`\s+(?:in |\()`([a-z_/0-9]+\.py)`", PAGE
+        r"`([A-Za-z_]+(?:\.[a-z_]+)?)`\s+(?:in |\()`([a-z_/0-9]+\.pyx?)`", PAGE
     )
     if not name.startswith("pb.")
 ]
@@ -34,6 +36,8 @@ def test_every_file_and_folder_that_is_named_exists() -> None:
 def defined(path: str) -> frozenset[str]:
     """Return the classes, functions and `Class.method`s of a file, by those names."""
     found = set()
+    # What is compiled has its names in its stub.
+    path = path.replace(".pyx", ".pyi")
     for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
             methods = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -48,7 +52,7 @@ def test_what_is_named_stands_in_its_file() -> None:
 
 
 def test_every_class_and_function_that_is_named_is_in_a_file_that_is_named() -> None:
-    there = frozenset().union(*(defined(path) for path in FILES if path.endswith(".py")))
+    there = frozenset().union(*(defined(path) for path in FILES if path.endswith((".py", ".pyx"))))
     assert not IDENTIFIERS - there
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from agents.declared import config_of, declaration_of
-from router_state.capabilities import Needs, Offers, lacking, rule_out
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel, NoCapableModel
+from router_state.events import Needs
+from router_state.needs.offers import Offers, lacking, rule_out
 from router_state.state.config_bytes import config_body, unpack_config
 from router_state.state.framing import frame
 from schemas.event import MalformedEvent, decode
@@ -164,7 +165,7 @@ def test_a_model_lacks_nothing_or_is_ruled_out(
 @given(offers=st.dictionaries(st.sampled_from(["cheap", "middle", "gone"]), offered))
 def test_a_configuration_keeps_what_models_offer(offers: dict[str, Offers]) -> None:
     config = declaration(offers=offers)
-    assert unpack_config(frame(config_body(config))).offers == offers
+    assert unpack_config(frame(config_body(config))).capabilities.get("offers", {}) == offers
     assert (b"offers" in config_body(config)) is bool(offers)
 
 
@@ -174,7 +175,8 @@ def test_a_declaration_says_it_and_is_said_again() -> None:
     body = {"router_id": "r", "models": {"m": {**model, "offers": offers}}}
     declared = RouterDeclared.model_validate_json(json.dumps(body))
     config = config_of(declared, offset=1, references={})
-    assert config.offers == {"m": Offers(context_window=1000, vision=True, regions=("eu",))}
+    wanted = Offers(context_window=1000, vision=True, regions=("eu",))
+    assert config.capabilities["offers"] == {"m": wanted}
     models: Any = declaration_of(config, "r")["models"]
     assert models["m"]["offers"] == {**offers, "regions": ("eu",)}
 

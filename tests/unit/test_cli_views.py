@@ -20,7 +20,7 @@ from drawing import numbers
 from drawing.alerts import sentence
 from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words, times
 from drawing.periods import per_request, standing_lines
-from router_state.kernel import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas import (
     AlertRaised,
     Candidate,

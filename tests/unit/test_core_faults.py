@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import errors
-from router_state.change.suspicion import ACCEPTED_AFTER
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.kernel import Options
+from router_state.kernel.learning.suspicion import ACCEPTED_AFTER
 from router_state.profiles import knobs_for
 from router_state.state import invariants, layout, portable
 from tests.unit.core_reference import context, freeze

@@ -16,12 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from router_state import errors
 from router_state.cache_price import CachePrice
-from router_state.capabilities import Needs, Offers, lacking
 from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
-from router_state.events import Asked, Charged, Event, Judged, Redeclared, Waited
+from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
 from router_state.latency.goal import LatencyGoal
+from router_state.needs.offers import Offers, lacking
 from router_state.record import RequestRecord
 from router_state.state import invariants, portable, record_bytes, snapshot
 from tests.unit.core_reference import (

@@ -15,7 +15,7 @@ from PIL import Image
 from benchmarks.inks import DARK, LIGHT, LINES
 from drawing.numbers import NO_PRICE, UNTIL
 from drawing.page import ASSETS, MODULES, Chart, Report, Table, page
-from router_state.kernel import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from studies.simulate.study_page import _price
 from studies.simulate.track import Track
 from tests import pages

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,42 +16,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.change.suspicion import Suspicion
+from router_state.caps.bucket import Bucket, Cap
 from router_state.changes import CONFIG, HEAD
-from router_state.config import Cap, ModelConfig, RouterConfig
+from router_state.config import ModelConfig, RouterConfig
 from router_state.costs.input_tokens import InputTokens
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.kernel import (
     Arm,
-    Books,
     CostModel,
     Debt,
     Detector,
-    DollarDual,
-    EmaPacer,
-    Forgotten,
     PosteriorSample,
     Regression,
     SharedPrior,
     Side,
     Window,
 )
-from router_state.kernel.choosing import arm, sample
-from router_state.kernel.costs import cost_model
-from router_state.kernel.learning import detector, regression, shared_prior
-from router_state.kernel.pacing import debt, dollar_dual, ema_pacer, pacer, window
-from router_state.kernel.routing import books
+from router_state.kernel.learning.suspicion import Suspicion
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.ema_pacer import EmaPacer
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot
-from router_state.state.caps import Bucket
+from router_state.state.books import Books, Forgotten
 from router_state.state.framing import body_of, frame
 from router_state.state.router import RouterState
 from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
-from tests.unit.router_states import STATES
+from tests.unit.router_states import STATES, buckets_of
 
 LIVE = portable.pack(STATES["capped"]().state, {})
 PREFIX = struct.Struct(">8sHQ32s")
@@ -63,7 +59,7 @@ def configuration(profile: str, d: int = 4, **changed: Any) -> RouterConfig:
             **dict[str, Any](dimensions=d, profile=profile, pulls=2, epsilon=0.1, budget=2e-3)
             | changed
         ),
-        caps=CAPS,
+        capabilities={"caps": CAPS},
     )
 
 
@@ -154,7 +150,7 @@ def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str,
         name for name in left if name.startswith("array") and left[name] != right[name]
     } <= suspected
     assert (engine.state.lambda_t, engine.state.t) == (other.state.lambda_t, other.state.t)
-    assert engine.state.buckets == other.state.buckets
+    assert buckets_of(engine.state) == buckets_of(other.state)
 
 
 def test_every_piece_of_a_started_router_is_written() -> None:
@@ -221,24 +217,21 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
     assert other.state.arms["dear"].suspicion == replace(suspicion, after=0)
 
 
-TEXT = (
-    arm,
-    books,
-    cost_model,
-    debt,
-    detector,
-    dollar_dual,
-    ema_pacer,
-    pacer,
-    regression,
-    sample,
-    shared_prior,
-    window,
-)
 REPORTS = {"_journal", "journal", "pieces", "values"}  # whom an object reports to, where it works
 KEPT_APART = {
-    RouterState: {"chance", "journal", "since", "sessions"},
-    Books: {"config", "open_commitments", "arms", "pacer", "buckets", "ledger", "availability"},
+    RouterState: {
+        "arms",
+        "availability",
+        "capabilities",
+        "chance",
+        "config",
+        "journal",
+        "ledger",
+        "pacer",
+        "since",
+        "sessions",
+    },
+    Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "array", "pending"},
     CostModel: {"prior"},
@@ -252,14 +245,13 @@ KEPT_APART = {
 }
 DERIVED = {
     Ledger: {"accounts"},
-    RouterState: {"newcomers"},
-    Books: {"policy"},
+    RouterState: {"newcomers", "policy"},
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},
     Regression: {"d", "at", "seen", "mean_seen", "shared"},
     CostModel: {"list_price", "free", "input_usd"},
-    InputTokens: {"in_use", "latest"},
+    InputTokens: {"in_use"},
     Traffic: {"_offset", "_offset_hour", "_shape"},
 }
 
@@ -268,13 +260,19 @@ def fields(kind: type) -> list[str]:
     """Return the names of what objects of a kind hold."""
     found: list[str] = []
     for one in kind.__mro__:
-        # The kernel's classes say it where they are Python.
-        text = next((vars(part)[one.__name__] for part in TEXT if one.__name__ in vars(part)), None)
-        if text is None:
-            found += getattr(one, "__slots__", ())
+        stub = Path(*one.__module__.split(".")).with_suffix(".pyi")
+        if stub.exists():
+            # The kernel's classes say it where their types stand.
+            known = next(
+                node
+                for node in ast.parse(stub.read_text()).body
+                if isinstance(node, ast.ClassDef) and node.name == one.__name__
+            )
+            found += [
+                ast.unparse(node.target) for node in known.body if isinstance(node, ast.AnnAssign)
+            ]
         else:
-            kinds = text.__mro__
-            found += [name for each in kinds for name in vars(each).get("__annotations__", {})]
+            found += getattr(one, "__slots__", ())
     return found
 
 
@@ -528,7 +526,7 @@ def test_the_declaration_from_an_import_is_that_of_the_exported_router(
     from agents.declared import config_of
     from schemas import RouterDeclared, decode
 
-    config = replace(declaration(profile=profile, pulls=None, **knobs), caps=CAPS)
+    config = replace(declaration(profile=profile, pulls=None, **knobs), capabilities={"caps": CAPS})
     document = declaration_from(config, "other", b"bytes")
     again = config_of(decode(RouterDeclared, orjson.dumps(document)), offset=0, references={})
     assert again.knobs.n_eff == pytest.approx(config.knobs.n_eff)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,40 +15,11 @@ from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.events import Asked
-from router_state.kernel.choosing import candidates, context, portfolio, propensity, sample
-from router_state.kernel.costs import cost_model
-from router_state.kernel.learning import estimating, regression, shared_prior
-from router_state.kernel.numbers import elementary, randomness
-from router_state.kernel.pacing import dual, window_scores
-from router_state.kernel.routing import risk
+from router_state.kernel.choosing.candidates import VARIANCE
 from router_state.learning.guess import COSTS, REWARDS
 from router_state.profiles import knobs_for
 
 compiled: Any = router_state.kernel
-TEXT: Any = SimpleNamespace(
-    **{
-        name: value
-        for module in (
-            candidates,
-            context,
-            cost_model,
-            risk,
-            dual,
-            elementary,
-            estimating,
-            portfolio,
-            propensity,
-            randomness,
-            regression,
-            sample,
-            shared_prior,
-            window_scores,
-        )
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-    }
-)
-"""The kernel as Python, whatever runs."""
 VALUES = np.concatenate(
     [np.linspace(-30.0, 30.0, 301), 10.0 ** np.linspace(-300, 300, 61), [0.0, -745.5, 709.9, 1e9]]
 )
@@ -117,7 +87,7 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
         residual, variance = arms[k].observe(x, float(rng.random()))
         prior.observe(residual, variance)
         costs[k].observe(float(rng.lognormal()), x, known=0.1, now=float(i))
-        spreads = found.column(candidates.VARIANCE)
+        spreads = found.column(VARIANCE)
         expected = found.expected_cost_usd
         seen += [*found.mean, *spreads, *expected, price or -1.0, chosen, residual]
     held = [arm.kept for arm in (*arms, *billed)]
@@ -132,15 +102,6 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
     ]
 
 
-def test_it_runs_compiled() -> None:
-    assert compiled.COMPILED, "python build_kernel.py compiles it"
-
-
-@pytest.mark.parametrize(("d", "K", "n"), [(2, 1, 40), (5, 3, 120), (26, 3, 12), (70, 2, 20)])
-def test_compiled_it_does_to_the_bit_what_its_text_does(d: int, K: int, n: int) -> None:
-    assert played(compiled, d=d, K=K, n=n) == played(TEXT, d=d, K=K, n=n)
-
-
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [("exp", "b049ee887e3d26c9"), ("log", "379541345fe26404"), ("below", "eb1dab45ae937bce")],
@@ -148,7 +109,6 @@ def test_compiled_it_does_to_the_bit_what_its_text_does(d: int, K: int, n: int) 
 def test_elementary_functions_return_the_stored_bytes(name: str, wanted: str) -> None:
     values = np.abs(VALUES) if name == "log" else VALUES
     assert digest(of(compiled, name, values)) == wanted
-    assert digest(of(TEXT, name, values)) == wanted
 
 
 def test_what_is_learned_and_drawn_has_the_stored_bytes() -> None:
@@ -173,10 +133,9 @@ def test_elementary_functions_are_within_two_units_of_the_last_digit() -> None:
     assert np.abs(of(compiled, "below", values) - wanted).max() < 1e-7
 
 
-@pytest.mark.parametrize("kernel", [compiled, TEXT], ids=["compiled", "text"])
-def test_exp_fades_out_into_numbers_below_the_normal_ones(kernel: Any) -> None:
+def test_exp_fades_out_into_numbers_below_the_normal_ones() -> None:
     values = np.linspace(-745.1, -708.0, 372)
-    found = of(kernel, "exp", values)
+    found = of(compiled, "exp", values)
     assert (np.abs(found - np.exp(values)) <= np.maximum(5e-16 * np.exp(values), 5e-324)).all()
 
 
@@ -211,8 +170,8 @@ BAD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-@pytest.mark.parametrize("kernel", [compiled, TEXT], ids=["compiled", "text"])
-def test_what_is_no_context_is_an_error_of_python(kernel: Any, name: str) -> None:
+def test_what_is_no_context_is_an_error_of_python(name: str) -> None:
+    kernel = compiled
     journal, bad = Journal(), BAD[name]
     arm = kernel.Regression("m", 3, journal)
     arm.know_only(1.0, 1.0, np.zeros(3))

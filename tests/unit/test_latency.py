@@ -14,11 +14,11 @@ from agents.wire import lambda_value, route_value
 from drawing.alerts import sentence
 from drawing.periods import standing_lines
 from router_state.changes import Alert, Journal
-from router_state.config import BELIEVED, Price
+from router_state.config import Price
 from router_state.engine import Engine
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
-from router_state.kernel import SharedPrior, waits
+from router_state.kernel import BELIEVED, SharedPrior, waits
 from router_state.latency.goal import TAIL, LatencyGoal
 from router_state.latency.speed import Speed
 from router_state.latency.timing import UNHEARD

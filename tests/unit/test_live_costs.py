@@ -10,16 +10,21 @@ import numpy as np
 import pytest
 
 from router_state.arms import Arms
+from router_state.caps.bucket import Cap
 from router_state.changes import Journal
-from router_state.config import BELIEVED, MEMORY, Cap, ModelConfig, Price, RouterConfig, Vector
+from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
-from router_state.kernel import LIMIT, PRICES, TAILS, WIDE, CostModel, DollarDual, estimate
-from router_state.policies.policy import POLICIES
+from router_state.events import Asked
+from router_state.kernel import BELIEVED, LIMIT, MEMORY, PRICES, TAILS, WIDE, CostModel, estimate
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.scoring import candidates
+from router_state.policies.profiles import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world
+from tests.unit.router_states import buckets_of
 
 PRICE = Price(1.0, 1.0)
 
@@ -114,8 +119,8 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         pacer = state.pacer
         assert isinstance(pacer, DollarDual)
         pacer.window.push(x, None)
-        _, costs = pacer.window.candidates(state.arms).arrays()
-        scored = POLICIES["live"].decider.look(state, x, None).expected_cost_usd
+        _, costs = candidates(pacer.window, state.arms).arrays()
+        scored = POLICIES["live"].look(state, Asked("r", x)).expected_cost_usd
         last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 
@@ -209,7 +214,7 @@ def test_a_bill_without_its_context_still_moves_the_mean() -> None:
 def capped(usd: float, *, hard: bool) -> Engine:
     config = declaration(None)
     caps = (Cap(usd, 3600.0, hard=hard),)
-    return Engine.start(RouterConfig(config.models, None, D, "live", config.knobs, caps))
+    return Engine.start(RouterConfig(config.models, None, D, "live", config.knobs, {"caps": caps}))
 
 
 def test_a_soft_cap_falls_back_to_the_cheapest_model_and_refills_with_time() -> None:
@@ -238,13 +243,15 @@ def test_a_cap_that_is_declared_anew_remembers_what_was_spent() -> None:
     engine = capped(0.05, hard=True)
     for i in range(2):
         engine.decide(str(i), np.ones(D), now=1.0)
-    spent = 0.05 - engine.state.buckets[0].left_usd
+    spent = 0.05 - buckets_of(engine.state)[0].left_usd
     config = engine.state.config
     engine.configure(
-        RouterConfig(config.models, None, D, "live", config.knobs, (Cap(0.1, 3600.0, hard=True),)),
+        RouterConfig(
+            config.models, None, D, "live", config.knobs, {"caps": (Cap(0.1, 3600.0, hard=True),)}
+        ),
         now=1.0,
     )
-    assert engine.state.buckets[0].left_usd == pytest.approx(0.1 - spent)
+    assert buckets_of(engine.state)[0].left_usd == pytest.approx(0.1 - spent)
 
 
 def two_kinds(kinds: list[int], factor: float, *, price: float = 1.0) -> tuple[Engine, list[str]]:

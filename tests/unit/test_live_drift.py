@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router_state.change.suspicion import Suspicion
 from router_state.changes import Outcome
 from router_state.engine import Engine
-from router_state.kernel import NOT_LEARNED
+from router_state.kernel.learning.suspicion import Suspicion
+from router_state.policies.learning import NOT_LEARNED
 from router_state.state import invariants, restoring, snapshot
 from tests.unit.core_reference import observed
 from tests.unit.live_world import World, world

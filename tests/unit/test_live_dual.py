@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router_state.choice import Choice
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.costs import believed
 from router_state.engine import Engine
-from router_state.kernel import EVERY, SAVED, UNREACHABLE, DollarDual, Options
+from router_state.events import Asked
+from router_state.kernel import EVERY, SAVED, Options
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.pacing.scoring import candidates
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from router_state.state.record_bytes import pack_record
@@ -175,8 +179,8 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
     x = np.append(np.zeros(D - 1), 1.0)
     for _ in range(100):
         pacer.window.push(x, None)
-    pacer.weigh(arms, x, limited_to=None, seq=1, now=0.0)
-    _, costs = pacer.window.candidates(arms).arrays()
+    pacer.weigh(arms, Choice(Asked("r", x), 0.0, 1, []))
+    _, costs = candidates(pacer.window, arms).arrays()
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from router_state.change.suspicion import Suspicion
-from router_state.kernel import DollarDual
+from router_state.kernel.learning.suspicion import Suspicion
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.policies import choosing
 from tests.unit.live_world import D, declaration, world
 

@@ -19,12 +19,14 @@ from router_state.changes import CONFIG, HEAD
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import Arm, Chance, Debt, DollarDual, Regression
+from router_state.kernel import Arm, Chance, Debt, Regression
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.record import RequestRecord
 from router_state.state import invariants, layout, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of
 from router_state.state.router import Chances
 from tests.unit.core_reference import PORTFOLIO, context, declaration
+from tests.unit.router_states import buckets_of
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "format-4.json.xz"
 """Eight routers as release c0040a5 wrote them: their pieces and requests, and their numbers under
@@ -121,7 +123,7 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
     whole: dict[str, Callable[[], object]] = {
         "rng": lambda: drawn_from(state.chance, numbers["rng"]),
         "names": lambda: list(arms.names),
-        "buckets": lambda: [[one.left_usd, one.at, one.exhausted] for one in state.buckets],
+        "buckets": lambda: [[one.left_usd, one.at, one.exhausted] for one in buckets_of(state)],
         "rewards": lambda: digest(arms.rewards.mean, arms.rewards.center),
         "bills": lambda: digest(arms.bills.mean, arms.bills.center),
         "slots": lambda: digest(arms.tokens.slots),

@@ -17,7 +17,7 @@ from router_state.changes import Journal
 from router_state.config import Price, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import BudgetSpent, InvalidConfig, NoAffordableModel
-from router_state.kernel import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
 from router_state.periods.floor import Kept, meet

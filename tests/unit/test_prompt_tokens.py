@@ -11,9 +11,10 @@ import pytest
 from benchmarks.arena import play
 from benchmarks.elsewhere.drawn import drawn
 from benchmarks.policies import Core, Told
-from router_state.config import BELIEVED, CostPrior, ModelConfig, Price, RouterConfig
+from router_state.config import CostPrior, ModelConfig, Price, RouterConfig
 from router_state.costs.input_tokens import PIECE
 from router_state.engine import Engine
+from router_state.kernel import BELIEVED
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of

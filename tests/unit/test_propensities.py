@@ -7,10 +7,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from router_state.choice import Choice
 from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.engine import Engine
-from router_state.kernel import LEAST_PROPENSITY, UNREACHABLE, Chance, wins
-from router_state.policies.policy import POLICIES
+from router_state.events import Asked
+from router_state.kernel import LEAST_PROPENSITY, Chance, wins
+from router_state.pacing.dollar_dual import UNREACHABLE
+from router_state.policies.profiles import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import restoring, snapshot
 from tests.unit.live_world import PRICES, World, declaration
@@ -41,11 +44,13 @@ def chosen(engine: Engine, x: Vector, price: float, draws: int) -> tuple[Vector,
     """Return the share of draws that each model won from one state, and the propensity that was
     logged with it: the same each time, as it depends on no draw."""
     state = engine.state
-    decider = POLICIES["live"].decider
-    seen = decider.look(state, x, None)
+    policy, choice = POLICIES["live"], Choice(Asked("r", x), 0.0, 1, [None] * len(state.arms))
+    choice.seen, choice.price = policy.look(state, choice.request), price
+    choice.seen.excluded = choice.excluded
     drawn, logged = np.zeros(len(state.arms)), np.zeros(len(state.arms))
     for _ in range(draws):
-        k, _, propensity = decider.choose(state, seen, price)
+        policy.choose(state, choice)
+        k, propensity = choice.k, choice.propensity
         assert logged[k] in (0.0, propensity)
         drawn[k] += 1
         logged[k] = propensity
@@ -73,7 +78,7 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
         state.chance = Chance(seed)
         prices.add(Engine(state, {}).decide("one", x, now=1e6).lambda_t)
     assert len(prices) == 1  # λ_t does not depend on what is drawn
-    price = w.engine.state.pacer.weigh(w.engine.state.arms, x, None, 1, 1e6)
+    price = w.engine.state.pacer.weigh(w.engine.state.arms, Choice(Asked("r", x), 1e6, 1, []))
     drawn, logged = chosen(w.engine, x, price, 200_000)
     assert agree(drawn, logged, 200_000)
     assert len(np.flatnonzero(drawn)) > 1

@@ -222,12 +222,10 @@ def test_caching_comes_back_as_it_was() -> None:
     known, other = Caching(Journal()), Caching(Journal())
     assert known.values() is None
     known.learn("a", 3.0)
-    known.latest = {"a": 12.5}
-    known.place(7)
+    known.place(7, {"a": 12.5})
     other.restore(known.values())
     assert other.values() == known.values()
-    known.latest = None
-    known.place(7)
+    known.place(7, None)
     assert known.slots == {}
 
 

@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from router_state.changes import Journal
-from router_state.config import GUESSED, ModelConfig, Price, RouterConfig
+from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
-from router_state.kernel import LEAST_PROPENSITY, Regression, SharedPrior, estimate, wins
+from router_state.kernel import GUESSED, LEAST_PROPENSITY, Regression, SharedPrior, estimate, wins
 from router_state.learning.guess import REWARDS
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable

@@ -10,10 +10,11 @@ import pytest
 from router_state import kernel
 from router_state.arms import Arms
 from router_state.changes import Journal
+from router_state.choice import Excluded
 from router_state.config import Price
 from router_state.costs import believed
-from router_state.kernel import HORIZON, TOLERATED, CostModel
-from router_state.policies.eligibility import Excluded
+from router_state.kernel import HORIZON, CostModel
+from router_state.policies.live import TOLERATED
 
 X = np.array([0.0, 1.0])
 BUDGET = 1e-3

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from router_state.caps.bucket import Cap
 from router_state.changes import Changes, Outcome
-from router_state.config import Cap, ModelConfig, Price, RouterConfig
+from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.events import Aged, Asked, Charged, Crowded, Event, Judged, Redeclared, Waited
 from router_state.profiles import knobs_for
@@ -58,7 +59,13 @@ class Game:
         knobs = knobs_for(self.world.profile, self.world.knobs)
         d = self.world.contexts.shape[1]
         return RouterConfig(
-            self.models, self.budget, d, self.world.profile, knobs, self.caps, offset=self.events
+            self.models,
+            self.budget,
+            d,
+            self.world.profile,
+            knobs,
+            {"caps": self.caps} if self.caps else {},
+            offset=self.events,
         )
 
     def play(self) -> None:

@@ -14,6 +14,7 @@ from drawing.alerts import sentence
 from drawing.changes import News, Portfolio
 from drawing.pareto import Pareto
 from ground.json_values import Document
+from router_state.cache_price import usd_of
 from router_state.config import Price
 from schemas import (
     AlertRaised,
@@ -223,7 +224,8 @@ class RouterView:
         if prices is None or event.input_tokens is None or event.output_tokens is None:
             return None
         # Tokens written to a cache count as normal input, as a decision does not tell them.
-        return Price(*prices).cost_usd(
+        return usd_of(
+            Price(*prices),
             input_tokens=event.input_tokens,
             output_tokens=event.output_tokens,
             cached=event.cached_input_tokens,

@@ -1,0 +1,46 @@
+"""One bill on its way into a router, handed from step to step."""
+
+from __future__ import annotations
+
+from router_state.config import Vector
+from router_state.events import Charged
+from router_state.record import RequestRecord
+
+
+class Billing:
+    """The knowledge of a bill and its request.
+
+    Attributes:
+        event: the bill as it came; record: its request's.
+        cost_usd: its dollars; charged_usd: what was charged so far; difference_usd: the first less
+            the second.
+        first: whether it is the request's first; answered: whether an answer was billed before.
+        called: the model that it is of.
+        x: the request's context, shape (d,), or None where it is not known.
+        seq: the router's last decision; now: when something last happened, seconds since the epoch.
+    """
+
+    __slots__ = (
+        "answered",
+        "called",
+        "charged_usd",
+        "cost_usd",
+        "difference_usd",
+        "event",
+        "first",
+        "now",
+        "record",
+        "seq",
+        "x",
+    )
+    now: float
+    seq: int
+    x: Vector | None
+
+    def __init__(self, event: Charged, record: RequestRecord, cost_usd: float) -> None:
+        before = record.bill
+        self.event, self.record, self.cost_usd = event, record, cost_usd
+        self.first, self.answered = before is None, record.is_answered
+        self.charged_usd = record.expected_cost_usd if before is None else before.cost_usd
+        self.difference_usd = cost_usd - self.charged_usd
+        self.called = event.model or record.called

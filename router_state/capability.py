@@ -1,0 +1,136 @@
+"""Define the capability: what a router may have beside plain routing. The core knows its hooks
+alone.
+
+A capability is a folder of `router_state` with one class derived from this one, and stands in
+`registered.KINDS`. CONTRIBUTING.md says how to add one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from router_state.arms import Arms
+from router_state.billing import Billing
+from router_state.changes import Journal
+from router_state.choice import Choice
+from router_state.record import RequestRecord
+from router_state.state.framing import Json
+
+
+class Capability:
+    """One capability of a router; a plain router has none.
+
+    No hook does anything unless a capability says so.
+
+    Attributes:
+        name: of its declaration in `RouterConfig.capabilities`, for good.
+    """
+
+    __slots__ = ("arms", "journal")
+    name: ClassVar[str]
+
+    def __init__(self, arms: Arms, journal: Journal) -> None:
+        self.arms, self.journal = arms, journal
+
+    # Its declaration.
+
+    @classmethod
+    def read(cls, said: Any) -> object | None:
+        """Return its declaration of a router's on the wire, see `schemas.routers`; None: none.
+
+        Raises:
+            InvalidConfig: it contradicts itself.
+        """
+        return None
+
+    @classmethod
+    def document(cls, declared: Any) -> dict[str, object]:
+        """Invert `read`: the fields of a declaration on the wire."""
+        return {}
+
+    @classmethod
+    def document_model(cls, declared: Any, model: str) -> dict[str, object]:
+        """Invert `read`: the fields of one of its models."""
+        return {}
+
+    @classmethod
+    def pack_declared(cls, declared: Any) -> Json | None:
+        """Return its declaration as JSON keeps it, under its name; None: nothing is kept."""
+        return None
+
+    @classmethod
+    def unpack_declared(cls, kept: Json | None) -> object | None:
+        """Invert `pack_declared`. Raises TypeError, LookupError, ValueError."""
+        return None
+
+    def declare(self, declared: Any, *, now: float) -> None:
+        """Put a declaration in force; what was learned and what is owed stays."""
+
+    def dropped(self) -> None:
+        """Note that it is declared no more: its pieces are to be deleted."""
+        self.journal.pieces.update(self.pieces)
+
+    # A decision, in its order.
+
+    def expect(self, choice: Choice) -> None:
+        """Change what is expected of a request's calls. It is called again if what the arms expect
+        changes."""
+
+    def rule_out(self, choice: Choice) -> None:
+        """Rule out models by `choice.limit`: whatever a dollar is worth, they can't be called.
+
+        Raises:
+            RouterStateError: no model may be called. What it notes of that is written.
+        """
+
+    def afford(self, choice: Choice) -> None:
+        """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
+
+    def decided(self, choice: Choice, record: RequestRecord) -> None:
+        """Note a decision."""
+
+    # What follows it.
+
+    def billed(self, billing: Billing) -> None:
+        """Note a bill, or a later revision of it; `record.bill` is still the one before."""
+
+    def judged(self, record: RequestRecord, reward: float) -> None:
+        """Note a request's first reward; `record.label` is not set yet."""
+
+    def expired(self, record: RequestRecord) -> None:
+        """Note that a request's bill is awaited no longer."""
+
+    def forgotten(self, record: RequestRecord) -> None:
+        """Note that a request is remembered no longer."""
+
+    def start_over(self) -> None:
+        """Keep what was learned, and drop what belongs to the router that was exported."""
+
+    # Its state.
+
+    @classmethod
+    def head(cls, one: Any) -> dict[str, Json]:
+        """Return what the head keeps of it, of a router that has it or of another (None)."""
+        return {}
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Names of its own pieces, which begin with `\\x1f`."""
+        return ()
+
+    def pack(self, piece: str) -> bytes | None:
+        """Return the body of a piece; None if the piece is not its own, or there is nothing."""
+        return None
+
+    def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
+        """Invert `head` and `pack`; `piece` returns a body by its name, b"" where there is none.
+        Raises TypeError, LookupError, ValueError, CorruptSnapshot."""
+
+    def faults(self) -> Iterator[str]:
+        """Yield the faults of a state that can't be true."""
+        yield from ()
+
+    def standing(self, now: float) -> dict[str, object]:
+        """Return the fields of `pb.lambda` about it."""
+        return {}

@@ -1,0 +1,1 @@
+"""Caps: absolute limits in dollars per hour or per day."""

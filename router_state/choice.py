@@ -1,0 +1,92 @@
+"""One request on its way through a decision, handed from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from router_state.events import Asked
+from router_state.kernel import Candidates
+
+Excluded = list[str | None]
+"""Per arm why it may not be called, or None."""
+
+
+class Waits(NamedTuple):
+    """Expected times of the calls of a request, by arm.
+
+    Attributes:
+        units: in the unit of the target; seconds: in seconds.
+        charged: in the unit of the target, as they count in scores.
+        multiple: the request's own price of a wait, as a multiple of everybody's.
+    """
+
+    units: list[float]
+    seconds: list[float]
+    charged: list[float]
+    multiple: float
+
+
+class Choice:
+    """The knowledge of a request, and of each model for it.
+
+    Attributes:
+        request: what was asked; now: seconds since the epoch; seq: number of its decision.
+        seen: what is expected of each arm: reward, dollars, scores.
+        excluded: why each arm may not be called, or None.
+        limited_to: the models that the request may be given to whatever they cost; None: to all.
+        reason: what a limit of money makes the reason of the decision, or None.
+        beyond: whether caps pay for no model, and the cheapest is called all the same.
+        tokens: input tokens that are counted apart, 0 where none are.
+        warm: tokens of the prompt that each model has just seen; None: not known.
+        saves: tokens at list price that a call of each model saves; None: no cache is known.
+        waits: how long calls take; None: it is not known, or does not matter.
+        price: of a dollar, in reward, see `Pacer.weigh`.
+        k, why, propensity: the chosen arm, why, and with which probability it was chosen.
+    """
+
+    __slots__ = (
+        "beyond",
+        "excluded",
+        "k",
+        "limited_to",
+        "now",
+        "price",
+        "propensity",
+        "reason",
+        "request",
+        "saves",
+        "seen",
+        "seq",
+        "tokens",
+        "waits",
+        "warm",
+        "why",
+    )
+    k: int
+    price: float
+    propensity: float
+    seen: Candidates
+    why: str
+
+    def __init__(self, request: Asked, now: float, seq: int, excluded: Excluded) -> None:
+        self.request, self.now, self.seq, self.excluded = request, now, seq, excluded
+        self.limited_to: frozenset[str] | None = None
+        self.reason: str | None = None
+        self.beyond = False
+        self.tokens = 0.0
+        self.warm: dict[str, int] | None = None
+        self.saves: Mapping[str, float] | None = None
+        self.waits: Waits | None = None
+
+    def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
+        """Rule out arms that the request can't be given to, whatever a dollar is worth."""
+        self.excluded = excluded
+        self.limited_to = frozenset(
+            name for name, why in zip(names, excluded, strict=True) if why is None
+        )
+
+    def cap(self, excluded: Excluded, reason: str | None) -> None:
+        """Rule out arms that a limit of money does not allow; `reason` is why that changes the
+        decision, where it does."""
+        self.excluded, self.reason = excluded, self.reason or reason

@@ -1,0 +1,18 @@
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
+
+# Decisions that one measure of levels, and one solution of the dual, serves; from 1 to 16 it makes
+# no difference (docs/lab/mechanisms.md). Each of the first ones has its own.
+cdef enum:
+    EVERY = 8
+
+
+cdef class PosteriorSample:
+    cdef public object journal
+    cdef public Index d
+    cdef public Index K
+    cdef public Index decided
+    cdef public Index left
+    cdef public object array
+    cdef Floats values
+    cpdef Flag serve(self, x)
+    cdef Real spread(self, Index k, Real variance, Real noise, Real decay)

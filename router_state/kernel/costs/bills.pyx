@@ -1,0 +1,15 @@
+"""Learn one bill of a model whose siblings share a prior."""
+
+from router_state.kernel.costs.cost_model cimport CostModel
+from router_state.kernel.learning.detector import Shift
+from router_state.kernel.learning.estimating import estimate
+from router_state.kernel.learning.regression cimport RIDGE_FLOOR, Regression
+from router_state.kernel.numbers.words cimport Real
+
+cpdef tuple learn_bill(CostModel costs, priced, Real ratio, x, Real known, Real now):
+    """Let a cost model learn a bill, see `CostModel.observe`, and estimate its shared prior where
+    that can't wait; `priced` are the regressions that share it."""
+    found = costs.observe(ratio, x, known, now)
+    if costs.prior.late() or costs.regression.decay < RIDGE_FLOOR:
+        estimate(costs.prior, priced)
+    return found

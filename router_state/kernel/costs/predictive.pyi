@@ -1,0 +1,14 @@
+from typing import NamedTuple
+
+def lognormal_mean(variance: float) -> float: ...
+def relative_variance(variance: float) -> float: ...
+
+class Predictive(NamedTuple):
+    mean: float
+    level: float
+    calibration: float
+    noise: float
+    paid: float
+    @property
+    def deviation(self) -> float: ...
+    def chance_below(self, usd: float) -> float: ...

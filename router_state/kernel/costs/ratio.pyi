@@ -1,0 +1,6 @@
+from router_state.kernel.given import Price
+
+MOST_EXPONENT: float
+
+def list_price_of(price: Price) -> float: ...
+def bounded(exponent: float) -> float: ...

@@ -1,0 +1,3 @@
+MEMORY: float
+GUESSED: float
+BELIEVED: float

@@ -1,0 +1,14 @@
+"""How many observations a memory, a first guess and a belief count for."""
+
+from router_state.kernel.numbers.words cimport Real
+
+MEMORY = 2000.0
+"""Largest effective number of observations of an estimate: the memory of `live`'s γ."""
+GUESSED = 3.0
+"""Observations that a first guess counts for."""
+BELIEVED = 20.0
+"""Number of bills that outweigh a declared mean, or the mean of a lognormal."""
+
+
+# For Python, which does not see numbers of C.
+globals().update(MEMORY=MEMORY, GUESSED=GUESSED, BELIEVED=BELIEVED)

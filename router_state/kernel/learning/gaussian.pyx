@@ -1,0 +1,183 @@
+"""The numbers of a Gaussian linear regression: the inverse of its design matrix, its coefficients.
+
+V = A⁻¹ is all that predictions need of the design matrix. Statistics decay geometrically. Instead
+of multiplying a matrix at every observation, a regression carries the product of its decays since
+its prior was last whole as one scalar, `decay`: A⁻¹ = V/decay, and θ = A⁻¹b does not depend on it.
+The remaining prior is prior·decay.
+"""
+
+from functools import lru_cache
+import numpy as np
+
+from ground.refusing import CorruptSnapshot
+from router_state.kernel.numbers.linear cimport add, dot, factor, invert, product, room, times
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known, view
+
+cdef class Gaussian:
+    """The numbers of one regression.
+
+    Attributes:
+        piece: name of the piece of the state that holds it; `pieces` of the journal are those that
+            have changed.
+        d: dimensions.
+        decay: see the module, in (0, 1].
+        forgotten: −Σ ln of all decays so far: what is left of an observation is exp(forgotten then
+            − forgotten now).
+        last_update: the router's clock at the last observation.
+        pending: rows v of which vvᵀ is still to be taken off V.
+        array: the lower triangle of V, row by row; θ; room for 16 pending rows where d is large;
+            and Vx of the last `look`. `values` is what the kernel reads of it.
+        at: where θ begins; seen: where Vx of the last `look` does.
+        mean_seen: θᵀx of the last `look`.
+        shared: whether others have the same array, so that it must not be written.
+    """
+
+    def __init__(self, str piece, d, journal, *, now_t=0):
+        if d < 1:
+            raise ValueError(f"a regression has no {d} dimensions")
+        self.piece, self.d, self.journal, self.pieces = piece, d, journal, journal.pieces
+        self.decay, self.forgotten, self.pending, self.last_update = 1.0, 0.0, 0, now_t
+        self.at, self.mean_seen = d * (d + 1) // 2, 0.0
+        self.seen = self.at + d + (TAILS if d >= WIDE else 0) * d
+        self.array = np.zeros(self.seen + d)
+        self.values, self.shared = view(self.array), False
+
+    @property
+    def theta(self):
+        """The coefficients θ, shape (d,), a view."""
+        return self.array[self.at : self.at + self.d]
+
+    @property
+    def kept(self):
+        """The part of the array that a snapshot keeps, a view."""
+        return self.array[: self.at + (1 + self.pending) * self.d]
+
+    def start(self, A, b):
+        """Start from statistics A (d, d), a prior in it, and b (d,)."""
+        self.own()
+        d: Index = self.d
+        A, b = np.asarray(A, np.float64), np.asarray(b, np.float64)
+        if A.shape != (d, d) or b.shape != (d,):
+            raise ValueError(f"statistics of {A.shape} and {b.shape} are not of {d} dimensions")
+        space: Floats = room(2 * d)
+        triangle = A[np.tril_indices(d)]
+        self.array[: self.at] = triangle
+        response: Floats = known(np.ascontiguousarray(b), d)
+        for i in range(d):
+            space[d + i] = response[i]
+        invert(self.values, 0, d, space)
+        times(self.values, 0, space, d, self.values, self.at, d)
+        self.decay, self.pending = 1.0, 0
+        self.share()
+        self.changed()
+
+    def know_only(self, Real ridge, Real bias_ridge, mean):
+        """Take over the shared prior: V is the inverse of its ridges, and θ its mean (d,)."""
+        self.own()
+        V, d, place = self.values, self.d, 0
+        shared: Floats = known(mean, d)
+        for i in range(d):
+            for j in range(i):
+                V[place + j] = 0.0
+            V[place + i] = 1.0 / (bias_ridge if i == d - 1 else ridge)
+            V[self.at + i] = shared[i]
+            place += i + 1
+        self.decay, self.pending = 1.0, 0
+        self.share()
+        self.changed()
+
+    cpdef void own(self):
+        """Copy a shared array before writing."""
+        if self.shared:
+            self.array = self.array.copy()
+            self.values, self.shared = view(self.array), False
+
+    cdef void share(self):
+        """Share one array with all regressions of equal numbers: most regressions of many routers
+        have learned nothing yet."""
+        if self.d < WIDE:
+            self.array = alike(self.kept.tobytes(), self.seen + self.d)
+            self.values, self.shared = view(self.array), True
+
+    cpdef void changed(self):
+        """Report that its piece is to be written."""
+        self.pieces.add(self.piece)
+
+    def predict(self, x):
+        """Return θᵀx."""
+        space: Floats = taken(x, self.d)
+        return dot(self.values, self.at, space, 0, self.d)
+
+    cdef void _repair(self):
+        """Make V positive definite again."""
+        self.flush()
+        factor(self.values, 0, self.d)
+        product(self.values, 0, self.d)
+
+    cpdef void flush(self):
+        """Subtract the pending rows from V."""
+        V, d, place = self.values, self.d, 0
+        if not self.pending:
+            return
+        for i in range(d):
+            row: Index = self.at + d
+            for _ in range(self.pending):
+                add(-V[row + i], V, row, V, place, i + 1)
+                row += d
+            place += i + 1
+        self.pending = 0
+        self.changed()
+
+    def V(self):
+        """Return V with the pending rows subtracted, shape (d, d)."""
+        d: Index = self.d
+        full = np.zeros((d, d))
+        full[np.tril_indices(d)] = self.array[: self.at]
+        full += np.tril(full, -1).T
+        rows = self.array[self.at + d : self.at + (1 + self.pending) * d].reshape(-1, d)
+        return full - rows.T @ rows
+
+    def A_inv(self):
+        """Return the inverse of the decayed design matrix, shape (d, d)."""
+        return self.V() / self.decay
+
+    def A(self):
+        """Return the decayed design matrix, shape (d, d)."""
+        A = np.linalg.inv(self.A_inv())
+        return (A + A.T) / 2.0
+
+    def b(self):
+        """Return the decayed response, shape (d,)."""
+        return self.A() @ self.theta
+
+    def restore(self, kept):
+        """Restore from `kept`. Raises CorruptSnapshot."""
+        size, d = self.at + self.d, self.d
+        rows, rest = divmod(len(kept) - size, d)
+        if rest or not 0 <= rows <= (TAILS - 1 if d >= WIDE else 0):
+            raise CorruptSnapshot(f"{len(kept)} numbers are not a regression of {d} dimensions")
+        self.own()
+        self.array[: len(kept)] = kept
+        self.pending = rows
+        self.share()
+
+
+@lru_cache
+def alike(bytes kept, size):
+    """Return an array that begins with these numbers: the same one for the same numbers."""
+    found = np.zeros(size)
+    found[: len(kept) // 8] = np.frombuffer(kept)
+    return found
+
+
+cdef Floats taken(x, Index d):
+    """Copy a context of d dimensions into the kernel's room. Raises ValueError."""
+    context: Floats = known(x, d)
+    space: Floats = room(d)
+    for i in range(d):
+        space[i] = context[i]
+    return space
+
+
+# For Python, which does not see numbers of C.
+globals().update(WIDE=WIDE, TAILS=TAILS)

@@ -1,0 +1,206 @@
+"""One Gaussian linear regression with forgetting, for rewards and for logarithms of bills."""
+
+from libc.math cimport isfinite, sqrt
+
+from ground.refusing import NonFiniteInput
+from router_state.kernel.learning.gaussian cimport Gaussian, TAILS, WIDE, taken
+from router_state.kernel.numbers.elementary cimport log, power
+from router_state.kernel.numbers.linear cimport (
+    add, dot, invert, products, quadratic, room, take_off, times,
+)
+from router_state.kernel.numbers.words cimport Floats, Index, Real
+
+RIDGE_FLOOR = 0.1
+"""Remaining share of the prior below which it is restored (ParetoBandit Eq. 7–8)."""
+
+
+cdef class Regression(Gaussian):
+    """The regression of one model's rewards, or of the logarithms of its bills, on contexts."""
+
+    cpdef void forget(self, Index t, Real gamma, ridge=None):
+        """Decay by γ^(t − last_update), the exponent capped at 1,000 steps (ParetoBandit Eq. 7–8).
+
+        With a `ridge`, the ridge is restored once less than a tenth of it is left: O(1), and O(d³)
+        once in ln(10)/−ln(γ) observations. Without one, the owner of the prior restores it.
+        """
+        left: Real = self.left_at(t, gamma)
+        steps: Index = t - self.last_update
+        self.last_update = t
+        self.changed()
+        if gamma >= 1.0 or steps <= 0:
+            return
+        self.forgotten -= min(steps, MAX_DECAY_STEPS) * log(gamma)
+        if left >= RIDGE_FLOOR or ridge is None:
+            self.decay = left
+        else:
+            self._restore_ridge(left, ridge)
+
+    cpdef Real left_at(self, Index t, Real gamma):
+        """Return the `decay` at clock t, without a restored ridge."""
+        steps: Index = t - self.last_update
+        if gamma >= 1.0 or steps <= 0:
+            return self.decay
+        return self.decay * power(gamma, min(steps, MAX_DECAY_STEPS))
+
+    def fade(self, Real share):
+        """Keep this share of everything learned."""
+        self.forgotten -= log(share)
+        self.decay *= share
+        self.changed()
+
+    cpdef void shift(self, Real offset):
+        """Add an offset to the expectation of every context."""
+        self.own()
+        self.values[self.at + self.d - 1] += offset
+        self.changed()
+
+    cdef void _restore_ridge(self, Real decay, Real ridge):
+        """Fold the decay into the statistics and restore the full ridge, which pulls towards 0."""
+        self.own()
+        self.flush()
+        V, d, added = self.values, self.d, (1.0 - decay) * ridge
+        space: Floats = room(2 * d)
+        invert(V, 0, d, space)
+        place: Index = 0
+        for i in range(d):
+            for j in range(i + 1):
+                V[place + j] *= decay
+            V[place + i] += added
+            place += i + 1
+        invert(V, 0, d, space)
+        # b = A·θ as it was, and is never formed: (A + c·I)⁻¹b is θ less c·(A + c·I)⁻¹θ.
+        times(V, 0, V, self.at, space, d, d)
+        add(-added, space, d, V, self.at, d)
+        self.decay = 1.0
+
+    def look(self, x):
+        """Return θᵀx and xᵀVx for a context (d,), not decayed, and keep Vx for `learn`.
+
+        Raises:
+            NonFiniteInput: the context or what was learned is not finite.
+        """
+        spread: Real = self.see(x)
+        return self.mean_seen, spread
+
+    cdef Real see(self, x):
+        """Look as `look` does, with θᵀx in `mean_seen`; return xᵀVx."""
+        self.own()
+        d: Index = self.d
+        space: Floats = taken(x, d)
+        u: Index = self.seen
+        spread: Real = self._product(space, u)
+        self.mean_seen = dot(self.values, self.at, space, 0, d)
+        if not isfinite(spread + self.mean_seen):
+            raise NonFiniteInput("a context or what was learned is not finite")
+        if spread < 0.0:  # rounding has left V indefinite
+            self._repair()
+            spread = self._product(space, u)
+        return spread
+
+    cdef Real _product(self, Floats x, Index u):
+        """Write Vx into `values` from u on; return xᵀVx. Pending rows are included."""
+        V: Floats = self.values
+        d: Index = self.d
+        times(V, 0, x, 0, V, u, d)
+        row: Index = self.at + d
+        for _ in range(self.pending):
+            add(-dot(V, row, x, 0, d), V, row, V, u, d)
+            row += d
+        return dot(V, u, x, 0, d)
+
+    cpdef void learn(self, Real residual, Real spread):
+        """Add the observation of the last `look`: A += xxᵀ, b += y·x, in O(d²).
+
+        Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = Vx and s =
+        decay + xᵀu, V −= uuᵀ/s and θ += u·residual/s. In undecayed statistics the observation
+        weighs 1/decay.
+
+        Args:
+            residual: what was observed less what was predicted.
+            spread: xᵀVx as `look` returned it.
+        """
+        self.own()
+        V: Floats = self.values
+        d: Index = self.d
+        s: Real = self.decay + spread
+        u: Index = self.seen
+        self.changed()
+        add(residual / s, V, u, V, self.at, d)
+        if d < WIDE:
+            take_off(1.0 / s, V, u, V, 0, d)
+            return
+        row: Index = self.at + (1 + self.pending) * d
+        scale: Real = 1.0 / sqrt(s)
+        for i in range(d):
+            V[row + i] = V[u + i] * scale
+        self.pending += 1
+        if self.pending == TAILS:
+            self.flush()
+
+    cpdef void move_along(self, Real step):
+        """Add a multiple of Vx of the last `look` to θ, which moves predictions of contexts like
+        x."""
+        self.own()
+        add(step, self.values, self.seen, self.values, self.at, self.d)
+        self.changed()
+
+    def observe(self, x, Real value):
+        """Add one observation; return its residual and xᵀA⁻¹x, both from before.
+
+        Raises:
+            NonFiniteInput: `x` or `value` holds a NaN or an infinity; nothing has changed.
+        """
+        if not isfinite(value):
+            raise NonFiniteInput("what was observed is not finite")
+        spread: Real = self.see(x)
+        residual: Real = value - self.mean_seen
+        self.learn(residual, spread)
+        return residual, spread / self.decay
+
+    def revise(self, x, *, Real difference, Real discount):
+        """Move b by the difference between a revised value and the one learned from; A stays.
+
+        Args:
+            x: context, shape (d,).
+            difference: new value − old value.
+            discount: what is left of the original observation, in [0, 1].
+
+        Raises:
+            NonFiniteInput: a value is not finite; nothing has changed.
+        """
+        # In undecayed statistics an observation weighs 1/decay.
+        step: Real = difference * discount / self.decay
+        if not isfinite(step):
+            raise NonFiniteInput("a reward is not finite")
+        self.look(x)
+        self.move_along(step)
+
+
+cdef Floats room_of_products(Index d):
+    """Return room for a context and, where that is faster, the products of its entries."""
+    return room(d + (d * (d + 1) // 2 if d < WIDE else 0))
+
+
+cdef void multiply(Floats x, Index d) noexcept:
+    """Write the products of a context's entries behind it, once for all regressions; see
+    `spread_at`."""
+    if d < WIDE:
+        products(x, d)
+
+
+cdef Real spread_at(Regression one, Floats x) noexcept:
+    """Return xᵀVx of a context that has its products behind it."""
+    d: Index = one.d
+    if d < WIDE:
+        return dot(one.values, 0, x, d, one.at)
+    spread: Real = quadratic(one.values, 0, x, 0, d)
+    row: Index = one.at + d
+    for _ in range(one.pending):
+        tail: Real = dot(one.values, row, x, 0, d)
+        spread -= tail * tail
+        row += d
+    return spread
+
+
+# For Python, which does not see numbers of C.
+globals().update(MAX_DECAY_STEPS=MAX_DECAY_STEPS, RIDGE_FLOOR=RIDGE_FLOOR)

@@ -1,0 +1,224 @@
+"""Arithmetic of vectors and of symmetric matrices.
+
+A matrix is kept as its lower triangle, row after row. Sums are taken in a fixed order, four or
+eight side by side, so a processor can compute them together and every machine gets the same digits.
+An argument `at`, `i` or `j` is the position where a matrix or a vector begins.
+"""
+
+from libc.math cimport sqrt
+
+import numpy as np
+
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, view
+
+cdef extern from "vectored.h":
+    pass
+
+cdef extern from *:
+    """
+    VECTORED static double wide_dot(double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t);
+    VECTORED static void wide_add(double, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t);
+    VECTORED static void wide_times(
+        double*, Py_ssize_t, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t
+    );
+    VECTORED static double wide_quadratic(double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t);
+    VECTORED static void wide_products(double*, Py_ssize_t);
+    VECTORED static void wide_take_off(
+        double, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t
+    );
+    VECTORED static void wide_sweep(double*, Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, double);
+    VECTORED static double wide_total_of(double*, Py_ssize_t, Py_ssize_t);
+    """
+
+EPSILON = 1e-12
+"""Largest share, or difference of rewards, that counts as rounding: some thousand units of the last
+place of a 64-bit float. Scores that differ by less are equal; a pivot or a variance is at least
+this."""
+
+
+cdef Index SIZE = 4096
+ROOM = np.empty(SIZE)
+"""Scratch space of one call of the kernel; the next call overwrites it."""
+cdef Floats SPACE = view(ROOM)
+
+
+cdef Floats room(Index n):
+    """Return room for n numbers."""
+    global ROOM, SPACE, SIZE  # noqa: PLW0603
+    if n > SIZE:
+        SIZE = 2 * n
+        ROOM = np.empty(SIZE)
+        SPACE = view(ROOM)
+    return SPACE
+
+
+cdef Real dot "wide_dot"(Floats a, Index i, Floats b, Index j, Index n) noexcept:
+    """Return the product of n entries of a from i on with those of b from j on."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    k: Index = 0
+    while k + 8 <= n:
+        s0 += a[i + k] * b[j + k]
+        s1 += a[i + k + 1] * b[j + k + 1]
+        s2 += a[i + k + 2] * b[j + k + 2]
+        s3 += a[i + k + 3] * b[j + k + 3]
+        s4 += a[i + k + 4] * b[j + k + 4]
+        s5 += a[i + k + 5] * b[j + k + 5]
+        s6 += a[i + k + 6] * b[j + k + 6]
+        s7 += a[i + k + 7] * b[j + k + 7]
+        k += 8
+    if k + 4 <= n:
+        s0 += a[i + k] * b[j + k]
+        s1 += a[i + k + 1] * b[j + k + 1]
+        s2 += a[i + k + 2] * b[j + k + 2]
+        s3 += a[i + k + 3] * b[j + k + 3]
+        k += 4
+    while k < n:
+        s0 += a[i + k] * b[j + k]
+        k += 1
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+
+
+cdef void add "wide_add"(Real c, Floats a, Index i, Floats b, Index j, Index n) noexcept:
+    """Add c times n entries of a from i on to those of b from j on."""
+    for k in range(n):
+        b[j + k] += c * a[i + k]
+
+
+cdef void times "wide_times"(
+    Floats V, Index at, Floats x, Index i, Floats y, Index j, Index d
+) noexcept:
+    """Write Vx into y."""
+    for row in range(d):
+        value = x[i + row]
+        y[j + row] = dot(V, at, x, i, row) + V[at + row] * value
+        add(value, V, at, y, j, row)
+        at += row + 1
+
+
+cdef Real quadratic "wide_quadratic"(Floats V, Index at, Floats x, Index i, Index d) noexcept:
+    """Return xᵀVx."""
+    total = 0.0
+    for row in range(d):
+        value = x[i + row]
+        total += value * (2.0 * dot(V, at, x, i, row) + V[at + row] * value)
+        at += row + 1
+    return total
+
+
+cdef void products "wide_products"(Floats x, Index d) noexcept:
+    """Write the triangle of xxᵀ behind x, entries off the diagonal twice as large.
+
+    Its dot product with the triangle of V is then xᵀVx.
+    """
+    place: Index = d
+    for row in range(d):
+        double: Real = 2.0 * x[row]
+        for j in range(row):
+            x[place + j] = double * x[j]
+        x[place + row] = x[row] * x[row]
+        place += row + 1
+
+
+cdef void take_off "wide_take_off"(Real c, Floats u, Index i, Floats V, Index at, Index d) noexcept:
+    """Take c·uuᵀ off V."""
+    for row in range(d):
+        add(-c * u[i + row], u, i, V, at, row + 1)
+        at += row + 1
+
+
+cdef void invert(Floats V, Index at, Index d, Floats column):
+    """Invert V in place, by sweeping one pivot after the other (Goodnight 1979); `column` has room
+    for d numbers.
+
+    Raises:
+        ZeroDivisionError: V is singular.
+    """
+    for k in range(d):
+        sweep(V, at, d, column, k, 1.0 / V[at + k * (k + 1) // 2 + k])
+    for n in range(at, at + d * (d + 1) // 2):
+        V[n] = -V[n]
+
+
+cdef void sweep "wide_sweep"(
+    Floats V, Index at, Index d, Floats column, Index k, Real scale
+) noexcept:
+    """Sweep the k-th pivot of V, which is 1 ÷ `scale`."""
+    first: Index = at + k * (k + 1) // 2
+    for j in range(k):
+        column[j] = V[first + j]
+    column[k] = 0.0
+    place: Index = first + k + 1
+    for i in range(k + 1, d):
+        column[i] = V[place + k]
+        place += i + 1
+    place = at
+    for i in range(d):
+        share: Real = -column[i] * scale
+        for j in range(i + 1):
+            V[place + j] += share * column[j]
+        place += i + 1
+    for j in range(k):
+        V[first + j] = column[j] * scale
+    V[first + k] = -scale
+    place = first + k + 1
+    for i in range(k + 1, d):
+        V[place + k] = column[i] * scale
+        place += i + 1
+
+
+cdef void factor(Floats V, Index at, Index d) noexcept:
+    """Put L with LLᵀ = V in the place of V (Cholesky).
+
+    A pivot of which rounding has left less than the share `EPSILON` is set to that share.
+    """
+    row = at
+    for i in range(d):
+        other = at
+        for j in range(i):
+            pivot: Real = V[other + j]
+            rest: Real = V[row + j] - dot(V, row, V, other, j)
+            V[row + j] = rest / pivot if pivot > 0.0 else 0.0
+            other += j + 1
+        least: Real = EPSILON * V[row + i]
+        square: Real = V[row + i] - dot(V, row, V, row, i)
+        square = square if square > least else least
+        V[row + i] = sqrt(square) if square > 0.0 else 0.0
+        row += i + 1
+
+
+cdef void product(Floats L, Index at, Index d) noexcept:
+    """Put LLᵀ in the place of L, see `factor`."""
+    row = at + d * (d + 1) // 2
+    for i in range(d - 1, -1, -1):
+        row -= i + 1
+        for j in range(i, -1, -1):
+            L[row + j] = dot(L, row, L, at + j * (j + 1) // 2, j + 1)
+
+
+cdef Real total_of "wide_total_of"(Floats a, Index i, Index n) noexcept:
+    """Return the sum of n entries of a from i on."""
+    s0 = s1 = s2 = s3 = 0.0
+    k: Index = i
+    while k + 4 <= i + n:
+        s0 += a[k]
+        s1 += a[k + 1]
+        s2 += a[k + 2]
+        s3 += a[k + 3]
+        k += 4
+    while k < i + n:
+        s0 += a[k]
+        k += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+cdef Flag finite(Floats a, Index i, Index n) noexcept:
+    """Tell whether n entries of a from i on are all finite."""
+    total = 0.0
+    for k in range(n):
+        # The difference is 0 for a finite number, and NaN for all others.
+        total += a[i + k] - a[i + k]
+    return total == 0.0
+
+
+# For Python, which does not see numbers of C.
+globals().update(EPSILON=EPSILON)

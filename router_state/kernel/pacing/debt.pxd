@@ -1,0 +1,9 @@
+from router_state.kernel.numbers.words cimport Real
+
+
+cdef class Debt:
+    cdef public Real usd
+    cdef public Real scatter
+    cdef public Real settled
+    cpdef void note(self, Real difference_usd, Real budget_usd)
+    cdef Real _scatter(self, Real budget_usd)

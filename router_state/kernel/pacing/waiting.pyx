@@ -1,0 +1,53 @@
+"""Compute expected times of calls, and the probability that they exceed a limit.
+
+The logarithm of a call's seconds is learned like that of a bill, with a list price of one dollar
+for a second.
+"""
+
+from libc.math cimport isfinite, sqrt
+
+import numpy as np
+
+from router_state.kernel.costs.cost_model cimport CostModel
+from ground.refusing import NonFiniteInput
+from router_state.kernel.learning.regression cimport Regression
+from router_state.kernel.numbers.elementary cimport below, log
+from router_state.kernel.numbers.linear cimport dot, room
+from router_state.kernel.numbers.words cimport Floats, Index, Real, Singles, known, singles, view
+
+def waits(contexts, Index n, Index d, models, *, variances, Real limit):
+    """Return for n contexts how many seconds a call of each of K models is expected to take, and
+    the probability that it takes longer than `limit` seconds: two times n rows of K.
+
+    Args:
+        contexts: n rows of d, or more, in single precision.
+        variances: of the logarithm of a call's seconds around its expectation, by model.
+
+    Raises:
+        NonFiniteInput: a time is not finite.
+    """
+    held: Singles = singles(contexts, n * d)
+    K: Index = len(models)
+    spreads: Floats = known(variances, K)
+    seconds, slow = np.zeros(n * K), np.zeros(n * K)
+    took: Floats = view(seconds)
+    late: Floats = view(slow)
+    log_limit: Real = log(limit)
+    space: Floats = room(d)
+    one: CostModel
+    of: Regression
+    for row in range(n):
+        for i in range(d):
+            space[i] = held[row * d + i]
+        for k in range(K):
+            one = models[k]
+            of = one.regression
+            if of.d != d:
+                raise ValueError(f"a regression of {of.d} dimensions is not of {d}")
+            exponent: Real = dot(of.values, of.at, space, 0, d)
+            took[row * K + k] = one.expect(exponent, 0.0)
+            chance: Real = 1.0 - below((log_limit - exponent) / sqrt(spreads[k]))
+            late[row * K + k] = min(max(chance, 0.0), 1.0)
+            if not isfinite(took[row * K + k] + chance):
+                raise NonFiniteInput("a context, or what was learned of times, is not finite")
+    return seconds, slow

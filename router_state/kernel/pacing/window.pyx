@@ -1,0 +1,172 @@
+"""The last contexts of a router: what the dual variable is solved over."""
+
+from libc.math cimport sqrt
+
+from functools import cache
+import numpy as np
+import orjson
+
+from router_state.kernel.choosing.portfolio cimport Portfolio
+from router_state.kernel.choosing.sample cimport EVERY
+from ground.refusing import CorruptSnapshot
+from router_state.kernel.numbers.randomness cimport Chance
+from router_state.kernel.numbers.words cimport Flag, Index, Real
+from router_state.kernel.pacing.dual cimport Options
+from router_state.kernel.pacing.window_scores import keep, options
+
+cdef enum:
+    WINDOW = 128
+"""Last requests of a router that λ_t is solved over; from 32 to 512 it makes no difference
+(docs/lab/mechanisms.md)."""
+cdef Index BLOCK = EVERY
+"""Contexts of one piece: what the decisions between two solutions write."""
+cdef Real CLOSED = 1e6
+"""Cost in dollars of an arm that can't be chosen, and its score below zero: no reward is worth it,
+and no price makes it cheap."""
+cdef Real PRICE_SPREAD = 0.1
+"""Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
+winners of two prices then mix in the share that meets the budget; otherwise one would be called
+until the next solution (benchmarks.elsewhere, tasks)."""
+
+
+def _spread(Real step):
+    """Return each slot's own price, as a multiple of everybody's."""
+    own = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * step % 1.0) - 1.0)
+    return np.asarray(own, np.float64)
+
+
+PRICES = _spread((sqrt(5.0) - 1.0) / 2.0)
+"""Price of a dollar of each slot's request, as a multiple of λ_t: multiples of the golden ratio,
+modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
+PRICE_OF = tuple(PRICES.tolist())
+"""The same numbers, for one decision at a time."""
+WAIT_PRICES = _spread(sqrt(2.0) - 1.0)
+"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`: with two
+prices of their own, requests that are all alike mix three models."""
+PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
+"""Names of the blocks' pieces: an event writes the block of its slot alone."""
+
+
+@cache
+def lots(K):
+    """Return a standard normal number for each slot and arm, shape (WINDOW·K,); the second half are
+    the opposites of the first.
+
+    They stand for the draws of choices, and none of them is a choice's own draw: so λ_t stands
+    before a choice is drawn.
+    """
+    half = np.array(Chance().standard_normal(WINDOW // 2 * K))
+    return np.concatenate([half, -half])
+
+
+cdef class Window:
+    """A ring of the last 128 contexts, in single precision; scores and expected costs are computed
+    anew whenever they are needed.
+
+    Attributes:
+        d: dimensions.
+        contexts: shape (n, d); n doubles with the slots in use, up to 128: most of 10,000 routers
+            have few.
+        limited: by slot, the models that a request was limited to, if it was.
+        size: slots in use; next: the slot that is written next.
+    """
+
+    def __init__(self, d, journal):
+        self.journal, self.d = journal, d
+        self.contexts = np.zeros((BLOCK, d), dtype=np.float32)
+        self.limited = {}
+        self.size = 0
+        self.next = 0
+
+    @property
+    def pieces(self):
+        """Names of the pieces that hold its contexts."""
+        return PIECES[: -(-self.size // BLOCK)]
+
+    cpdef Index push(self, x, limited_to):
+        """Take a context in for the oldest one; return its slot."""
+        slot: Index = self.next
+        if slot >= len(self.contexts):
+            self.reserve(slot + 1)
+        keep(self.contexts, slot, x, self.d)
+        if limited_to is not None:
+            self.limited[slot] = limited_to
+        elif self.limited:
+            self.limited.pop(slot, None)
+        self.next = (slot + 1) % WINDOW
+        if self.size < WINDOW:
+            self.size += 1
+        self.journal.pieces.add(PIECES[slot // BLOCK])
+        return slot
+
+    def reserve(self, slots):
+        """Have room for so many contexts."""
+        capacity = len(self.contexts)
+        while capacity < min(slots, WINDOW):
+            capacity *= 2
+        if capacity > (held := len(self.contexts)):
+            larger = np.zeros((capacity, self.contexts.shape[1]), dtype=np.float32)
+            larger[:held] = self.contexts
+            self.contexts = larger
+
+    @property
+    def wait_price(self):
+        """Return the last request's price of a wait, as a multiple of everybody's."""
+        return WAIT_PRICES.item(self.next - 1)
+
+    def options(self, Portfolio arms, tokens, *, Flag drawn=True):
+        """Return scores and expected costs in dollars by each request's price, of every arm for
+        every context, as if every arm was open; without what the draw adds unless it is `drawn`.
+
+        Args:
+            tokens: by slot, the input tokens that are counted apart, shape (128,).
+        """
+        costs = arms.costs
+        return options(
+            self.contexts,
+            self.size,
+            arms.d,
+            rewards=arms.regressions,
+            deviations=arms.sample.deviations() if drawn else [0.0] * len(costs),
+            lots=lots(len(costs)),
+            shifts=[arm.offset for arm in arms.all] if arms.suspect else None,
+            models=costs,
+            tokens=tokens,
+            prices=PRICES,
+        )
+
+    def close(self, Portfolio arms, scores, costs):
+        """Let no arm win where it could not be chosen; where all that a request could be given to
+        are gone, any may."""
+        closed = [k for k, arm in enumerate(arms.all) if arm.retired_at is not None]
+        if closed:
+            scores[:, closed], costs[:, closed] = -CLOSED, CLOSED
+        for slot, models in self.limited.items():
+            shut = [k for k, name in enumerate(arms.names) if name not in models]
+            if len({*closed, *shut}) < len(arms.all):
+                scores[slot, shut], costs[slot, shut] = -CLOSED, CLOSED
+
+    def pack(self, block):
+        """Return eight contexts and what their requests were limited to."""
+        start = block * BLOCK
+        contexts = self.contexts[start : start + BLOCK].astype("<f4", copy=False).tobytes()
+        held = [i for i in range(BLOCK) if start + i in self.limited] if self.limited else []
+        limited = {str(i): sorted(self.limited[start + i]) for i in held}
+        return contexts + orjson.dumps(limited) if limited else contexts
+
+    def unpack(self, block, bytes data):
+        """Invert `pack`. Raises CorruptSnapshot."""
+        start, size = block * BLOCK, BLOCK * self.contexts.shape[1] * 4
+        if len(data) < size:
+            raise CorruptSnapshot(f"a block of contexts has {len(data)} bytes, not {size}")
+        self.reserve(start + BLOCK)
+        self.contexts[start : start + BLOCK] = np.frombuffer(data[:size], "<f4").reshape(BLOCK, -1)
+        try:
+            limited = orjson.loads(data[size:]) if len(data) > size else {}
+        except orjson.JSONDecodeError as error:
+            raise CorruptSnapshot(str(error)) from None
+        self.limited.update({start + int(i): frozenset(models) for i, models in limited.items()})
+
+
+# For Python, which does not see numbers of C.
+globals().update(WINDOW=WINDOW, BLOCK=BLOCK, CLOSED=CLOSED)

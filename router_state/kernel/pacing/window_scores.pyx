@@ -1,0 +1,165 @@
+"""Compute scores and expected costs of every arm for the window of the dual."""
+
+from router_state.kernel.choosing.context cimport require_dimensions
+from router_state.kernel.costs.cost_means cimport bounded_exponent
+from router_state.kernel.costs.cost_model cimport CostModel
+from ground.refusing import NonFiniteInput
+from router_state.kernel.learning.regression cimport Regression
+from router_state.kernel.numbers.elementary cimport exps
+from router_state.kernel.numbers.linear cimport add, finite, room
+from router_state.kernel.numbers.words cimport (
+    Flag, Floats, Index, Real, Singles, behind, known, singles,
+)
+from router_state.kernel.pacing.dual cimport Options
+
+cdef extern from "vectored.h":
+    pass
+
+cdef extern from *:
+    """
+    VECTORED static void wide_multiply_all(
+        float*, Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, double*
+    );
+    VECTORED static void wide_add_up(double*, Py_ssize_t, double*);
+    VECTORED static void wide_draw_all(double*, Py_ssize_t, double, double, double*, Py_ssize_t);
+    VECTORED static void wide_bound_all(double*, Py_ssize_t, double);
+    VECTORED static void wide_bill_all(double*, Py_ssize_t, double, double, double*, double*);
+    """
+
+cdef enum:
+    LANES = 4
+"""Sums that a product takes side by side."""
+
+
+def options(
+    contexts, Index n, Index d, *, rewards, deviations, lots, shifts, models, tokens, prices
+):
+    """Return present scores and expected costs of every arm for n contexts.
+
+    Args:
+        contexts: n rows of d, or more.
+        deviations: of the draw of each arm's score.
+        lots: standard normal numbers in place of draws, n rows of K.
+        shifts: what is added to every score of an arm.
+        tokens: by context, input tokens that are counted apart.
+        prices: by context, its own price of a dollar as a share of everybody's.
+
+    Raises:
+        NonFiniteInput: a score or a cost is not finite.
+    """
+    K: Index = len(rewards)
+    held: Singles = singles(contexts, n * d)
+    if len(lots) < n * K or len(prices) < n or len(tokens) < n:
+        raise ValueError("arrays do not fit")
+    lot: Floats = known(lots, len(lots))
+    own: Floats = known(prices, len(prices))
+    said: Floats = known(tokens, len(tokens))
+    if not len(models) == len(deviations) == K or (shifts is not None and len(shifts) != K):
+        raise ValueError(f"an entry for each of {K} arms is wanted")
+    found = Options(n, K)
+    values: Floats = found.values
+    sums: Floats = multiplied(held, n, d, rewards, models)
+    for k in range(K):
+        model: CostModel = models[k]
+        shift: Real = 0.0 if shifts is None else shifts[k]
+        scores: Floats = behind(values, k * n)
+        add_up(behind(sums, 2 * k * LANES * n), n, scores)
+        draw_all(scores, n, shift, deviations[k], behind(lot, k), K)
+        costs: Floats = behind(values, (K + k) * n)
+        add_up(behind(sums, (2 * k + 1) * LANES * n), n, costs)
+        bound_all(costs, n, 0.5 * model.variance())
+    if not (finite(values, 0, 2 * n * K) and billed(behind(values, K * n), n, models, said, own)):
+        raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
+    return found
+
+
+def keep(contexts, Index slot, x, Index d):
+    """Write a context of d dimensions into its row, in single precision."""
+    if slot < 0:
+        raise ValueError(f"there is no row {slot}")
+    held: Singles = singles(contexts, (slot + 1) * d)
+    context: Floats = known(x, d)
+    for i in range(d):
+        held[slot * d + i] = context[i]
+
+
+cdef void copy_theta(Regression one, Index d, Floats found):
+    """Copy the coefficients of a regression. Raises ValueError where it has other dimensions."""
+    require_dimensions(one, d)
+    for i in range(d):
+        found[i] = one.values[one.at + i]
+
+
+cdef Floats multiplied(Singles held, Index n, Index d, rewards, models):
+    """Return θᵀx of n contexts, for the rewards and the bills of each arm in turn, each as four
+    sums; see `multiply_all`."""
+    K: Index = len(rewards)
+    thetas: Floats = room(2 * K * d + (1 + 2 * LANES * K) * n)
+    sums: Floats = behind(thetas, 2 * K * d)
+    for k in range(K):
+        model: CostModel = models[k]
+        copy_theta(rewards[k], d, behind(thetas, 2 * k * d))
+        copy_theta(model.regression, d, behind(thetas, (2 * k + 1) * d))
+    multiply_all(held, n, d, thetas, 2 * K, sums)
+    return sums
+
+
+cdef Flag billed(Floats costs, Index n, models, Floats said, Floats own):
+    """Make dollars of the logarithms of n relative costs of each model; tell whether all are
+    finite."""
+    K: Index = len(models)
+    exps(costs, K * n)
+    for k in range(K):
+        model: CostModel = models[k]
+        paid: Real = 1.0 if model.free else model.paid
+        factor: Real = model.multiple() * model.list_price * paid
+        per_token: Real = model.input_share * model.input_usd * paid
+        bill_all(behind(costs, k * n), n, factor, per_token, said, own)
+    return finite(costs, 0, K * n)
+
+
+cdef void multiply_all "wide_multiply_all"(
+    Singles held, Index n, Index d, Floats thetas, Index count, Floats sums
+) noexcept:
+    """Write θᵀx of n contexts for each of many θ, as four sums; behind these is room for n
+    entries.
+
+    One entry of all contexts is taken after the other, so that a vector has contexts side by
+    side.
+    """
+    entries: Floats = behind(sums, count * LANES * n)
+    for i in range(count * LANES * n):
+        sums[i] = 0.0
+    for i in range(d):
+        for row in range(n):
+            entries[row] = held[row * d + i]
+        for k in range(count):
+            add(thetas[k * d + i], entries, 0, sums, (k * LANES + i % LANES) * n, n)
+
+
+cdef void add_up "wide_add_up"(Floats sums, Index n, Floats found) noexcept:
+    """Write the totals of n times four sums."""
+    for row in range(n):
+        found[row] = (sums[row] + sums[n + row]) + (sums[2 * n + row] + sums[3 * n + row])
+
+
+cdef void draw_all "wide_draw_all"(
+    Floats scores, Index n, Real shift, Real deviation, Floats lot, Index K
+) noexcept:
+    """Add a shift, and what draws add, to n scores."""
+    for row in range(n):
+        scores[row] = scores[row] + shift + deviation * lot[row * K]
+
+
+cdef void bound_all "wide_bound_all"(Floats exponents, Index n, Real more) noexcept:
+    """Add to n logarithms of bills, and clip them."""
+    for row in range(n):
+        exponents[row] = bounded_exponent(exponents[row] + more)
+
+
+cdef void bill_all "wide_bill_all"(
+    Floats costs, Index n, Real factor, Real per_token, Floats said, Floats own
+) noexcept:
+    """Make dollars of n relative costs, by each request's tokens and its own price."""
+    for row in range(n):
+        costs[row] = (costs[row] * factor + said[row] * per_token) * own[row]

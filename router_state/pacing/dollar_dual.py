@@ -1,0 +1,160 @@
+"""The live policy's pacer: a penalty linear in expected dollars, its price found from the last
+contexts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.changes import Journal
+from router_state.choice import Choice
+from router_state.kernel import (
+    CLOSED,
+    EVERY,
+    FAR,
+    HORIZON,
+    PRICE_OF,
+    SAVED,
+    WINDOW,
+    Debt,
+    Matrix,
+    Window,
+)
+from router_state.latency import pricing
+from router_state.pacing.pacer import Pacer, Terms
+from router_state.pacing.scoring import candidates
+
+UNREACHABLE = CLOSED
+"""λ_t where no price of a dollar meets the budget."""
+SURE = 0.01
+"""Probability that any model costs less than the budget, below which the budget is unreachable."""
+
+
+class DollarDual(Pacer):
+    """Paces spend by a penalty linear in expected dollars: λ_t·ê/B.
+
+    Attributes:
+        lambda_t: the reward that one budget's worth of dollars must earn.
+        debt: dollars charged beyond the budget.
+        target_usd: mean cost per request that λ_t was last solved for.
+        window: the contexts to solve over.
+    """
+
+    __slots__ = ("debt", "journal", "target_usd", "window")
+    budget_usd: float
+    debt: Debt
+
+    def __init__(self, budget_usd: float, d: int, journal: Journal) -> None:
+        """Start without a history; the first decision solves."""
+        super().__init__(budget_usd)
+        self.journal, self.target_usd = journal, 0.0
+        self.window, self.debt = Window(d, journal), Debt()
+        journal.jumped = True
+
+    def set_budget(self, budget_usd: float) -> None:
+        """Pace another budget from the next decision on; the debt in dollars stays."""
+        if budget_usd != self.budget_usd:
+            self.budget_usd, self.journal.jumped = budget_usd, True
+
+    def weigh(self, arms: Arms, choice: Choice) -> float:
+        """See Pacer; takes the context into the window, and solves again where something has
+        jumped."""
+        slot = self.window.push(choice.request.x, choice.limited_to)
+        if arms.tokens.in_use:
+            arms.tokens.place(slot, choice.tokens)
+        if choice.saves is not None or arms.caching.slots:
+            arms.caching.place(slot, choice.saves)
+        # Solved again at the latest when levels were measured. In a short window every context
+        # changes the solution.
+        if self.journal.jumped or self.window.size < EVERY:
+            if arms.timing is not None:
+                # Solved first, so that spend follows the budget whatever the price of waits.
+                pricing.weigh(
+                    arms.timing,
+                    arms,
+                    self.window,
+                    per_dollar=self.per_dollar(1.0),
+                    target_usd=self.target_usd,
+                    now=choice.now,
+                )
+            self._solve(arms, now=choice.now)
+            self.journal.jumped = False
+        return self.per_dollar(PRICE_OF[slot])
+
+    def per_dollar(self, multiple: float) -> float:
+        """Return the price of a dollar in reward, for a request's own multiple of λ_t or for 1."""
+        return min(self.lambda_t * multiple / self.budget_usd, FAR)
+
+    def commit(self, expected_usd: float) -> None:
+        """See Pacer."""
+        self.charge(expected_usd - self.budget_usd)
+
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
+        """See Pacer."""
+        difference = cost_usd - charged_usd
+        if first:
+            self.debt.note(difference, self.budget_usd)
+        self.charge(difference)
+
+    def charge(self, usd: float) -> None:
+        """Add to the debt; a change by several budgets makes λ_t be solved before the next
+        decision."""
+        self.debt.usd += usd
+        if abs(usd) > SAVED * self.budget_usd:
+            self.journal.jumped = True
+
+    def _solve(self, arms: Arms, *, now: float) -> None:
+        """Solve for λ_t: the smallest at which the mean cost of the window's winners is within the
+        target."""
+        budget = self.budget_usd
+        found = candidates(self.window, arms)
+        cheapest_usd = found.cheapest()
+        self.target_usd = self.debt.target(budget, cheapest_usd)
+        per_dollar = found.price(target=self.target_usd, start=self.lambda_t / budget)
+        self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
+        if cheapest_usd <= budget:
+            self.unreachable = False
+        elif not self.unreachable:
+            self._review(arms, found.arrays()[1], now=now)
+        self.debt.bound(budget)
+
+    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+        """Raise an alert where every model surely costs more than the budget on the window's
+        prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
+        costs, budget = np.delete(costs, list(self.window.limited), axis=0), self.budget_usd
+        n = len(costs)
+        if n <= WINDOW // 2:
+            return
+        cheapest_usd, chance = float(costs.min(1).mean()), 0.0
+        # The window is a sample of prompts, too.
+        means, variances = costs.mean(0).tolist(), (costs.var(0) / n).tolist()
+        for model, mean, variance in zip(arms.costs, means, variances, strict=True):
+            known = model.predictive(mean)
+            doubt = known.calibration + variance / (mean * mean) if mean > 0.0 else 0.0
+            chance += known._replace(calibration=doubt).chance_below(budget)
+        if chance >= SURE:
+            return
+        # The alert names the model that is cheapest most often.
+        k = int(np.bincount(costs.argmin(1)).argmax())
+        self.unreachable = True
+        evidence = {"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget}
+        size = cheapest_usd / budget
+        self.journal.tell("budget_unreachable", size, evidence, now=now, model=arms.names[k])
+
+    @property
+    def allowance_usd(self) -> float:
+        """See Pacer."""
+        return HORIZON * self.budget_usd - self.debt.usd
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """See Pacer: blocks of the window."""
+        return self.window.pieces
+
+    def terms(self) -> Terms:
+        """See Pacer."""
+        return {
+            "debt_usd": self.debt.usd,
+            "target_usd": self.target_usd,
+            "window": self.window.size,
+        }

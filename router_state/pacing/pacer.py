@@ -1,0 +1,78 @@
+"""Pacers spend a budget over requests: their base, and the pacer of a router without a budget."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from router_state.arms import Arms
+from router_state.choice import Choice
+
+
+class Terms(TypedDict, total=False):
+    """Inputs of λ_t, by the names of `pb.lambda`."""
+
+    cost_ema_usd: float
+    debt_usd: float
+    target_usd: float
+    window: int
+
+
+class Pacer:
+    """A pacer, which spends a budget over requests.
+
+    Attributes:
+        budget_usd: dollars per request; None: there is no budget.
+        lambda_t: dual variable as it was last used, dimensionless.
+        unreachable: whether even the cheapest models are known to cost more than the budget.
+        pieces: names of the pieces of the state that hold its arrays.
+    """
+
+    __slots__ = ("budget_usd", "lambda_t", "unreachable")
+    budget_usd: float | None
+
+    def __init__(self, budget_usd: float | None) -> None:
+        self.budget_usd, self.lambda_t, self.unreachable = budget_usd, 0.0, False
+
+    @property
+    def allowance_usd(self) -> float:
+        """Dollars that one call may be expected to cost whose only use is to learn."""
+        return float("inf")
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Names of the pieces of the state that hold its arrays."""
+        return ()
+
+    def weigh(self, arms: Arms, choice: Choice) -> float:
+        """Return the weight of money in a request's scores, in reward per dollar; under `paper` per
+        unit of its logarithmic scale of prices."""
+        return 0.0
+
+    def commit(self, expected_usd: float) -> None:
+        """Charge a decision's expected cost."""
+
+    def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
+        """Replace a charge by a bill: the expected cost or, if it is not the `first` bill, the
+        previous one."""
+
+    def terms(self) -> Terms:
+        """Return the inputs of λ_t, by the names of `pb.lambda`."""
+        return {}
+
+
+class Unpaced(Pacer):
+    """A router without a budget: λ_t stays 0, and spend is only counted.
+
+    Attributes:
+        per_log_price: weight of a price under `paper`, beside λ_t.
+    """
+
+    __slots__ = ("per_log_price",)
+
+    def __init__(self, per_log_price: float = 0.0, *, budget_usd: float | None = None) -> None:
+        super().__init__(budget_usd)
+        self.per_log_price = per_log_price
+
+    def weigh(self, arms: Arms, choice: Choice) -> float:
+        """See Pacer."""
+        return self.per_log_price + self.lambda_t

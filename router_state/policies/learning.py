@@ -1,0 +1,72 @@
+"""Learn one reward or one bill: each model apart, as `paper`, or all together, as `live`."""
+
+from __future__ import annotations
+
+from router_state.change import bills, rewards
+from router_state.config import Vector
+from router_state.kernel import (
+    MEMORY,
+    RIDGE_FLOOR,
+    Arm,
+    CostModel,
+    estimate,
+    learn_bill,
+    learn_reward,
+)
+from router_state.record import RequestRecord
+from router_state.state.router import RouterState
+
+NOT_LEARNED = -MEMORY
+"""Mark of a reward that was not learned, in place of what the arm had forgotten by then."""
+
+
+def learn_apart(
+    state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+) -> float:
+    """See `Policy.learn`; each model learns alone, and forgetting restores the ridge."""
+    one, knobs = arm.rewards, state.config.knobs
+    one.forget(state.t, knobs.gamma, knobs.ridge)
+    one.observe(x, reward)
+    return one.forgotten
+
+
+def learn_together(
+    state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+) -> float:
+    """See `Policy.learn`; models share a prior, and the clock counts rewards. An arm under
+    suspicion rests, and rewards are held against the suspicion."""
+    state.t += 1
+    if arm.suspicion is not None:
+        # A reward of a decision before the alarm belongs to the arm before its drift.
+        if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
+            estimate_rewards(state)
+        return NOT_LEARNED
+    one, prior, gamma = arm.rewards, state.arms.rewards, state.config.knobs.gamma
+    # The prior fades with every reward; below its floor A would lose rank where no reward came.
+    if one.left_at(state.t, gamma) < RIDGE_FLOOR:
+        estimate_rewards(state)
+    shift = learn_reward(one, prior, arm.detector, x, reward, state.t, gamma, state.latest)
+    if prior.overdue:
+        estimate_rewards(state)
+    if shift is not None:
+        rewards.found(state, arm, shift)
+    return one.forgotten
+
+
+def learn_bill_together(
+    state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
+) -> None:
+    """See `Policy.bill`; a shift of what calls cost raises an alert."""
+    found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
+    if found is not None:
+        state.journal.alerts.append(bills.alert(costs, found, now=state.latest))
+
+
+def estimate_rewards(state: RouterState) -> None:
+    """Estimate what rewards have in common, once all arms have forgotten; one that is under
+    suspicion forgets nothing meanwhile."""
+    gamma = state.config.knobs.gamma
+    for arm in state.arms.all:
+        if arm.suspicion is None:
+            arm.rewards.forget(state.t, gamma)
+    estimate(state.arms.rewards, state.arms.regressions)

@@ -1,0 +1,76 @@
+"""The capabilities that there are, in the order in which their hooks are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from router_state.capability import Capability
+from router_state.caps.capability import Caps
+from router_state.config import RouterConfig
+from router_state.needs.capability import Needed
+from router_state.state.framing import Json
+from router_state.state.router import RouterState
+
+KINDS: tuple[type[Capability], ...] = (Needed, Caps)
+"""Their classes; of two that change the same, the later one has the last word."""
+
+
+def read(said: Any) -> dict[str, object]:
+    """Return the declarations of capabilities in a router's declaration on the wire, by name."""
+    found = {kind.name: kind.read(said) for kind in KINDS}
+    return {name: declared for name, declared in found.items() if declared is not None}
+
+
+def document(config: RouterConfig) -> dict[str, object]:
+    """Invert `read`."""
+    found: dict[str, object] = {}
+    for kind in KINDS:
+        if kind.name in config.capabilities:
+            found |= kind.document(config.capabilities[kind.name])
+    return found
+
+
+def document_model(config: RouterConfig, model: str) -> dict[str, object]:
+    """Invert `read` for the fields of one model."""
+    found: dict[str, object] = {}
+    for kind in KINDS:
+        if kind.name in config.capabilities:
+            found |= kind.document_model(config.capabilities[kind.name], model)
+    return found
+
+
+def pack(config: RouterConfig) -> dict[str, Json]:
+    """Return the declarations as the piece of the configuration keeps them."""
+    found = {kind.name: kind.pack_declared(config.capabilities.get(kind.name)) for kind in KINDS}
+    return {name: kept for name, kept in found.items() if kept is not None}
+
+
+def unpack(body: Mapping[str, Json]) -> dict[str, object]:
+    """Invert `pack`. Raises TypeError, LookupError, ValueError."""
+    found = {kind.name: kind.unpack_declared(body.get(kind.name)) for kind in KINDS}
+    return {name: declared for name, declared in found.items() if declared is not None}
+
+
+def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
+    """Give a router the capabilities that are declared, and take from it the others."""
+    before = {one.name: one for one in state.capabilities}
+    found: list[Capability] = []
+    for kind in KINDS:
+        one = before.pop(kind.name, None)
+        if kind.name in config.capabilities:
+            one = kind(state.arms, state.journal) if one is None else one
+            one.declare(config.capabilities[kind.name], now=now)
+            found.append(one)
+        elif one is not None:
+            one.dropped()
+    state.capabilities = tuple(found)
+
+
+def head(state: RouterState) -> dict[str, Json]:
+    """Return what the head keeps of capabilities."""
+    there = {one.name: one for one in state.capabilities}
+    found: dict[str, Json] = {}
+    for kind in KINDS:
+        found |= kind.head(there.get(kind.name))
+    return found

@@ -1,0 +1,134 @@
+"""The books of a router: counts and sums of decisions, commitments, bills and rewards."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from router_state.config import MAX_COST_USD
+from router_state.errors import CostOutOfRange, NonFiniteInput
+from router_state.kernel import Total
+from router_state.record import RequestRecord
+
+
+def checked_cost(cost_usd: float) -> float:
+    """Return a cost.
+
+    Raises:
+        NonFiniteInput, CostOutOfRange: not a cost.
+    """
+    # One comparison for a good bill; a NaN fails it too.
+    if not 0.0 <= cost_usd <= MAX_COST_USD:
+        if not isfinite(cost_usd):
+            raise NonFiniteInput("a cost is not finite")
+        raise CostOutOfRange(f"a cost must be between 0 and {MAX_COST_USD:g} dollars")
+    return float(cost_usd)
+
+
+class Forgotten:
+    """The parts of a router's totals that come from forgotten requests."""
+
+    __slots__ = ("bills", "requests", "rewards", "spend_usd")
+
+    def __init__(self) -> None:
+        self.requests = self.bills = self.rewards = 0
+        self.spend_usd = 0.0
+
+
+class Books:
+    """Counts and sums over a router's requests, and its clocks.
+
+    Attributes:
+        seq: decisions made; the last one's number.
+        settled: decisions whose bill has come; expired: those whose bill did not come in time.
+        rewards_applied: decisions that have a reward.
+        t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
+        latest: when something last happened, in seconds since the epoch.
+        spent: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
+        committed: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of
+            seq}.
+        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no
+            remembered request stands for.
+    """
+
+    __slots__ = (
+        "committed",
+        "expired",
+        "forgotten",
+        "latest",
+        "open_commitments",
+        "rewards_applied",
+        "seq",
+        "settled",
+        "spent",
+        "t",
+        "unmatched_cost_usd",
+    )
+
+    def __init__(self) -> None:
+        self.t, self.latest = 0, 0.0
+        self.open_commitments: dict[str, float] = {}
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Empty the books, for a router that goes on from another one's learned state."""
+        self.seq = self.settled = self.expired = self.rewards_applied = 0
+        self.spent, self.committed, self.unmatched_cost_usd = Total(), Total(), 0.0
+        self.forgotten = Forgotten()
+
+    @property
+    def spend_usd(self) -> float:
+        """Dollars of the bills of decided requests."""
+        return self.spent.usd
+
+    @property
+    def committed_usd(self) -> float:
+        """Dollars that decisions are expected to cost whose bill is awaited."""
+        return self.committed.usd
+
+    @property
+    def in_flight(self) -> int:
+        """Decisions whose bill is awaited."""
+        return len(self.open_commitments)
+
+    def commit(self, request_id: str, record: RequestRecord, ticks: int) -> None:
+        """Number a decision, put its expected cost on the books, and move the clocks."""
+        self.seq, self.t = record.seq, self.t + ticks
+        self.latest = max(self.latest, record.decided_at)
+        self.open_commitments[request_id] = record.decided_at
+        self.committed.add(record.expected_cost_usd)
+
+    def bill(self, request_id: str, record: RequestRecord, cost_usd: float) -> None:
+        """Book a request's bill, or replace it by a later revision."""
+        before = record.bill
+        if before is None:
+            self.spent.add(cost_usd)
+            self.settled += 1
+            self._close(request_id, record)
+        else:
+            # By the difference: `settled` counts requests, and this one is counted.
+            self.spent.add(cost_usd)
+            self.spent.add(-before.cost_usd)
+
+    def expire(self, request_id: str, record: RequestRecord) -> None:
+        """Stop waiting for a bill; the commitment stands at its expectation."""
+        self._close(request_id, record)
+        record.expired = True
+        self.expired += 1
+
+    def forget(self, request_id: str, record: RequestRecord) -> None:
+        """Count a request as one that is not remembered any more."""
+        self._close(request_id, record)
+        gone = self.forgotten
+        gone.requests += 1
+        gone.rewards += record.label is not None
+        if record.bill is not None:
+            gone.bills += 1
+            gone.spend_usd += record.bill.cost_usd
+
+    def _close(self, request_id: str, record: RequestRecord) -> None:
+        """Take a commitment off the books, if it is still there."""
+        if self.open_commitments.pop(request_id, None) is not None:
+            self.committed.add(-record.expected_cost_usd)
+            # Reset to 0 when nothing is awaited, as what is kept of roundings is rounded, too.
+            if not self.open_commitments:
+                self.committed = Total()
