@@ -9,6 +9,7 @@ import { follow } from "./live.js";
 import { inkOf } from "./pareto.js";
 import { kindsOf, frontierOf } from "./studies.js";
 import { changesOf } from "./admin.js";
+import { cut, ranges } from "./ranges.js";
 import { TERMS } from "./terms.js";
 
 const SHOWN_EVENTS = 5; // beside the charts; the others are behind a summary
@@ -17,6 +18,7 @@ const SHOWN_EVENTS = 5; // beside the charts; the others are behind a summary
 export function showRouter(view, id) {
   const lead = leading(), now = el("p.note"), standings = el("div"), suspects = el("div", { "aria-live": "polite" }), news = el("div.news"), models = el("div");
   const series = new Series(), inks = new Map();
+  let last = null, offset = 0, place = (time) => time; // seconds that the server's clock is ahead; and where charts show a time
   const charts = {
     reward: chart("Quality", { low: 0, high: 1, show: fixed }), ratio: chart("Spend ÷ budget", { line: 1, show: (value) => fixed(value, 2) }),
     shares: chart("Share of each model", { high: 1, show: percent, ink: (name) => inkOf(inks.get(name) ?? 0) }), lambda: chart("λ_t"),
@@ -25,7 +27,7 @@ export function showRouter(view, id) {
     el("p", {}, "The topics that were read name no router of this id; it may be gone. ",
       el("a", { href: "#/" }, "All routers"), "."));
   const none = el("div.empty", { hidden: true }, el("p", {}, "No request yet. Ask for a first decision:"), el("pre", {}, first(id)));
-  const overTime = el("div", {}, el("h2", {}, "Trends"), el("div.charts", {}, ...Object.values(charts).map((one) => one.box)), news);
+  const range = ranges(() => show()), overTime = el("div", {}, el("h2", {}, "Trends"), range.box, el("div.charts", {}, ...Object.values(charts).map((one) => one.box)), news);
   const admin = changesOf(id);
   const shown = el("div", {}, none, lead.box, now, standings, suspects, overTime,
     el("h2", {}, "Models"), models, admin.box,
@@ -51,11 +53,20 @@ export function showRouter(view, id) {
     admin.take(router);
     if (found.series) series.take(found.series);
     tellNews(router.news);
-    const marks = router.news.map((one, at) => ({ at: one.at, number: at + 1 }));
-    for (const name of ["reward", "ratio", "lambda"])
-      charts[name].set(series.at, { [NAMES[name]]: (series.columns[name] ?? []).map(name === "lambda" ? drawn : (value) => value) }, marks);
-    charts.shares.set(series.at, series.shares, marks);
+    [last, offset] = [router, (found.now ?? Date.now() / 1000) - Date.now() / 1000];
+    show();
   });
+
+  /** Draw the range that was chosen. */
+  function show() {
+    if (!last) return;
+    const own = cut(series, range.get(), Date.now() / 1000 + offset), shares = cut({ ...series, columns: series.shares }, range.get(), Date.now() / 1000 + offset);
+    const marks = last.news.map((one, at) => ({ at: own.place(one.at), number: at + 1 }));
+    for (const name of ["reward", "ratio", "lambda"])
+      charts[name].set(own.at, { [NAMES[name]]: (own.columns[name] ?? []).map(name === "lambda" ? drawn : (value) => value) }, marks, [], own.seen);
+    charts.shares.set(shares.at, shares.columns, marks, [], shares.seen);
+    place = own.place;
+  }
 
   function tellNow(router) {
     const { alarms, refused } = router, said = known(router.decided)  // a worker's account comes with the first commit
@@ -115,18 +126,20 @@ const first = (id) => `pbstream request "Why is the sky blue?" --router ${id}`;
 const NAMES = { ratio: "spend ÷ budget", lambda: "λ_t", reward: "mean reward" };
 
 /** The bins that the server sent, the last ones replaced by newer ones. */
-class Series {
+export class Series {
+  begins = [];
   at = [];
+  requests = [];
   columns = {};
   shares = {};
 
   take(found) {
-    const keep = found.from === found.first ? 0 : this.at.findIndex((time) => time >= found.from);
-    const kept = keep < 0 ? this.at.length : keep;
+    const keep = found.from === found.first ? 0 : this.begins.findIndex((time) => time >= found.from);
+    const kept = keep < 0 ? this.begins.length : keep;
     const joined = (old, fresh) => [...padded(old ?? [], kept), ...fresh];
     for (const name of Object.keys(NAMES)) this.columns[name] = joined(this.columns[name], found[name]);
     this.shares = Object.fromEntries(Object.entries(found.shares).map(([model, fresh]) => [model, joined(this.shares[model], fresh)]));
-    this.at = [...this.at.slice(0, kept), ...found.at];
+    for (const name of ["begins", "at", "requests"]) this[name] = joined(this[name], found[name]);
   }
 }
 
