@@ -12,6 +12,7 @@ import orjson
 
 from drawing.periods import standing_lines
 from ground.json_values import Document
+from schemas import LambdaUpdated
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.router import RouterView
 
@@ -139,12 +140,19 @@ def details(router: RouterView) -> Document:
         "picture": drawn(router),
         "news": [one._asdict() for one in router.news],
         "state": state and state.model_dump(mode="json", exclude={"applied", "unbooked"}),
-        "standings": [] if state is None else standing_lines(state),
+        # Budgets of a period have a picture.
+        "standings": [] if state is None else standing_lines(_without_periods(state)),
         "declared_budget_usd": router.declared and router.declared.budget_usd,
         "cost_usd": router.cost_usd,
         "labels": router.tally.labels.n,
+        "settled": state and state.settled,
+        "rewarded": state and state.rewards_applied,
         "refused": router.refused,
     }
+
+
+def _without_periods(state: LambdaUpdated) -> LambdaUpdated:
+    return state.model_copy(update={"budgets": None})
 
 
 def drawn(router: RouterView) -> Document:
