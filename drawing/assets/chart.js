@@ -112,7 +112,7 @@ export function chart(title, { line = null, low: least = null, high = null, show
 }
 
 /** Round counts between two, as many as have room. */
-const counted = (from, to, room) => ticks(from, to, Math.max(1, room / (wide(count(to)) + 40))).map((at) => ({ at, text: count(at) }));
+const counted = (from, to, room) => ticks(from, to, Math.max(1, room / (wide(count(to)) + 20))).map((at) => ({ at, text: count(at) }));
 
 /** An axis says two places at least, where there is room: its ends, where round ones are too few. */
 function placed(round, from, to, room, told) {

@@ -190,7 +190,9 @@ def test_bins_keep_the_detail_of_each_range_however_long_it_goes_on(
     for shown in (3600.0, 86_400.0, 7 * 86_400.0):
         within = first >= last[-1] - shown
         # Where the whole is shorter than the range, it has all bins.
-        assert (last - first)[within].max(initial=0.0) <= max(shown / 8, FINEST_SECONDS, seconds / steps)
+        assert (last - first)[within].max(initial=0.0) <= max(
+            shown / 8, FINEST_SECONDS, seconds / steps
+        )
 
 
 @given(st.floats(1.0, 400 * 86_400.0), st.integers(150, 240))

@@ -17,7 +17,7 @@ export function showCompared(view, ...ids) {
   const more = el("form.tools", { hidden: ids.length >= MOST, onsubmit: add }, el("label", { for: "another" }, "Another router"), name, known, el("button", { type: "submit" }, "Compare"));
   const shown = el("div", { hidden: true }, place, el("h2", {}, "Cost and quality"), picture.box, el("h2", {}, "Trends"), range.box, el("div.charts", {}, ...Object.values(charts).map((one) => one.box)));
   let last = null;
-  view.append(el("h1", {}, "Routers compared"), more, ids.length ? null : el("p", {}, `Name up to ${MOST} routers, or choose them in the table of all routers.`), shown);
+  view.append(el("h1", {}, "Routers compared"), more, ids.length ? "" : el("p", {}, `Name up to ${MOST} routers.`), shown);
   suggest();
   if (ids.length) follow(`api/compared?${new URLSearchParams(ids.map((id) => ["router", id]))}`, (found) => {
     if (!found.routers) return;

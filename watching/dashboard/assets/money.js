@@ -39,17 +39,17 @@ function days(ends) {
   return seconds >= DAY ? `${(seconds / DAY).toFixed(1)} days` : `${(seconds / 3600).toFixed(1)} hours`;
 }
 
-/** From nothing to the budget, or as far as the forecast goes beyond it: full colour is spent, light is lent, the whisker is the forecast. */
+/** From nothing to the budget, or as far as the forecast goes beyond it: full colour is spent, light is lent beyond that, the whisker is the forecast. */
 function bar(whole, charged, forecast, parts, title) {
   const lent = (parts ?? []).reduce((sum, one) => sum + one.lent, 0), all = Math.max(whole ?? 0, charged, lent, forecast?.[2] ?? 0) || 1, x = (dollars) => 1000 * Math.max(0, Math.min(all, dollars)) / all;
   const said = `${title}: ${usd(charged)} spent${forecast ? `, at its end ${usd(forecast[0])} (${usd(forecast[1])} to ${usd(forecast[2])})` : ""}`;
   const made = draw("svg", { class: "bar money", viewBox: "0 0 1000 40", preserveAspectRatio: "none", role: "img", "aria-label": said }, draw("rect", { class: "whole", x: 0, y: 8, width: x(whole ?? all), height: 24 }));
   if (parts) {
     let from = 0;
-    parts.forEach((one, at) => {
-      const spent = Math.min(one.charged, Math.max(one.lent, one.charged));
-      made.append(draw("rect", { class: `c${at % 8} lent`, x: x(from), y: 8, width: x(one.lent), height: 24 }), draw("rect", { class: `c${at % 8}`, x: x(from), y: 8, width: x(spent), height: 24 }));
-      from += one.lent;
+    // What is spent comes first, of all, so that the bar says it at one look.
+    for (const [kind, dollars] of [["", (one) => one.charged], [" lent", (one) => Math.max(0, one.lent - one.charged)]]) parts.forEach((one, at) => {
+      made.append(draw("rect", { class: `c${at % 8}${kind}`, x: x(from), y: 8, width: x(from + dollars(one)) - x(from), height: 24 }));
+      from += dollars(one);
     });
   } else made.append(draw("rect", { class: "mean", x: 0, y: 8, width: x(charged), height: 24 }));
   if (forecast) made.append(draw("path", { class: "off", d: `M${x(forecast[1])} 12v16M${x(forecast[1])} 20H${x(forecast[2])}M${x(forecast[2])} 12v16`, "vector-effect": "non-scaling-stroke" }),

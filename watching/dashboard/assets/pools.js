@@ -34,7 +34,7 @@ function line(one) {
   const whole = standing({ title, usd: one.usd, charged_usd: one.charged_usd, forecast: one.forecast_usd, ends: one.ends,
     parts: parts.map((part) => ({ lent: part.usd, charged: part.charged_usd })) });
   if (!one.leases.length) return el("div", {}, whole, el("p.note", {}, "No router has a lease of it yet."));
-  return el("div", {}, whole, el("p.inks", {}, ...parts.map((part, at) => el("span", {}, ink(at), part.router_id)), el("span", {}, "light: lent, full: spent, whisker: forecast")),
+  return el("div", {}, whole, el("p.inks", {}, ...parts.map((part, at) => el("span", {}, ink(at), part.router_id)), el("span", {}, "full: spent, light: lent, whisker: forecast at its end")),
     el("p.note", {}, `${usd(one.lent_usd)} lent, ${usd(one.charged_usd)} spent. ${one.why ? `Leases: ${one.why}.` : ""}`),
     table(`Who holds what of ${one.name}${one.more ? `, the largest; ${one.more} more` : ""}`,
       ["Router", "Lent", "Spent", "Left", "Forecast", "Lease until"].map((label, at) => ({ label, number: at > 0 })),

@@ -3,7 +3,8 @@
 import { el } from "./dom.js";
 
 const RANGES = [["all", "all"], ["hour", "last hour", 3600], ["day", "last day", 86400], ["week", "last week", 7 * 86400], ["requests", "by requests"]];
-const GAP_SHARE = 1 / 40, GAP_STEPS = 6; // a gap is longer than this share of what is shown, and than so many usual steps
+// A gap is longer than this share of what is shown, and than so many usual steps. Where it is cut out it must be worth the room of its words.
+const GAP_SHARE = 1 / 100, CUT_SHARE = 1 / 40, GAP_STEPS = 6;
 
 /** A choice of the range; {box, get(), set(name)}. `then` is called whenever another one is chosen. */
 export function ranges(then) {
@@ -27,7 +28,7 @@ export function cut(bins, range, now) {
   if (range === "requests") return byRequests(bins);
   const from = long ? now - long : -Infinity, start = bins.at.findIndex((at) => at >= from), keep = start < 0 ? bins.at.length : start;
   const places = bins.at.map((_, place) => place).slice(keep), at = bins.at.slice(keep), begins = bins.begins.slice(keep).map((one) => Math.max(one, from));
-  const gaps = gapsOf(begins, at, long ?? at.at(-1) - begins[0]);
+  const gaps = gapsOf(begins, at, long ? GAP_SHARE * long : CUT_SHARE * (at.at(-1) - begins[0]));
   return { at, columns: picked(bins.columns, places), place: (time) => time,
     seen: { gaps, begins, cut: !long, from: long ? from : begins[0], to: long ? now : at.at(-1), nothing: long ? "No request in this time." : undefined } };
 }
@@ -39,10 +40,10 @@ function byRequests(bins) {
   return { at: begins.map((at) => bins.requests[at]), columns: picked(bins.columns, ends), place, seen: { over: "request" } };
 }
 
-function gapsOf(begins, at, whole) {
+function gapsOf(begins, at, seconds) {
   const quiet = begins.map((begin, place) => place ? begin - at[place - 1] : 0), steps = begins.slice(1).map((begin, place) => begin - begins[place]).sort((a, b) => a - b);
-  const least = Math.max(GAP_SHARE * whole, GAP_STEPS * (steps[steps.length >> 1] ?? 0));
-  return quiet.flatMap((seconds, place) => seconds > least ? [place] : []);
+  const least = Math.max(seconds, GAP_STEPS * (steps[steps.length >> 1] ?? 0));
+  return quiet.flatMap((long, place) => long > least ? [place] : []);
 }
 
 const picked = (columns, places) => Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, places.map((at) => values[at])]));
