@@ -16,5 +16,5 @@ def crash(*_: object, **__: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    Engine.apply = crash  # type: ignore[assignment]
+    Engine.apply = crash  # type: ignore[method-assign]
     asyncio.run(serve(build_worker(load_settings())))
