@@ -9,7 +9,6 @@ from router_state.events import Asked
 from router_state.kernel import EVERY
 from router_state.latency import observing
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.periods import guarding
 from router_state.policies import eligibility
 from router_state.record import Basis, Call, RequestRecord
 from router_state.state.router import RouterState
@@ -83,9 +82,6 @@ def _rule_out(state: RouterState, choice: Choice) -> None:
         )
     for one in state.capabilities:
         one.afford(choice)
-    if state.ledger is not None:
-        costs = choice.seen.expected_cost_usd
-        choice.cap(*guarding.apply(state, choice.excluded, costs, now=now))
 
 
 def _limit(names: tuple[str, ...], choice: Choice, excluded: Excluded) -> None:
@@ -122,8 +118,6 @@ def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
     if state.availability.models:
         nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
         record.call = Call(nth=nth) if nth else None
-    if state.ledger is not None:
-        state.ledger.commit(record)
     for one in state.capabilities:
         one.decided(choice, record)
     if choice.request.session_id is not None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from router_state.config import RouterConfig, Vector
-from router_state.periods.leases import Granted
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
@@ -138,13 +137,11 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-class Lapsed(Struct, frozen=True, gc=False):
-    """Time has passed: leases of the router's pool that have ended are given back."""
+class OfCapability(Struct, frozen=True):
+    """An event of a capability's own, which gets it by `Capability.applied`."""
 
 
-Event = (
-    Asked | Charged | Judged | Orphaned | Redeclared | Granted | Lapsed | Waited | Aged | Crowded
-)
+Event = Asked | Charged | Judged | Orphaned | Redeclared | OfCapability | Waited | Aged | Crowded
 
 __all__ = [
     "AT_MOST",
@@ -153,10 +150,9 @@ __all__ = [
     "Charged",
     "Crowded",
     "Event",
-    "Granted",
     "Judged",
-    "Lapsed",
     "Needs",
+    "OfCapability",
     "Orphaned",
     "Redeclared",
     "Waited",

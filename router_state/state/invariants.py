@@ -22,7 +22,6 @@ from router_state.kernel import (
 from router_state.latency import kept
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema_pacer import LAMBDA_MAX, EmaPacer
-from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
 from router_state.state.router import RouterState
@@ -61,8 +60,6 @@ def faults(state: RouterState) -> Iterator[str]:
     yield from state.sessions.faults()
     if arms.timing is not None:
         yield from kept.faults(arms.timing)
-    if state.ledger is not None and not state.ledger.is_sound():
-        yield "budgets of a period"
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
@@ -95,9 +92,7 @@ def _arm(arm: Arm, *, t: int) -> Iterator[str]:
 
 def _pacer(state: RouterState) -> Iterator[str]:
     pacer = state.pacer
-    if not isinstance(pacer, PeriodDual) and (
-        pacer.budget_usd != state.config.budget_usd_per_request
-    ):
+    if not state.config.paces and pacer.budget_usd != state.config.budget_usd_per_request:
         yield "another budget than was declared"
     if isinstance(pacer, EmaPacer) and not (
         0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf

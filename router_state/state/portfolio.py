@@ -53,7 +53,6 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if not config.caches:
         arms.caching.clear()
     arms.declare_latency(config.latency)
-    state.declare_spending(config)
     state.put_in_force(config, policy)
 
 

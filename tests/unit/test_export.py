@@ -226,7 +226,6 @@ KEPT_APART = {
         "chance",
         "config",
         "journal",
-        "ledger",
         "pacer",
         "since",
         "sessions",

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from agents.declared import config_of, declaration_of
-from agents.instants import utc
 from agents.wire import lambda_value, route_value
 from drawing.alerts import sentence
 from drawing.periods import standing_lines
@@ -18,6 +17,7 @@ from router_state.config import Price
 from router_state.engine import Engine
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
+from router_state.instants import utc
 from router_state.kernel import BELIEVED, SharedPrior, waits
 from router_state.latency.goal import TAIL, LatencyGoal
 from router_state.latency.speed import Speed

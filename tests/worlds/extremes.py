@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from router_state.periods.calendar import FOREVER
+from router_state.instants import FOREVER
 from schemas.alerts import AlertRaised
 from schemas.event import Event, MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agents.spending import pool_config
 from ground.json_values import Document
 from ground.messages import Record
 from router_state.errors import InvalidConfig
+from router_state.pools.declared import PoolConfig
 from router_state.ranks import BELOW_OWN
 from schemas import EVENTS, REPEATED, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
@@ -201,7 +201,7 @@ class Fleet:
         if declared is None:
             self.pools.pop(pool_id, None)
         elif pool_id in self.pools or len(self.pools) < MOST_ROUTERS:
-            pool_config(declared, offset=record.offset)  # what workers refuse is not in force
+            PoolConfig.read(declared, offset=record.offset)  # what workers refuse is not in force
             self.pools[pool_id] = declared
 
     def _remove(self, router_id: str) -> None:
