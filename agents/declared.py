@@ -58,7 +58,6 @@ def config_of(
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
         spending=spending_of(declared),
-        error_reward=declared.error_reward,
         latency=latency_of(declared),
         caches={
             name: cache
@@ -160,8 +159,6 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     }
     if config.budget_usd_per_request is not None:
         document["budget_usd_per_request"] = config.budget_usd_per_request
-    if config.error_reward is not None:
-        document["error_reward"] = config.error_reward
     if config.latency is not None:
         document |= latency_document(config.latency)
     if config.spending is not None:

@@ -25,10 +25,12 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
+        always: whether every router has it, also one that declares nothing of it.
     """
 
     __slots__ = ("arms", "journal")
     name: ClassVar[str]
+    always: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         self.arms, self.journal = arms, journal
@@ -65,7 +67,8 @@ class Capability:
         return None
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force; what was learned and what is owed stays."""
+        """Put a declaration in force, None if there is none (`always`); what was learned and what
+        is owed stays."""
 
     def dropped(self) -> None:
         """Note that it is declared no more: its pieces are to be deleted."""

@@ -31,7 +31,8 @@ class Choice:
     """The knowledge of a request, and of each model for it.
 
     Attributes:
-        request: what was asked; now: seconds since the epoch; seq: number of its decision.
+        request: what was asked; seq: number of its decision.
+        now: seconds since the epoch; at: the router's clock, which never steps back.
         seen: what is expected of each arm: reward, dollars, scores.
         excluded: why each arm may not be called, or None.
         limited_to: the models that the request may be given to whatever they cost; None: to all.
@@ -45,6 +46,7 @@ class Choice:
     """
 
     __slots__ = (
+        "at",
         "excluded",
         "k",
         "limited_to",
@@ -67,8 +69,11 @@ class Choice:
     seen: Candidates
     why: str
 
-    def __init__(self, request: Asked, now: float, seq: int, excluded: Excluded) -> None:
+    def __init__(
+        self, request: Asked, now: float, seq: int, excluded: Excluded, *, latest: float = 0.0
+    ) -> None:
         self.request, self.now, self.seq, self.excluded = request, now, seq, excluded
+        self.at = max(float(now), latest)
         self.limited_to: frozenset[str] | None = None
         self.reason: str | None = None
         self.tokens = 0.0

@@ -151,7 +151,7 @@ class RouterConfig:
     `capabilities`: what is declared of each capability, by its name, see `registered`.
     `spending`: budgets of a period, a floor of rewards, a limit of one call's cost; None: none of
     them. `caches`: prices of cached input, of
-    models that have any. `error_reward`: the reward that a failed call counts as; None: none.
+    models that have any.
     `latency`: the target of latency; None: none. `snapshot`: the state from which the router
     starts, see `router_state.portable`; unused afterwards.
     """
@@ -167,7 +167,6 @@ class RouterConfig:
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
     spending: Spending | None = None
-    error_reward: float | None = None
     caches: Mapping[str, CachePrice] = field(default_factory=dict)
     latency: LatencyGoal | None = None
 

@@ -9,10 +9,11 @@ from router_state.capability import Capability
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
 from router_state.needs.capability import Needed
+from router_state.outages.capability import Outages
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps)
+KINDS: tuple[type[Capability], ...] = (Needed, Caps, Outages)
 """Their classes; of two that change the same, the later one has the last word."""
 
 
@@ -58,9 +59,9 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     found: list[Capability] = []
     for kind in KINDS:
         one = before.pop(kind.name, None)
-        if kind.name in config.capabilities:
+        if kind.always or kind.name in config.capabilities:
             one = kind(state.arms, state.journal) if one is None else one
-            one.declare(config.capabilities[kind.name], now=now)
+            one.declare(config.capabilities.get(kind.name), now=now)
             found.append(one)
         elif one is not None:
             one.dropped()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from router_state.attempts import PLAIN
-from router_state.availability import UNANSWERED
 from router_state.choice import Waits
 from router_state.config import Vector
-from router_state.events import Charged
+from router_state.events import UNANSWERED, Charged
 from router_state.latency.timing import Timing
-from router_state.record import RequestRecord
+from router_state.record import PLAIN, RequestRecord
 from router_state.state.router import RouterState
 
 

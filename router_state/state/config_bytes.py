@@ -50,7 +50,6 @@ def config_body(config: RouterConfig) -> bytes:
     }
     optional = {
         "caches": to_builtins(config.caches),
-        "error_reward": config.error_reward,
         "latency": config.latency,
         "spending": None if config.spending is None else config.spending.pack(),
     }
@@ -105,7 +104,6 @@ def unpack_config(data: bytes) -> RouterConfig:
             applied=convert(body["applied"], tuple[int, int]),
             projection=projection_of(body),
             spending=Spending.unpack(body["spending"]) if "spending" in body else None,
-            error_reward=body.get("error_reward"),
             latency=convert(body.get("latency"), LatencyGoal | None),
             caches=convert(body.get("caches", {}), dict[str, CachePrice]),
         )

@@ -56,7 +56,6 @@ def faults(state: RouterState) -> Iterator[str]:
     if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
     yield from _pacer(state)
-    yield from state.availability.faults()
     yield from state.sessions.faults()
     if arms.timing is not None:
         yield from kept.faults(arms.timing)

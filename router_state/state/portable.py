@@ -118,9 +118,6 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # What was learned belongs to the models and is kept; spend belongs to the other router.
     state.start_over()
     state.since = Since()
-    # Whether models answer is another matter by then.
-    state.availability.keep(())
-    state.availability.all_down = False
     state.sessions.clear()
     if state.arms.timing is not None:
         state.arms.timing.start_over()

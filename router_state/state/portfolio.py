@@ -43,7 +43,6 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if joining:
         policy.joined(state, list(joining))
     registered.declare(state, config, now=now)
-    state.availability.keep(config.models)
     if not config.caches:
         arms.caching.clear()
     arms.declare_latency(config.latency)

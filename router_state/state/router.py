@@ -7,7 +7,6 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.availability import Availability
 from router_state.capability import Capability
 from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
@@ -96,7 +95,6 @@ class RouterState(Books):
         pacer: spends the budget.
         capabilities: what it has beside plain routing, in the order of `registered.KINDS`.
         ledger: what is left of periods, where the router has budgets of them.
-        availability: which models answer.
         journal: what has changed since it was last written.
         chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
@@ -106,7 +104,6 @@ class RouterState(Books):
 
     __slots__ = (
         "arms",
-        "availability",
         "capabilities",
         "chance",
         "config",
@@ -130,8 +127,7 @@ class RouterState(Books):
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
         self.capabilities, self.ledger, self.newcomers = (), None, Newcomers()
-        self.since, self.availability = Since(), Availability(self.journal)
-        self.sessions = Sessions(self.journal)
+        self.since, self.sessions = Since(), Sessions(self.journal)
 
     @property
     def lambda_t(self) -> float:

@@ -17,7 +17,6 @@ from typing import Any
 import orjson
 
 from router_state import registered, sessions
-from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.costs.caching import PIECE as CACHING
@@ -42,9 +41,10 @@ _COST_PIECE = cost_piece("")
 JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
     CACHING: attrgetter("arms.caching"),
-    AVAILABILITY: attrgetter("availability"),
 }
 """Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
+PLACES = ("\x1favailability", "\x1fsession", "\x1flatency", "\x1fperiods", "\x1fhours")
+"""Beginnings of names of pieces, in their order in a file; pieces of the core are before them."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -95,7 +95,7 @@ def _chance(chance: Chances) -> Json:
 def piece_names(state: RouterState) -> list[str]:
     """Return the names of all pieces that a router has, its requests apart."""
     arms = state.arms
-    return [
+    names = [
         CONFIG,
         HEAD_PIECE,
         SAMPLE_PIECE,
@@ -110,6 +110,11 @@ def piece_names(state: RouterState) -> list[str]:
         *(arms.timing.pieces if arms.timing is not None else ()),
         *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
+    return sorted(names, key=_place)
+
+
+def _place(name: str) -> int:
+    return next((k for k, begin in enumerate(PLACES) if name.startswith(begin)), -1)
 
 
 def _json(value: Json | None) -> bytes | None:

@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 
 from agents import keys
-from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import HEAD
 from router_state.config import Vector
 from router_state.costs.caching import PIECE as CACHING
@@ -20,6 +19,7 @@ from router_state.errors import RouterStateError
 from router_state.kernel import PIECES as BLOCKS
 from router_state.kernel import SAMPLE_PIECE
 from router_state.latency.timing import PIECE as LATENCY
+from router_state.outages.availability import PIECE as AVAILABILITY
 from router_state.periods.traffic import SHAPE
 from router_state.state import snapshot
 from router_state.state.framing import Json, body_of, loads

@@ -25,7 +25,9 @@ from commands.cli import main
 from doors.integrations.convert import convert, finder_of
 from doors.integrations.found import Defaults
 from router_state.engine import Engine
+from router_state.outages.capability import Outages
 from tests.integration.service import PATIENCE, RunningService, running_service
+from tests.unit.core_reference import capability
 
 if TYPE_CHECKING:
     import litellm
@@ -265,7 +267,8 @@ async def test_a_call_that_fails_for_good_is_billed_and_says_how_it_failed(
         books_now = await books(service, bandit.router_id, settled=settled)
         assert books_now["spend_usd"] == 0.0
     engine = await service.engine(bandit.router_id)
-    assert engine.state.availability.models["gpt-4o-mini"].streak == 2
+    outages = capability(engine.state, Outages)
+    assert outages is not None and outages.availability.models["gpt-4o-mini"].streak == 2
     assert bills(engine, "gpt-4o-mini") == 0.0
 
 
