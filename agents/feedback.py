@@ -15,11 +15,11 @@ from agents.parked import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service
 from agents.shard import Shard
-from agents.wire import utc
 from ground.messages import Message, Record
 from router_state.changes import Outcome
 from router_state.config import Vector
 from router_state.events import Orphaned
+from router_state.instants import utc
 from schemas.quick import Bill, Reward, read
 from schemas.rewards import MAX_AHEAD
 

@@ -14,7 +14,10 @@ from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.changes import Journal
 from router_state.choice import Choice
+from router_state.events import OfCapability
+from router_state.pacing.pacer import Pacer
 from router_state.record import RequestRecord
+from router_state.since import Since
 from router_state.state.framing import Json
 
 
@@ -26,14 +29,15 @@ class Capability:
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
         always: whether every router has it, also one that declares nothing of it.
+        offset: of the router's declaration that is in force, on its topic.
     """
 
-    __slots__ = ("arms", "journal")
+    __slots__ = ("arms", "journal", "offset")
     name: ClassVar[str]
     always: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
-        self.arms, self.journal = arms, journal
+        self.arms, self.journal, self.offset = arms, journal, -1
 
     # Its declaration.
 
@@ -74,6 +78,15 @@ class Capability:
         """Note that it is declared no more: its pieces are to be deleted."""
         self.journal.pieces.update(self.pieces)
 
+    def pacer(self, before: Pacer, budget_usd: float | None) -> Pacer | None:
+        """Return the pacer from now on, `before` if it can go on, where the capability sets the
+        price of a dollar; None: it does not. Its declaration then `paces`, see `RouterConfig`.
+
+        Args:
+            budget_usd: budget per request as declared beside it, or None.
+        """
+        return None
+
     # A decision, in its order.
 
     def expect(self, choice: Choice) -> None:
@@ -106,6 +119,11 @@ class Capability:
 
     def forgotten(self, record: RequestRecord) -> None:
         """Note that a request is remembered no longer."""
+
+    def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
+        """Apply an event of its own, and note in `since` what a replay needs of it; tell whether it
+        was its own, and news."""
+        return False
 
     def start_over(self) -> None:
         """Keep what was learned, and drop what belongs to the router that was exported."""

@@ -37,6 +37,7 @@ class Choice:
         excluded: why each arm may not be called, or None.
         limited_to: the models that the request may be given to whatever they cost; None: to all.
         reason: what a limit of money makes the reason of the decision, or None.
+        beyond: whether caps pay for no model, and the cheapest is called all the same.
         tokens: input tokens that are counted apart, 0 where none are.
         warm: tokens of the prompt that each model has just seen; None: not known.
         saves: tokens at list price that a call of each model saves; None: no cache is known.
@@ -47,6 +48,7 @@ class Choice:
 
     __slots__ = (
         "at",
+        "beyond",
         "excluded",
         "k",
         "limited_to",
@@ -76,6 +78,7 @@ class Choice:
         self.at = max(float(now), latest)
         self.limited_to: frozenset[str] | None = None
         self.reason: str | None = None
+        self.beyond = False
         self.tokens = 0.0
         self.warm: dict[str, int] | None = None
         self.saves: Mapping[str, float] | None = None

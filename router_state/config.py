@@ -11,7 +11,6 @@ from router_state.cache_price import CachePrice
 from router_state.errors import InvalidConfig
 from router_state.kernel import MEMORY, given
 from router_state.latency.goal import LatencyGoal
-from router_state.periods.declared import Spending
 
 Vector = given.Vector
 Matrix = given.Matrix
@@ -149,9 +148,7 @@ class RouterConfig:
         force (−1: none).
     `projection`: None: the workers' own.
     `capabilities`: what is declared of each capability, by its name, see `registered`.
-    `spending`: budgets of a period, a floor of rewards, a limit of one call's cost; None: none of
-    them. `caches`: prices of cached input, of
-    models that have any.
+    `caches`: prices of cached input, of models that have any.
     `latency`: the target of latency; None: none. `snapshot`: the state from which the router
     starts, see `router_state.portable`; unused afterwards.
     """
@@ -166,7 +163,6 @@ class RouterConfig:
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
-    spending: Spending | None = None
     caches: Mapping[str, CachePrice] = field(default_factory=dict)
     latency: LatencyGoal | None = None
 
@@ -176,7 +172,7 @@ class RouterConfig:
             raise InvalidConfig(f"budget_usd_per_request must be positive and finite, not {budget}")
         if self.dimensions < 2:
             raise InvalidConfig("dimensions must be at least 2: one feature and the bias")
-        if self.profile == "paper" and self.spending is not None and self.spending.paces:
+        if self.profile == "paper" and self.paces:
             raise InvalidConfig(
                 "profile 'paper' paces a budget per request alone: budget and min_reward need "
                 "profile live"
@@ -184,14 +180,19 @@ class RouterConfig:
         if self.latency is not None:
             self._check_latency(self.latency)
 
+    @property
+    def paces(self) -> bool:
+        """Tell whether a capability sets the price of a dollar, as its declaration says by an
+        attribute of this name; see `Capability.pacer`."""
+        return any(getattr(one, "paces", False) for one in self.capabilities.values())
+
     def _check_latency(self, latency: LatencyGoal) -> None:
         if self.profile == "paper":
             raise InvalidConfig(
                 "profile 'paper' knows no times: latency_target and usd_per_second need profile "
                 "live"
             )
-        paces = self.spending is not None and self.spending.paces
-        if latency.usd_per_second is not None and self.budget_usd_per_request is None and not paces:
+        if latency.usd_per_second is not None and not (self.budget_usd_per_request or self.paces):
             raise InvalidConfig(
                 "usd_per_second needs a budget or min_reward: without one a dollar is worth nothing"
             )

@@ -9,7 +9,6 @@ from router_state.events import Asked
 from router_state.kernel import EVERY
 from router_state.latency import observing
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.periods import guarding
 from router_state.policies import eligibility
 from router_state.record import Basis, RequestRecord
 from router_state.state.router import RouterState
@@ -75,9 +74,6 @@ def _rule_out(state: RouterState, choice: Choice) -> None:
         one.rule_out(choice)
     for one in state.capabilities:
         one.afford(choice)
-    if state.ledger is not None:
-        costs = choice.seen.expected_cost_usd
-        choice.cap(*guarding.apply(state, choice.excluded, costs, now=choice.now))
 
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
@@ -106,8 +102,6 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
 
 def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
     """Note the call wherever calls and money are counted beside the books."""
-    if state.ledger is not None:
-        state.ledger.commit(record)
     for one in state.capabilities:
         one.decided(choice, record)
     if choice.request.session_id is not None:

@@ -20,11 +20,11 @@ from router_state.events import (
     Crowded,
     Event,
     Judged,
+    OfCapability,
     Orphaned,
     Redeclared,
     Waited,
 )
-from router_state.periods.leases import Granted
 from router_state.record import Records, RequestRecord
 from router_state.sessions import WHOLE
 from router_state.state import portable, portfolio, sweeping
@@ -80,7 +80,7 @@ class Engine:
         """
         changes = Changes()
         try:
-            _APPLY[type(event)](self, event, now, changes)
+            _APPLY.get(type(event), _of_capability)(self, event, now, changes)
         # A refusal is data like a decision: what it has changed (a cap that was noted) is written
         # with it.
         except RouterStateError as error:
@@ -100,8 +100,8 @@ class Engine:
         learned state stays.
 
         Raises:
-            InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has
-                changed.
+            InvalidConfig: another number of dimensions or profile, or a prior that does not fit;
+                nothing has changed.
         """
         portfolio.declare(self.state, config, now=now)
 
@@ -225,12 +225,10 @@ def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes)
     engine.state.since.declared(event.config.offset, now=now)
 
 
-def _granted(engine: Engine, event: Granted, now: float, changes: Changes) -> None:
-    ledger = engine.state.ledger
-    if ledger is None or not ledger.take(event):
+def _of_capability(engine: Engine, event: OfCapability, now: float, changes: Changes) -> None:
+    since = engine.state.since
+    if not any(one.applied(event, since, now=now) for one in engine.state.capabilities):
         changes.outcome = Outcome.DUPLICATE
-    else:
-        engine.state.since.granted(event.offset)
 
 
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
@@ -256,9 +254,8 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Judged: _judged,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
-    Granted: _granted,
     Waited: _waited,
     Aged: _aged,
     Crowded: _crowded,
 }
-"""Functions that move the state, by the kind of an event."""
+"""Functions that move the state, by the kind of an event; `_of_capability` does for others."""

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from router_state.config import RouterConfig, Vector
-from router_state.periods.leases import Granted
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
@@ -27,6 +26,7 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     vision: bool = False
+    audio: bool = False
     tools: bool = False
     json_output: bool = False
     output_tokens: int | None = None
@@ -141,7 +141,11 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-Event = Asked | Charged | Judged | Orphaned | Redeclared | Granted | Waited | Aged | Crowded
+class OfCapability(Struct, frozen=True):
+    """An event of a capability's own, which gets it by `Capability.applied`."""
+
+
+Event = Asked | Charged | Judged | Orphaned | Redeclared | OfCapability | Waited | Aged | Crowded
 
 __all__ = [
     "AT_MOST",
@@ -150,9 +154,9 @@ __all__ = [
     "Charged",
     "Crowded",
     "Event",
-    "Granted",
     "Judged",
     "Needs",
+    "OfCapability",
     "Orphaned",
     "Redeclared",
     "Waited",

@@ -20,7 +20,6 @@ from router_state.errors import (
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
 from router_state.latency import observing
-from router_state.periods.ledger import Ledger
 from router_state.policies.learning import NOT_LEARNED
 from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
@@ -47,8 +46,6 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     billing.x, billing.seq, billing.now = x, state.seq, state.latest
     called, answered = billing.called, billing.answered
     state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
-    if state.ledger is not None:
-        _hold(state, state.ledger, record, billing.difference_usd)
     state.bill(event.request_id, record, cost_usd)
     if state.arms.timing is not None and not answered:
         observing.billed(state, state.arms.timing, record, event, called=called, x=x)
@@ -179,16 +176,6 @@ def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
     arm = state.arms.find(billing.called)
     if arm is not None and billing.x is not None:
         state.policy.learn(state, arm, billing.record, billing.x, reward)
-
-
-def _hold(state: RouterState, ledger: Ledger, record: RequestRecord, difference_usd: float) -> None:
-    """Let periods, which were charged what was expected, take the difference of a bill."""
-    ledger.settle(
-        difference_usd,
-        at=record.decided_at,
-        seq=record.seq,
-        awaited=record.bill is None and not record.expired,
-    )
 
 
 def checked_reward(reward: float) -> float:

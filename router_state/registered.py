@@ -10,10 +10,11 @@ from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
 from router_state.needs.capability import Needed
 from router_state.outages.capability import Outages
+from router_state.periods.capability import Periods
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps, Outages)
+KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Outages)
 """Their classes; of two that change the same, the later one has the last word."""
 
 
@@ -61,6 +62,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         one = before.pop(kind.name, None)
         if kind.always or kind.name in config.capabilities:
             one = kind(state.arms, state.journal) if one is None else one
+            one.offset = config.offset
             one.declare(config.capabilities.get(kind.name), now=now)
             found.append(one)
         elif one is not None:

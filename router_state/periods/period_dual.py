@@ -88,7 +88,7 @@ class PeriodDual(DollarDual):
             before.declared_usd = declared_usd
             return before
         found = cls(ledger, declared_usd, d, journal)
-        if isinstance(before, DollarDual):
+        if isinstance(before, DollarDual) and before.budget_usd is not None:
             found.window = before.window
             price = before.lambda_t / before.budget_usd
             found.lambda_t = min(price * found.budget_usd, UNREACHABLE)
@@ -123,7 +123,7 @@ class PeriodDual(DollarDual):
         ledger.floor_usd = met.usd
         self.pace(ledger.per_request_usd)
         super()._solve(arms, now=now)
-        won = (scores - self.lambda_t / self.budget_usd * costs).argmax(1)
+        won = (scores - self.per_dollar(1.0) * costs).argmax(1)
         self._compare(met, float(means[np.arange(len(won)), won].mean()), now=now)
 
     def _compare(self, met: Met, reward: float, *, now: float) -> None:

@@ -25,7 +25,6 @@ from router_state.kernel import (
 from router_state.latency.unbudgeted import Unbudgeted
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, learning, priors
 from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
@@ -43,14 +42,10 @@ class Live:
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
-        paces = config.spending is not None and config.spending.paces
-        if isinstance(pacer, Unbudgeted) and (paces or budget_usd is not None):
-            pacer = Unpaced()
-        if state.ledger is not None and paces:
-            return PeriodDual.after(pacer, state.ledger, budget_usd, state.arms.d, state.journal)
-        if isinstance(pacer, PeriodDual):
-            pacer = Unpaced()
-        if budget_usd is not None and isinstance(pacer, DollarDual):
+        for one in state.capabilities:
+            if (found := one.pacer(pacer, budget_usd)) is not None:
+                return found
+        if budget_usd is not None and type(pacer) is DollarDual:
             pacer.set_budget(budget_usd)
             return pacer
         if budget_usd is None:

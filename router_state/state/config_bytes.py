@@ -13,7 +13,6 @@ from router_state.cache_price import CachePrice
 from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.latency.goal import LatencyGoal
-from router_state.periods.declared import Spending
 from router_state.profiles import UNUSED, knobs_for
 from router_state.state.framing import Json, loads, reading
 
@@ -51,7 +50,6 @@ def config_body(config: RouterConfig) -> bytes:
     optional = {
         "caches": to_builtins(config.caches),
         "latency": config.latency,
-        "spending": None if config.spending is None else config.spending.pack(),
     }
     body: dict[str, object] = {
         "models": models,
@@ -103,7 +101,6 @@ def unpack_config(data: bytes) -> RouterConfig:
             offset=body["offset"],
             applied=convert(body["applied"], tuple[int, int]),
             projection=projection_of(body),
-            spending=Spending.unpack(body["spending"]) if "spending" in body else None,
             latency=convert(body.get("latency"), LatencyGoal | None),
             caches=convert(body.get("caches", {}), dict[str, CachePrice]),
         )

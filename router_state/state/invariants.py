@@ -22,7 +22,6 @@ from router_state.kernel import (
 from router_state.latency import kept
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema_pacer import LAMBDA_MAX, EmaPacer
-from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
 from router_state.state.router import RouterState
@@ -38,8 +37,9 @@ def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
 def faults(state: RouterState) -> Iterator[str]:
     """Yield the faults of a state, without its requests. O(K·d³)."""
     arms = state.arms
-    for name, value in zip(layout.COUNTERS.names, layout.COUNTERS.of(state), strict=True):
-        is_sum = name.endswith("_usd") or name == "latest"
+    numbers = (*layout.COUNTERS.of(state), *layout.RESTS.of(state))
+    for name, value in zip((*layout.COUNTERS.names, *layout.RESTS.names), numbers, strict=True):
+        is_sum = name.endswith(("usd", "rest")) or name == "latest"
         if not (_finite(value) if is_sum else _count(value)):
             yield name
     if len(set(arms.names)) != len(arms) or not all(map(_is_name, arms.names)):
@@ -59,8 +59,6 @@ def faults(state: RouterState) -> Iterator[str]:
     yield from state.sessions.faults()
     if arms.timing is not None:
         yield from kept.faults(arms.timing)
-    if state.ledger is not None and not state.ledger.is_sound():
-        yield "budgets of a period"
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
@@ -93,9 +91,7 @@ def _arm(arm: Arm, *, t: int) -> Iterator[str]:
 
 def _pacer(state: RouterState) -> Iterator[str]:
     pacer = state.pacer
-    if not isinstance(pacer, PeriodDual) and (
-        pacer.budget_usd != state.config.budget_usd_per_request
-    ):
+    if not state.config.paces and pacer.budget_usd != state.config.budget_usd_per_request:
         yield "another budget than was declared"
     if isinstance(pacer, EmaPacer) and not (
         0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf
@@ -113,6 +109,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
             yield "contexts of the window"
         if not all(0 <= slot < window.size for slot in window.limited):
             yield "limits of the window"
+    slots = pacer.window.size if isinstance(pacer, DollarDual) else 0
+    if not all(0 <= slot < slots for slot in state.arms.caching.slots):
+        yield "savings of the window"
 
 
 def _derived(state: RouterState) -> Iterator[str]:

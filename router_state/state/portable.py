@@ -121,8 +121,6 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     state.sessions.clear()
     if state.arms.timing is not None:
         state.arms.timing.start_over()
-    if state.ledger is not None:
-        state.ledger.start_over()
     for one in state.capabilities:
         one.start_over()
     for arm in state.arms:

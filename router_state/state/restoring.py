@@ -15,10 +15,6 @@ from router_state.kernel.learning.suspicion import Suspicion
 from router_state.latency import kept
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
-from router_state.periods.declared import HOURS
-from router_state.periods.ledger import PIECE as PERIODS
-from router_state.periods.ledger import Ledger
-from router_state.periods.traffic import SHAPE
 from router_state.policies.profiles import POLICIES
 from router_state.since import Since
 from router_state.state import layout, upgrade
@@ -56,12 +52,9 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
 def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
     arms, state.policy = state.arms, POLICIES[state.config.profile]
     layout.COUNTERS.put(state, head["counters"])
+    layout.RESTS.put(state, head.get("rests", (0.0, 0.0)))
     state.since = Since.unpack(head["since"])
     _restore_chance(state, head["chance"] if "chance" in head else head["rng"])
-    if state.config.spending is not None:
-        state.ledger = Ledger(state.config.spending, state.journal)
-        week = floats(body_of(piece(SHAPE)), least=2 * HOURS, most=2 * HOURS)
-        state.ledger.restore(loads(piece(PERIODS)), week)
     # All names first: each arm's arrays are views into one stack, whose size must be known.
     arms.restore(
         [
@@ -75,6 +68,9 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
     arms.derive()
     _restore_timing(state, piece)
+    registered.declare(state, state.config, now=state.latest)
+    for one in state.capabilities:
+        one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
     _restore_pacer(state, head, piece)
     for prior in (arms.rewards, arms.bills):
         _restore_prior(prior, body_of(piece(prior.name)))
@@ -86,9 +82,6 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     for name, part_of in JSON_PARTS.items():
         if kept_part := piece(name):
             part_of(state).restore(loads(kept_part))
-    registered.declare(state, state.config, now=state.latest)
-    for one in state.capabilities:
-        one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
     state.journal.pieces.clear()
     state.journal.jumped = bool(head["jumped"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.events import Asked
-from router_state.kernel import Arm, Candidates, Chance, CostModel
+from router_state.kernel import Arm, Candidates, Chance, CostModel, Window
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.periods.ledger import PIECE, Ledger
-from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
 from router_state.record import RequestRecord
 from router_state.sessions import Sessions
@@ -24,6 +23,7 @@ from router_state.state.books import Books
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
+C = TypeVar("C", bound=Capability)
 
 
 class Policy(Protocol):
@@ -94,7 +94,6 @@ class RouterState(Books):
         arms: what is known of every model.
         pacer: spends the budget.
         capabilities: what it has beside plain routing, in the order of `registered.KINDS`.
-        ledger: what is left of periods, where the router has budgets of them.
         journal: what has changed since it was last written.
         chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
@@ -108,7 +107,6 @@ class RouterState(Books):
         "chance",
         "config",
         "journal",
-        "ledger",
         "newcomers",
         "pacer",
         "policy",
@@ -117,7 +115,6 @@ class RouterState(Books):
     )
     capabilities: tuple[Capability, ...]
     chance: Chances
-    ledger: Ledger | None
     pacer: Pacer
     policy: Policy
 
@@ -126,7 +123,7 @@ class RouterState(Books):
         self.config, self.journal = config, Journal()
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
-        self.capabilities, self.ledger, self.newcomers = (), None, Newcomers()
+        self.capabilities, self.newcomers = (), Newcomers()
         self.since, self.sessions = Since(), Sessions(self.journal)
 
     @property
@@ -139,17 +136,9 @@ class RouterState(Books):
         """Tell whether even the cheapest models are known to cost more than the budget."""
         return self.pacer.unreachable
 
-    def declare_spending(self, config: RouterConfig) -> None:
-        """Put budgets of a period in force; what was charged stays charged."""
-        if config.spending is None:
-            if self.ledger is not None:
-                self.ledger = None
-                self.journal.pieces.update((PIECE, SHAPE))
-        elif self.ledger is None:
-            self.ledger = Ledger(config.spending, self.journal, born=config.offset)
-            self.journal.pieces.update((PIECE, SHAPE))
-        else:
-            self.ledger.declare(config.spending, born=config.offset)
+    def having(self, kind: type[C]) -> C | None:
+        """Return the router's capability of a kind, if it has that."""
+        return next((one for one in self.capabilities if isinstance(one, kind)), None)
 
     def put_in_force(self, config: RouterConfig, policy: Policy) -> None:
         """Replace the declaration, the policy, the pacer and what draws. What is owed in dollars
@@ -158,7 +147,13 @@ class RouterState(Books):
         if pacer is not self.pacer:
             # Its pieces are to be deleted: what paces anew starts without a history.
             self.journal.pieces.update(self.pacer.pieces)
+        if _window(pacer) is not _window(self.pacer):
+            self.arms.begin_window()
         self.config, self.policy, self.pacer, self.chance = config, policy, pacer, chance
         if pacer.budget_usd is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)
+
+
+def _window(pacer: Pacer) -> Window | None:
+    return pacer.window if isinstance(pacer, DollarDual) else None

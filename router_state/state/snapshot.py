@@ -27,8 +27,6 @@ from router_state.latency.timing import PIECE as LATENCY
 from router_state.latency.timing import Timing
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
-from router_state.periods.ledger import PIECE as PERIODS
-from router_state.periods.traffic import SHAPE
 from router_state.state import layout
 from router_state.state.config_bytes import config_body
 from router_state.state.framing import Json, frame, packed
@@ -62,6 +60,7 @@ def _head(state: RouterState) -> bytes:
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
+            **({"rests": rests} if any(rests := layout.RESTS.of(state)) else {}),
             **({"sessions": len(state.sessions)} if any(state.sessions.drawers.values()) else {}),
         }
     )
@@ -104,11 +103,10 @@ def piece_names(state: RouterState) -> list[str]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
-        *(piece for one in state.capabilities for piece in one.pieces),
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
         *state.sessions.pieces,
         *(arms.timing.pieces if arms.timing is not None else ()),
-        *((PERIODS, SHAPE) if state.ledger is not None else ()),
+        *(piece for one in state.capabilities for piece in one.pieces),
     ]
     return sorted(names, key=_place)
 
@@ -167,14 +165,10 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif (part_of := JSON_PARTS.get(name)) is not None:
         body = _json(part_of(state).values())
-    elif name == PERIODS:
-        body = _json(None if state.ledger is None else state.ledger.pack())
     elif sessions.holds(name):
         body = _json(state.sessions.pack(name))
     elif name.startswith(LATENCY):
         body = _timing(arms.timing, name)
-    elif name == SHAPE:
-        body = None if state.ledger is None else packed(state.ledger.traffic.week())
     elif name == CONFIG:
         body = config_body(state.config)
     return body

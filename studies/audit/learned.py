@@ -20,6 +20,7 @@ from router_state.kernel import PIECES as BLOCKS
 from router_state.kernel import SAMPLE_PIECE
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.outages.availability import PIECE as AVAILABILITY
+from router_state.periods.capability import Periods
 from router_state.periods.traffic import SHAPE
 from router_state.state import snapshot
 from router_state.state.framing import Json, body_of, loads
@@ -200,7 +201,7 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *(arms.timing.pieces[1:] if arms.timing is not None else ()),
-        *((SHAPE,) if state.ledger is not None else ()),
+        *((SHAPE,) if state.having(Periods) else ()),
     )
     found: dict[str, list[Json]] = {
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()

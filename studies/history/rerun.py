@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 
 from agents.core_events import seconds
 from agents.declared import config_of
+from agents.mean_context import mean_context
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Charged
+from router_state.events import Charged, OfCapability
 from router_state.feedback import settle
+from router_state.periods.leases import Lapsed
 from router_state.record import RequestRecord
 from router_state.since import Step
 from router_state.state import portfolio, sweeping
@@ -137,9 +139,12 @@ class Rerun:
         if known is not None and known.seq != event.decision.seq:
             # The worker must have forgotten the request, as it decided again.
             sweeping.drop(engine.state, engine.records, {event.decision.request_id: known})
+        d = engine.state.arms.d
         record = engine.decide(
             event.decision.request_id,
-            self._contexts.of(request, engine.state.config.projection or engine.state.arms.d),
+            mean_context(d)
+            if request.is_wordless
+            else self._contexts.of(request, engine.state.config.projection or d),
             now=event.at,
             allowed_models=request.allowed_models,
             max_price_per_1k=request.max_price_per_1k,
@@ -198,9 +203,10 @@ def sweep(engine: Engine, step: Step) -> None:
             _forget(engine, ((0, step.number),))
         case "g":
             _forget(engine, step.seqs)
-        case "l":
-            if engine.state.ledger is not None and step.grant is not None:
-                engine.state.ledger.take(step.grant)
+        case "l" if step.grant is not None:
+            _of_capability(engine, step.grant, now=0.0)
+        case "e":
+            _of_capability(engine, Lapsed(), now=step.time or 0.0)
         case "t":
             portfolio.drop_retired(engine.state, before=step.time or 0.0)
 
@@ -215,3 +221,8 @@ def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:
         if any(first <= record.seq <= last for first, last in ranges):
             due[request_id] = record
     sweeping.drop(engine.state, engine.records, due)
+
+
+def _of_capability(engine: Engine, event: OfCapability, *, now: float) -> None:
+    for one in engine.state.capabilities:
+        one.applied(event, engine.state.since, now=now)

@@ -7,13 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from router_state.cache_price import CachePrice
-from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
@@ -23,10 +22,8 @@ from router_state.needs.offers import Offers
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, restoring, snapshot
-from router_state.state.router import RouterState
 
 Array = npt.NDArray[np.float64]
-C = TypeVar("C", bound=Capability)
 
 _NAMES = {CONFIG: "config", HEAD: "head"}
 CHEAP, MIDDLE, DEAR = Price(0.1, 0.1), Price(0.5, 1.5), Price(1.25, 10.0)
@@ -61,11 +58,6 @@ def declaration(
         caches=caches or {},
         latency=latency,
     )
-
-
-def capability(state: RouterState, kind: type[C]) -> C | None:
-    """Return a router's capability of a kind, if it has it."""
-    return next((one for one in state.capabilities if isinstance(one, kind)), None)
 
 
 def context(*features: float) -> Array:

@@ -22,7 +22,6 @@ from router_state.state import invariants, record_bytes
 from tests.unit.core_reference import (
     CHEAP,
     MIDDLE,
-    capability,
     context,
     declaration,
     freeze,
@@ -261,7 +260,7 @@ def test_a_model_that_leaves_the_portfolio_is_forgotten() -> None:
     one = engine()
     outage(one, IN_A_ROW)
     one.configure(declaration({"b": MIDDLE}, profile="live"), now=9.0)
-    outages = capability(one.state, Outages)
+    outages = one.state.having(Outages)
     assert outages is not None and outages.availability.models == {}
 
 
