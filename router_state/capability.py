@@ -103,6 +103,9 @@ class Capability:
     def afford(self, choice: Choice) -> None:
         """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
 
+    def weigh(self, choice: Choice) -> None:
+        """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
+
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """Note a decision."""
 
@@ -124,6 +127,9 @@ class Capability:
         """Apply an event of its own, and note in `since` what a replay needs of it; tell whether it
         was its own, and news."""
         return False
+
+    def without(self, model: str) -> None:
+        """Forget a model that has left the portfolio for good."""
 
     def start_over(self) -> None:
         """Keep what was learned, and drop what belongs to the router that was exported."""

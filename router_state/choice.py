@@ -17,14 +17,10 @@ class Waits(NamedTuple):
 
     Attributes:
         units: in the unit of the target; seconds: in seconds.
-        charged: in the unit of the target, as they count in scores.
-        multiple: the request's own price of a wait, as a multiple of everybody's.
     """
 
     units: list[float]
     seconds: list[float]
-    charged: list[float]
-    multiple: float
 
 
 class Choice:
@@ -42,12 +38,14 @@ class Choice:
         warm: tokens of the prompt that each model has just seen; None: not known.
         saves: tokens at list price that a call of each model saves; None: no cache is known.
         waits: how long calls take; None: it is not known, or does not matter.
-        price: of a dollar, in reward, see `Pacer.weigh`.
+        price: of a dollar, in reward, see `Pacer.weigh`; slot: its context's in the window.
+        beside: what a call of each arm costs in reward beside its dollars; None: nothing.
         k, why, propensity: the chosen arm, why, and with which probability it was chosen.
     """
 
     __slots__ = (
         "at",
+        "beside",
         "beyond",
         "excluded",
         "k",
@@ -60,6 +58,7 @@ class Choice:
         "saves",
         "seen",
         "seq",
+        "slot",
         "tokens",
         "waits",
         "warm",
@@ -69,6 +68,7 @@ class Choice:
     price: float
     propensity: float
     seen: Candidates
+    slot: int
     why: str
 
     def __init__(
@@ -83,6 +83,7 @@ class Choice:
         self.warm: dict[str, int] | None = None
         self.saves: Mapping[str, float] | None = None
         self.waits: Waits | None = None
+        self.beside: list[float] | None = None
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
         """Rule out arms that the request can't be given to, whatever a dollar is worth."""

@@ -7,8 +7,6 @@ from router_state import conversing
 from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
-from router_state.latency import observing
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.policies import eligibility
 from router_state.record import Basis, RequestRecord
 from router_state.state.router import RouterState
@@ -33,8 +31,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
         _look(state, choice)
     # 2. What a dollar is worth.
     choice.price = pacer.weigh(arms, choice)
-    if arms.timing is not None and isinstance(pacer, DollarDual):
-        arms.timing.look(choice, multiple=pacer.window.wait_price)
+    for one in state.capabilities:
+        one.weigh(choice)
     relaxed = policy.admit(state, choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
@@ -108,5 +106,3 @@ def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
         conversing.note(state, choice, record)
     if state.config.caches:
         conversing.priced(state, record)
-    if state.arms.timing is not None and choice.waits is not None:
-        observing.commit(state.arms.timing, record, choice.waits, choice.k)

@@ -19,7 +19,6 @@ from router_state.errors import (
 )
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
-from router_state.latency import observing
 from router_state.policies.learning import NOT_LEARNED
 from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
@@ -47,8 +46,6 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     called, answered = billing.called, billing.answered
     state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
     state.bill(event.request_id, record, cost_usd)
-    if state.arms.timing is not None and not answered:
-        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
     for one in state.capabilities:
         one.billed(billing)
     if record.call is not None and not answered:

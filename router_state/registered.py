@@ -8,13 +8,14 @@ from typing import Any
 from router_state.capability import Capability
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
+from router_state.latency.capability import Latency
 from router_state.needs.capability import Needed
 from router_state.outages.capability import Outages
 from router_state.periods.capability import Periods
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Outages)
+KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages)
 """Their classes; of two that change the same, the later one has the last word."""
 
 

@@ -18,6 +18,7 @@ from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.kernel import PIECES as BLOCKS
 from router_state.kernel import SAMPLE_PIECE
+from router_state.latency.capability import Latency
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.outages.availability import PIECE as AVAILABILITY
 from router_state.periods.capability import Periods
@@ -193,14 +194,14 @@ def differing(found: RouterState, again: RouterState) -> Iterator[str]:
 def _leaves(state: RouterState) -> dict[str, list[Json]]:
     """Return a router's numbers and words by piece: everything learned, and the parts of the head
     that decisions depend on."""
-    arms = state.arms
+    arms, latency = state.arms, state.having(Latency)
     numbers = (
         SAMPLE_PIECE,
         arms.rewards.name,
         arms.bills.name,
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
-        *(arms.timing.pieces[1:] if arms.timing is not None else ()),
+        *(() if latency is None else latency.pieces[1:]),
         *((SHAPE,) if state.having(Periods) else ()),
     )
     found: dict[str, list[Json]] = {
