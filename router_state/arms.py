@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from router_state.changes import Journal
+from router_state.choice import Choice
 from router_state.config import Matrix, Price, Vector
-from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
 from router_state.kernel import SAMPLE_PIECE, Arm, Portfolio, SharedPrior
@@ -16,15 +17,28 @@ from router_state.latency.timing import Timing
 from router_state.learning.guess import COSTS, REWARDS
 
 
-class Arms(Portfolio):
-    """See Portfolio. Who takes part, at which price, and who is suspected changes here."""
+class Beside(Protocol):
+    """A capability that keeps something beside the window's contexts, see its hooks."""
 
-    __slots__ = ("_journal", "caching", "timing", "tokens")
+    def placed(self, slot: int, choice: Choice) -> None: ...
+    def expect_window(self, costs: Matrix) -> None: ...
+    def begin_window(self) -> None: ...
+
+
+class Arms(Portfolio):
+    """See Portfolio. Who takes part, at which price, and who is suspected changes here.
+
+    Attributes:
+        beside: who keeps something beside the window's contexts.
+    """
+
+    __slots__ = ("_journal", "beside", "timing", "tokens")
+    beside: tuple[Beside, ...]
     timing: Timing | None
 
     def __init__(self, d: int, journal: Journal) -> None:
         self._journal, self.timing = journal, None
-        self.tokens, self.caching = InputTokens(journal), Caching(journal)
+        self.tokens, self.beside = InputTokens(journal), ()
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))
 

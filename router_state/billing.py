@@ -14,6 +14,8 @@ class Billing:
         event: the bill as it came; record: its request's.
         cost_usd: its dollars; charged_usd: what was charged so far; difference_usd: the first less
             the second.
+        input_tokens: tokens at list price to which its input amounts; None: to as many as it has.
+        unanswered: whether the call failed or was refused.
         first: whether it is the request's first; answered: whether an answer was billed before.
         called: the model that it is of.
         x: the request's context, shape (d,), or None where it is not known.
@@ -28,13 +30,16 @@ class Billing:
         "difference_usd",
         "event",
         "first",
+        "input_tokens",
         "now",
         "record",
         "seq",
+        "unanswered",
         "x",
     )
     now: float
     seq: int
+    unanswered: bool
     x: Vector | None
 
     def __init__(self, event: Charged, record: RequestRecord, cost_usd: float) -> None:
@@ -44,3 +49,4 @@ class Billing:
         self.charged_usd = record.expected_cost_usd if before is None else before.cost_usd
         self.difference_usd = cost_usd - self.charged_usd
         self.called = event.model or record.called
+        self.input_tokens: float | None = None

@@ -8,14 +8,19 @@ A capability is a folder of `router_state` with one class derived from this one,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.changes import Journal
 from router_state.choice import Choice
-from router_state.record import RequestRecord
+from router_state.config import Matrix, Price
+from router_state.events import Judged
+from router_state.record import Records, RequestRecord
 from router_state.state.framing import Json
+
+Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
+"""Requests by their ids, and a reward of each."""
 
 
 class Capability:
@@ -25,10 +30,12 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
+        always: whether a router has it that declares nothing of it.
     """
 
     __slots__ = ("arms", "journal")
     name: ClassVar[str]
+    always: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         self.arms, self.journal = arms, journal
@@ -65,7 +72,8 @@ class Capability:
         return None
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force; what was learned and what is owed stays."""
+        """Put a declaration in force, None where nothing is declared; what was learned and what is
+        owed stays."""
 
     def dropped(self) -> None:
         """Note that it is declared no more: its pieces are to be deleted."""
@@ -87,6 +95,15 @@ class Capability:
     def afford(self, choice: Choice) -> None:
         """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
 
+    def placed(self, slot: int, choice: Choice) -> None:
+        """Note that the window of the dual took a request in, at this slot."""
+
+    def expect_window(self, costs: Matrix) -> None:
+        """Change the expected dollars of the window's requests, shape (size, K)."""
+
+    def begin_window(self) -> None:
+        """Forget what is kept by slot of a window that another one replaces."""
+
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """Note a decision."""
 
@@ -94,6 +111,22 @@ class Capability:
 
     def billed(self, billing: Billing) -> None:
         """Note a bill, or a later revision of it; `record.bill` is still the one before."""
+
+    def discount_usd(
+        self, record: RequestRecord, price: Price, *, called: str, tokens: int, cached: int | None
+    ) -> float:
+        """Return by how many dollars a bill in tokens is below its list price.
+
+        Args:
+            called: the model that it is of.
+            tokens: of input; cached: how many of them were billed as cached, None: not known.
+        """
+        return 0.0
+
+    def shared(self, event: Judged, records: Records) -> Shared | None:
+        """Return the requests that a reward is of, and the reward of each, where it is not of one
+        request alone. Raises UnknownRequest, ContextLost."""
+        return None
 
     def judged(self, record: RequestRecord, reward: float) -> None:
         """Note a request's first reward; `record.label` is not set yet."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from router_state.cache_price import CachePrice
 from router_state.errors import InvalidConfig
 from router_state.kernel import MEMORY, given
 from router_state.latency.goal import LatencyGoal
@@ -150,8 +149,7 @@ class RouterConfig:
     `projection`: None: the workers' own.
     `capabilities`: what is declared of each capability, by its name, see `registered`.
     `spending`: budgets of a period, a floor of rewards, a limit of one call's cost; None: none of
-    them. `caches`: prices of cached input, of
-    models that have any. `error_reward`: the reward that a failed call counts as; None: none.
+    them. `error_reward`: the reward that a failed call counts as; None: none.
     `latency`: the target of latency; None: none. `snapshot`: the state from which the router
     starts, see `router_state.portable`; unused afterwards.
     """
@@ -168,7 +166,6 @@ class RouterConfig:
     projection: ProjectionRef | None = None
     spending: Spending | None = None
     error_reward: float | None = None
-    caches: Mapping[str, CachePrice] = field(default_factory=dict)
     latency: LatencyGoal | None = None
 
     def __post_init__(self) -> None:

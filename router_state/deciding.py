@@ -3,7 +3,6 @@ what is written down."""
 
 from __future__ import annotations
 
-from router_state import conversing
 from router_state.choice import Choice, Excluded
 from router_state.events import Asked
 from router_state.kernel import EVERY
@@ -60,10 +59,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
 
 
 def _look(state: RouterState, choice: Choice) -> None:
-    """Expect what calls earn and cost, a session's cached prefixes included."""
+    """Expect what calls earn and cost."""
     choice.seen = state.policy.look(state, choice.request)
-    if state.config.caches:
-        conversing.expect(state, choice)
     for one in state.capabilities:
         one.expect(choice)
 
@@ -126,9 +123,5 @@ def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
         state.ledger.commit(record)
     for one in state.capabilities:
         one.decided(choice, record)
-    if choice.request.session_id is not None:
-        conversing.note(state, choice, record)
-    if state.config.caches:
-        conversing.priced(state, record)
     if state.arms.timing is not None and choice.waits is not None:
         observing.commit(state.arms.timing, record, choice.waits, choice.k)

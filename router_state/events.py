@@ -86,8 +86,8 @@ class Judged(Struct, frozen=True, gc=False):
     """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
     and `waited` as of a bill.
 
-    A `request_id` that begins with `sessions.WHOLE` is a session: `contexts` are those of its
-    requests that their records do not hold.
+    A `request_id` that begins with `sessions.credit.WHOLE` is a session: `contexts` are those of
+    its requests that their records do not hold.
     """
 
     request_id: str

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from router_state.capability import Capability
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
 from router_state.needs.capability import Needed
+from router_state.sessions.capability import Sessions
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps)
+KINDS: tuple[type[Capability], ...] = (Needed, Caps, Sessions)
 """Their classes; of two that change the same, the later one has the last word."""
+
+One = TypeVar("One", bound=Capability)
 
 
 def read(said: Any) -> dict[str, object]:
@@ -58,13 +61,22 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     found: list[Capability] = []
     for kind in KINDS:
         one = before.pop(kind.name, None)
-        if kind.name in config.capabilities:
+        if kind.always or kind.name in config.capabilities:
             one = kind(state.arms, state.journal) if one is None else one
-            one.declare(config.capabilities[kind.name], now=now)
+            one.declare(config.capabilities.get(kind.name), now=now)
             found.append(one)
         elif one is not None:
             one.dropped()
     state.capabilities = tuple(found)
+    state.arms.beside = tuple(one for one in found if type(one).placed is not Capability.placed)
+
+
+def one_of(state: RouterState, kind: type[One]) -> One:
+    """Return a router's capability of a kind. Raises LookupError: it has none."""
+    for one in state.capabilities:
+        if isinstance(one, kind):
+            return one
+    raise LookupError(kind.name)
 
 
 def head(state: RouterState) -> dict[str, Json]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from drawing.pareto import Pareto, Point
-from router_state.ranks import BELOW_OWN
+from router_state.sessions.ranks import BELOW_OWN
 from schemas import (
     AlertRaised,
     CostReported,

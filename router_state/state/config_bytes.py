@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import orjson
-from msgspec import convert, to_builtins
+from msgspec import convert
 
 from router_state import registered
-from router_state.cache_price import CachePrice
 from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.latency.goal import LatencyGoal
@@ -49,7 +48,6 @@ def config_body(config: RouterConfig) -> bytes:
         for name, model in config.models.items()
     }
     optional = {
-        "caches": to_builtins(config.caches),
         "error_reward": config.error_reward,
         "latency": config.latency,
         "spending": None if config.spending is None else config.spending.pack(),
@@ -64,7 +62,7 @@ def config_body(config: RouterConfig) -> bytes:
         "applied": config.applied,
         "projection": config.projection,
         **registered.pack(config),
-        **{name: value for name, value in optional.items() if value not in (None, {})},
+        **{name: value for name, value in optional.items() if value is not None},
     }
     places = {name: place for place, name in enumerate(PLACES)}
     return orjson.dumps(dict(sorted(body.items(), key=lambda one: places.get(one[0], len(places)))))
@@ -107,7 +105,6 @@ def unpack_config(data: bytes) -> RouterConfig:
             spending=Spending.unpack(body["spending"]) if "spending" in body else None,
             error_reward=body.get("error_reward"),
             latency=convert(body.get("latency"), LatencyGoal | None),
-            caches=convert(body.get("caches", {}), dict[str, CachePrice]),
         )
 
 

@@ -57,7 +57,6 @@ def faults(state: RouterState) -> Iterator[str]:
         yield "posterior sample"
     yield from _pacer(state)
     yield from state.availability.faults()
-    yield from state.sessions.faults()
     if arms.timing is not None:
         yield from kept.faults(arms.timing)
     if state.ledger is not None and not state.ledger.is_sound():

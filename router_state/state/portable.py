@@ -121,7 +121,6 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # Whether models answer is another matter by then.
     state.availability.keep(())
     state.availability.all_down = False
-    state.sessions.clear()
     if state.arms.timing is not None:
         state.arms.timing.start_over()
     if state.ledger is not None:

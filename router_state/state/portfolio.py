@@ -44,8 +44,6 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         policy.joined(state, list(joining))
     registered.declare(state, config, now=now)
     state.availability.keep(config.models)
-    if not config.caches:
-        arms.caching.clear()
     arms.declare_latency(config.latency)
     state.declare_spending(config)
     state.put_in_force(config, policy)

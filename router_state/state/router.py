@@ -19,7 +19,6 @@ from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
 from router_state.record import RequestRecord
-from router_state.sessions import Sessions
 from router_state.since import Since
 from router_state.state.books import Books
 
@@ -101,7 +100,6 @@ class RouterState(Books):
         chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
         since: what was applied since the last decision, in its order.
-        sessions: conversations.
     """
 
     __slots__ = (
@@ -115,7 +113,6 @@ class RouterState(Books):
         "newcomers",
         "pacer",
         "policy",
-        "sessions",
         "since",
     )
     capabilities: tuple[Capability, ...]
@@ -131,7 +128,6 @@ class RouterState(Books):
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
         self.capabilities, self.ledger, self.newcomers = (), None, Newcomers()
         self.since, self.availability = Since(), Availability(self.journal)
-        self.sessions = Sessions(self.journal)
 
     @property
     def lambda_t(self) -> float:

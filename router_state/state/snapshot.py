@@ -16,11 +16,10 @@ from typing import Any
 
 import orjson
 
-from router_state import registered, sessions
+from router_state import registered
 from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
-from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, SharedPrior, cost_piece
 from router_state.latency import kept
@@ -41,10 +40,13 @@ _COST_PIECE = cost_piece("")
 """Beginning of the names of cost models' pieces."""
 JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
-    CACHING: attrgetter("arms.caching"),
     AVAILABILITY: attrgetter("availability"),
 }
 """Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
+
+PLACES = (TOKENS, "\x1fcaching", AVAILABILITY, "\x1fsession", LATENCY, PERIODS, SHAPE)
+"""Beginnings of the names of pieces that have been kept for long, so that the order of an export
+stays; what is new follows."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -56,13 +58,13 @@ def _head(state: RouterState) -> bytes:
             "ema": layout.EMA.of(pacer) if isinstance(pacer, EmaPacer) else None,
             "dual": layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else None,
             "jumped": state.journal.jumped,
-            **registered.head(state),
+            "buckets": (),  # its place; capabilities fill it in
             "chance": _chance(state.chance),
             "names": state.arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
-            **({"sessions": len(state.sessions)} if any(state.sessions.drawers.values()) else {}),
+            **registered.head(state),
         }
     )
 
@@ -104,12 +106,22 @@ def piece_names(state: RouterState) -> list[str]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
-        *(piece for one in state.capabilities for piece in one.pieces),
+        *sorted(_later(state), key=_place),
+    ]
+
+
+def _later(state: RouterState) -> list[str]:
+    arms = state.arms
+    return [
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
-        *state.sessions.pieces,
+        *(piece for one in state.capabilities for piece in one.pieces),
         *(arms.timing.pieces if arms.timing is not None else ()),
         *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
+
+
+def _place(name: str) -> int:
+    return next((k for k, prefix in enumerate(PLACES) if name.startswith(prefix)), len(PLACES))
 
 
 def _json(value: Json | None) -> bytes | None:
@@ -164,8 +176,6 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _json(part_of(state).values())
     elif name == PERIODS:
         body = _json(None if state.ledger is None else state.ledger.pack())
-    elif sessions.holds(name):
-        body = _json(state.sessions.pack(name))
     elif name.startswith(LATENCY):
         body = _timing(arms.timing, name)
     elif name == SHAPE:

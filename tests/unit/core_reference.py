@@ -52,8 +52,7 @@ def declaration(
         profile=profile,
         knobs=knobs_for(profile, knobs),
         offset=offset,
-        capabilities={"offers": offers} if offers else {},
-        caches=caches or {},
+        capabilities={name: one for name, one in (("offers", offers), ("caches", caches)) if one},
         latency=latency,
     )
 

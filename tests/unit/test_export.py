@@ -229,7 +229,6 @@ KEPT_APART = {
         "ledger",
         "pacer",
         "since",
-        "sessions",
     },
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
