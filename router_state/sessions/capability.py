@@ -4,7 +4,7 @@ model has just seen most of its prompt."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 from msgspec import convert, structs, to_builtins
@@ -23,7 +23,7 @@ from router_state.record import Call, Records, RequestRecord
 from router_state.sessions import caching
 from router_state.sessions.caching import Caching
 from router_state.sessions.credit import CREDITED, WHOLE, requests_of, shares
-from router_state.sessions.declared import cache_of, document
+from router_state.sessions.declared import SaidModel, cache_of, document
 from router_state.sessions.session import Session, saved, warmth
 from router_state.state.framing import Json
 
@@ -34,7 +34,8 @@ PIECE = "\x1fsession"
 class Said(Protocol):
     """A router's declaration; each of `models` may have prices of cached input."""
 
-    models: Mapping[str, Any]
+    @property
+    def models(self) -> Mapping[str, SaidModel]: ...
 
 
 class Sessions(Capability):
