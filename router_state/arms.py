@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from router_state.changes import Journal
@@ -20,6 +20,8 @@ from router_state.learning.guess import COSTS, REWARDS
 class Beside(Protocol):
     """A capability that keeps something beside the window's contexts, see its hooks."""
 
+    @property
+    def slots(self) -> Iterable[int]: ...
     def placed(self, slot: int, choice: Choice) -> None: ...
     def expect_window(self, costs: Matrix) -> None: ...
     def begin_window(self) -> None: ...
@@ -115,6 +117,12 @@ class Arms(Portfolio):
         self.timing = None if goal is None else Timing(goal, self.d, self._journal)
         if self.timing is not None:
             self.timing.keep(self.names)
+
+    def begin_window(self) -> None:
+        """Forget what is kept by slot of a window that another one replaces."""
+        self.tokens.begin_window()
+        for one in self.beside:
+            one.begin_window()
 
     def _jump(self) -> None:
         self._journal.jumped = True

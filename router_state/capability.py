@@ -7,7 +7,7 @@ A capability is a folder of `router_state` with one class derived from this one,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from router_state.arms import Arms
@@ -94,6 +94,11 @@ class Capability:
 
     def afford(self, choice: Choice) -> None:
         """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
+
+    @property
+    def slots(self) -> Iterable[int]:
+        """Slots of the window beside which it keeps something."""
+        return ()
 
     def placed(self, slot: int, choice: Choice) -> None:
         """Note that the window of the dual took a request in, at this slot."""

@@ -3,7 +3,7 @@ model has just seen most of its prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 import orjson
@@ -104,6 +104,11 @@ class Sessions(Capability):
     def _usd(self, k: int, tokens: float) -> float:
         model = self.arms.costs[k]
         return 0.0 if model.free else model.paid * model.per_input_token * tokens
+
+    @property
+    def slots(self) -> Iterable[int]:
+        """See Capability."""
+        return self.caching.slots
 
     def placed(self, slot: int, choice: Choice) -> None:
         """See Capability."""
