@@ -13,6 +13,7 @@ from msgspec import structs
 from agents.instants import utc
 from agents.latency import latency_standing
 from agents.standings import standings_value
+from router_state import registered
 from router_state.changes import Alert
 from router_state.kernel import Candidates
 from router_state.record import RequestRecord
@@ -67,6 +68,7 @@ def route_value(
             value["fallbacks"] = fallbacks
     if record.call is not None and record.call.session_id is not None:
         value["session_id"] = record.call.session_id
+    value |= registered.told(record)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 

@@ -71,6 +71,18 @@ class Capability:
         """Invert `pack_declared`. Raises TypeError, LookupError, ValueError."""
         return None
 
+    @classmethod
+    def asked(cls, said: Any) -> object | None:
+        """Return what a request on the wire says of it, see `schemas.requests`; None: nothing. It
+        stands in `Asked.said`."""
+        return None
+
+    @classmethod
+    def told(cls, kept: Any) -> dict[str, object]:
+        """Return the fields of `pb.routes` about what it kept of a call, under its name in
+        `Call.kept`."""
+        return {}
+
     def declare(self, declared: Any, *, now: float) -> None:
         """Put a declaration in force, None where nothing is declared; what was learned and what is
         owed stays."""
