@@ -896,7 +896,11 @@ def burst(*, late: float, many: int = 200) -> list[tuple[str, Any, float]]:
     for number in range(many + 1):
         at = begin + 0.3 * number if number < many else begin + late
         name = f"r-{number}"
-        known = {"decided": number + 1, "settled": number + 1, "spend_usd": 1e-4 * (number + 1)}
+        known: dict[str, Any] = {
+            "decided": number + 1,
+            "settled": number + 1,
+            "spend_usd": 1e-4 * (number + 1),
+        }
         found += [
             ("routes", route(name, "abc"[number % 3]), at),
             ("costs", bill(name, 1e-4), at),
