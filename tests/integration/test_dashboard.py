@@ -1014,6 +1014,8 @@ def test_routers_are_compared_as_far_as_a_visitor_may_see_them(browser: Chrome) 
         asked = {"authorization": f"Bearer {key}"}
         path = f"{address}api/compared?router=chat&router=mail"
         assert httpx.get(path).status_code in (401, 403)
+        for wrong in ("", "?router=a%20b", f"?{'&'.join(f'router=r{at}' for at in range(8))}"):
+            assert httpx.get(f"{address}api/compared{wrong}").status_code in (400, 422)
         with httpx.Client(base_url=address, headers={"x-pbstream": "1", **asked}) as reader:
             assert reader.post("api/session", json={"key": key}).status_code == 200
             assert reader.get("api/compared?router=chat&router=mail").status_code == 403
