@@ -954,6 +954,47 @@ def test_after_one_late_request_trends_keep_their_shape_and_the_gap_is_a_gap(
         browser.get("about:blank")
 
 
+CUT_OUT = """const [worlds, done] = arguments;
+    import("/assets/ranges.js").then(({cut}) => done(worlds.map(({bins, range, now}) => {
+        const found = cut(bins, range, now), one = found.columns.one;
+        return {at: found.at, one, gaps: found.seen.gaps ?? [], place: bins.at.map(found.place)};
+    })))"""
+
+
+def test_traffic_however_thin_has_gaps_only_where_it_stopped(browser: Chrome) -> None:
+    rng = np.random.default_rng(3)
+    worlds = []
+    for number in range(60):
+        # One request an hour is as much a line as a hundred a second.
+        steps = rng.uniform(0.5, 1.5, size=(count := int(rng.integers(30, 256))))
+        steps *= 10.0 ** rng.uniform(-1.0, 3.6)
+        if holed := number % 2 == 0:
+            steps[count // 2] = 0.5 * steps.sum()
+        at = NOW - 1.0 - steps.sum() + steps.cumsum()
+        requests = rng.integers(0, 3, size=count).cumsum() + 1
+        bins = {"begins": at.tolist(), "at": at.tolist(), "requests": requests.tolist()}
+        bins["columns"] = {"one": at.tolist()}
+        ranges = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0, "all": 1e12}
+        for name, seconds in ranges.items():
+            world = {"bins": bins, "range": name, "now": NOW}
+            shown = at >= NOW - seconds
+            seen = name == "all" or steps[count // 2] > seconds / 100
+            worlds.append((world, holed and seen and shown[count // 2 - 1], shown.sum()))
+        worlds.append(({"bins": bins, "range": "requests", "now": NOW}, False, 0))
+    with served(away()) as address:
+        load(browser, address)
+        found = browser.execute_async_script(CUT_OUT, [one for one, _, _ in worlds])
+        browser.get("about:blank")
+    for cut, (world, holed, shown) in zip(found, worlds, strict=True):
+        assert len(cut["gaps"]) == holed, world["range"]
+        if world["range"] == "requests":
+            assert cut["at"] == sorted(set(world["bins"]["requests"]))
+            assert cut["place"] == world["bins"]["requests"]
+            assert cut["one"][-1] == world["bins"]["at"][-1]
+        else:
+            assert cut["at"] == cut["one"] and len(cut["at"]) == shown
+
+
 def test_words_of_the_picture_have_the_colours_of_their_dots(browser: Chrome) -> None:
     with served(away(), records=burst(late=60.0)) as address:
         open_page(browser, address, "#/router/chat", ready=".pareto .model")
