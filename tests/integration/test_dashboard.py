@@ -963,7 +963,7 @@ CUT_OUT = """const [worlds, done] = arguments;
 
 def test_traffic_however_thin_has_gaps_only_where_it_stopped(browser: Chrome) -> None:
     rng = np.random.default_rng(3)
-    worlds = []
+    worlds: list[tuple[dict[str, Any], Any, Any]] = []
     for number in range(60):
         # One request an hour is as much a line as a hundred a second.
         steps = rng.uniform(0.5, 1.5, size=(count := int(rng.integers(30, 256))))
@@ -972,7 +972,11 @@ def test_traffic_however_thin_has_gaps_only_where_it_stopped(browser: Chrome) ->
             steps[count // 2] = 0.5 * steps.sum()
         at = NOW - 1.0 - steps.sum() + steps.cumsum()
         requests = rng.integers(0, 3, size=count).cumsum() + 1
-        bins = {"begins": at.tolist(), "at": at.tolist(), "requests": requests.tolist()}
+        bins: dict[str, Any] = {
+            "begins": at.tolist(),
+            "at": at.tolist(),
+            "requests": requests.tolist(),
+        }
         bins["columns"] = {"one": at.tolist()}
         ranges = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0, "all": 1e12}
         for name, seconds in ranges.items():
