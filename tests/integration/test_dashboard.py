@@ -980,7 +980,7 @@ def test_traffic_however_thin_has_gaps_only_where_it_stopped(browser: Chrome) ->
         bins["columns"] = {"one": at.tolist()}
         ranges = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0, "all": 1e12}
         for name, seconds in ranges.items():
-            world = {"bins": bins, "range": name, "now": NOW}
+            world: dict[str, Any] = {"bins": bins, "range": name, "now": NOW}
             shown = at >= NOW - seconds
             seen = name == "all" or steps[count // 2] > seconds / 100
             worlds.append((world, holed and seen and shown[count // 2 - 1], shown.sum()))
