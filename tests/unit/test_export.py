@@ -249,7 +249,7 @@ DERIVED = {
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},
-    Regression: {"d", "at", "seen", "mean_seen", "shared"},
+    Regression: {"d", "at", "shared"},
     CostModel: {"list_price", "free", "input_usd"},
     InputTokens: {"in_use"},
     Traffic: {"_offset", "_offset_hour", "_shape"},

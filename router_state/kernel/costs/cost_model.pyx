@@ -9,7 +9,7 @@ from router_state.kernel.costs.cost_means cimport CostMeans, LEAST_PART, bounded
 from router_state.kernel.learning.counts cimport BELIEVED, GUESSED, MEMORY
 from router_state.kernel.learning.detector import Shift
 from router_state.kernel.numbers.elementary cimport exp, log, power
-from router_state.kernel.numbers.words cimport Real
+from router_state.kernel.numbers.words cimport Floats, Real, of_block, scratch
 
 cdef Real BILL_LEFT = 1.0 - 1.0 / MEMORY
 """Share of a bill that is left in the regression after the model's next one."""
@@ -70,8 +70,9 @@ cdef class CostModel(CostMeans):
             self.follow(ratio, self.ratio)
             return None
         one, found = self.regression, None
-        spread: Real = one.see(x)
-        exponent: Real = one.mean_seen
+        held = scratch(one.d)
+        u: Floats = of_block(held)
+        exponent, spread = one.see(x, u)
         input_ratio: Real = known * self.input_share
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
@@ -81,14 +82,14 @@ cdef class CostModel(CostMeans):
                 # The expectation has moved by the shift, so only the rest of the residual is
                 # learned.
                 exponent += rest_moves(bounded_exponent(shift.size), before, input_ratio)
-                found = self._shifted(shift, exponent - before, spread, input_ratio)
+                found = self._shifted(shift, exponent - before, u, spread, input_ratio)
             if input_ratio > 0.0:
                 down: Real = 1.0 / power(SHARE_STEP, SHARE_ABOVE)
                 self._move_share(SHARE_STEP if ratio >= input_ratio else down)
             rest: Real = log(max(ratio - input_ratio, LEAST_PART * ratio)) - exponent
             variance: Real = spread / one.decay
             one.decay *= BILL_LEFT
-            one.learn(rest, spread)
+            one.learn(u, rest, spread)
             if not self.detector.doubts():
                 self.prior.observe(rest, variance)
         self._calibrate(ratio, exponent, input_ratio)
@@ -105,7 +106,7 @@ cdef class CostModel(CostMeans):
         residual: Real = (log(ratio) - total) / sqrt(1.0 + spread / one.decay * own * own)
         return self.detector.observe(residual, self.prior.typical() * own, spread / one.decay, now)
 
-    cdef tuple _shifted(self, shift, Real rest, Real spread, Real known):
+    cdef tuple _shifted(self, shift, Real rest, Floats u, Real spread, Real known):
         """Let expectations follow a shift, see `observe`; `rest` is by how much this prompt's
         logarithm moves."""
         one = self.regression
@@ -113,7 +114,7 @@ cdef class CostModel(CostMeans):
         if shift.novel:
             # Prompts of a new kind cost differently, so only expectations of similar prompts
             # follow: moving along Vx changes earlier prompts least.
-            one.move_along(rest / spread)
+            one.move_along(u, rest / spread)
             return None
         factor: Real = exp(bounded_exponent(shift.size))
         size: Real = self.ratio * abs(factor - 1.0)
