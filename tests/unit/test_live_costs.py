@@ -17,7 +17,7 @@ from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.events import Asked
-from router_state.kernel import BELIEVED, LIMIT, MEMORY, PRICES, TAILS, WIDE, CostModel, estimate
+from router_state.kernel import LIMIT, LOGNORMAL_BILLS, MEMORY, PRICES, TAILS, WIDE, CostModel, estimate
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.scoring import candidates
 from router_state.policies.profiles import POLICIES
@@ -98,8 +98,8 @@ def test_the_factor_is_a_mean_in_which_a_lognormal_s_counts_for_twenty_bills(n: 
     costs = billed({"a": n})["a"].costs
     lognormal, own = math.exp(0.5 * costs.prior.noise), costs.bills
     assert own == n
-    assert costs.factor * (BELIEVED + own) == pytest.approx(
-        BELIEVED * lognormal + own * costs.calibration
+    assert costs.factor * (LOGNORMAL_BILLS + own) == pytest.approx(
+        LOGNORMAL_BILLS * lognormal + own * costs.calibration
     )
 
 

@@ -12,9 +12,8 @@ from benchmarks.arena import play
 from benchmarks.elsewhere.drawn import drawn
 from benchmarks.policies import Core, Told
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig
-from router_state.costs.input_tokens import PIECE
+from router_state.costs.input_tokens import IN_USE_FROM, PIECE
 from router_state.engine import Engine
-from router_state.kernel import BELIEVED
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of
@@ -101,8 +100,8 @@ def test_a_router_may_begin_to_say_its_tokens() -> None:
     engine = started()
     asked(engine, 500, says=False)
     found = asked(engine, 300, first=500)
-    assert found[int(BELIEVED) : 100, 0].sum() == pytest.approx(
-        found[int(BELIEVED) : 100, 1].sum(), rel=0.15
+    assert found[int(IN_USE_FROM) : 100, 0].sum() == pytest.approx(
+        found[int(IN_USE_FROM) : 100, 1].sum(), rel=0.15
     )
     assert off(found[200:]) < 0.5 * off(asked(started(), 300, first=500, says=False)[200:])
 
@@ -127,7 +126,7 @@ def test_models_without_a_bill_are_not_moved_by_what_others_bills_are_split_into
         RouterConfig(models, budget_usd_per_request=1e-2, dimensions=D, knobs=config.knobs),
         now=60.0,
     )
-    asked(engine, int(BELIEVED), first=60)
+    asked(engine, int(IN_USE_FROM), first=60)
     for arm in engine.state.arms:
         if arm.costs.bills <= 1.0:
             assert abs(arm.costs.regression.theta[-1] - engine.state.arms.bills.mean[-1]) < 1e-6

@@ -5,10 +5,13 @@ from libc.math cimport isfinite
 
 from router_state.kernel.choosing.propensity cimport largest
 from router_state.kernel.errors import NonFiniteInput
-from router_state.kernel.numbers.linear cimport EPSILON
 from router_state.kernel.numbers.words cimport (
     Floats, Index, Real, behind, block, of_block, scratch,
 )
+
+cdef Real TIED = 1e-12
+"""Scores that differ by less are equal: some thousand units of the last place of a reward."""
+
 
 @cython.no_gc
 cdef class Candidates:
@@ -141,9 +144,9 @@ cdef class Candidates:
         for k in range(self.K):
             if self.excluded[k] is None:
                 score: Real = self.score_at(ROW * k)
-                if score - most >= EPSILON:
+                if score - most >= TIED:
                     most, found = score, [k]
-                elif most - score < EPSILON:
+                elif most - score < TIED:
                     found.append(k)
         if not isfinite(most):
             raise NonFiniteInput("a score is not finite")
@@ -174,9 +177,9 @@ cdef class Candidates:
             if self.excluded[k] is None:
                 row: Floats = behind(values, ROW * k)
                 score: Real = row[MEAN] + row[BONUS] - row[PENALTY]
-                if score - most >= EPSILON:
+                if score - most >= TIED:
                     most, found = score, k
-                elif not most - score >= EPSILON:
+                elif not most - score >= TIED:
                     found = -1
         return found if isfinite(most) else -1
 

@@ -15,11 +15,15 @@ from router_state.kernel.learning.regression cimport (
 )
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.elementary cimport power
-from router_state.kernel.numbers.linear cimport EPSILON, dot
+from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, behind, known, of_block, scratch,
 )
+
+cdef Real LEAST_VARIANCE = 1e-12
+"""Least xᵀA⁻¹x of a bonus: rounding may leave less than 0."""
+
 
 cdef class Portfolio:
     """K arms of dimension d, in the order in which they joined.
@@ -187,7 +191,7 @@ cdef class Portfolio:
             steps: Index = t - max(one.last_update, arm.last_played)
             if steps > 0 and gamma < 1.0:
                 v /= max(power(gamma, min(steps, MAX_DECAY_STEPS)), least)
-            row[BONUS] = alpha * sqrt(max(v, EPSILON))
+            row[BONUS] = alpha * sqrt(max(v, LEAST_VARIANCE))
             row[PENALTY] = per_log_price * arm.log_price
 
     def hopeless(self, Candidates seen, Index k, Real budget, Real bills):

@@ -5,8 +5,10 @@ from libc.math cimport sqrt
 
 import numpy as np
 
-from router_state.kernel.costs.cost_means cimport CostMeans, LEAST_PART, bounded_exponent
-from router_state.kernel.learning.counts cimport BELIEVED, GUESSED, MEMORY
+from router_state.kernel.costs.cost_means cimport (
+    CostMeans, LEAST_CALIBRATION, LEAST_PART, bounded_exponent,
+)
+from router_state.kernel.learning.counts cimport GUESSED, MEMORY
 from router_state.kernel.learning.detector import Shift
 from router_state.kernel.numbers.elementary cimport exp, log, power
 from router_state.kernel.numbers.words cimport Floats, Real, of_block, scratch
@@ -16,6 +18,10 @@ cdef Real BILL_LEFT = 1.0 - 1.0 / MEMORY
 cdef Real MOST_TAUGHT = 10.0
 """Largest multiple of its expectation that a bill counts for in a mean: one of a heavy tail is not
 the mean of the next hundred."""
+cdef Real HURRIED = 20.0
+"""Most bills that the means count as having after a change, so that they follow quickly."""
+cdef Real LEAST_SHARE = 0.02
+"""Least billed share of the input's list price: no discount of a cache is larger."""
 cdef Real SHARE_STEP = 1.01
 cdef enum:
     SHARE_ABOVE = 8
@@ -39,8 +45,8 @@ cdef class CostModel(CostMeans):
         self.regression.know_only(prior.ridge, prior.bias_ridge, mean)
 
     cpdef void hurry(self):
-        """Reduce the weight of the means after a change, so that they follow quickly."""
-        self.bills = min(self.bills, BELIEVED)
+        """Reduce the weight of the means after a change."""
+        self.bills = min(self.bills, HURRIED)
         self.regression.changed()
 
     cpdef void follow(self, Real ratio, Real predicted):
@@ -136,12 +142,11 @@ cdef class CostModel(CostMeans):
         if paid > 0.0:
             rest: Real = min((ratio - known) / expected, MOST_TAUGHT)
             self.calibration += (rest - self.calibration) / self.bills
-            # A discount of the input makes it smaller than any prediction.
-            self.calibration = max(self.calibration, LEAST_PART)
+            self.calibration = max(self.calibration, LEAST_CALIBRATION)
 
     cdef void _move_share(self, Real factor):
         """Multiply the billed share of the input's list price."""
-        self.input_share = min(max(self.input_share * factor, LEAST_PART), 1.0)
+        self.input_share = min(max(self.input_share * factor, LEAST_SHARE), 1.0)
 
 
 cdef Real rest_moves(Real moved, Real exponent, Real known):

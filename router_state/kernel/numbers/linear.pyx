@@ -29,9 +29,8 @@ cdef extern from *:
     """
 
 EPSILON = 1e-12
-"""Largest share, or difference of rewards, that counts as rounding: some thousand units of the last
-place of a 64-bit float. Scores that differ by less are equal; a pivot or a variance is at least
-this."""
+"""Largest share that counts as rounding: some thousand units of the last place of a 64-bit
+float."""
 
 
 cdef Real dot "wide_dot"(Floats a, Index i, Floats b, Index j, Index n) noexcept:
