@@ -19,6 +19,9 @@ DecidedAt = Callable[[Ref], float | None]
 """
 
 
+Decided = tuple[Ref, float, Vector]
+"""A request, when it was decided, and its context, shape (d,)."""
+
 Prompt = tuple[str, ProjectionRef | int]
 """A text, and its router's projection, or the router's dimensions if it declares none."""
 
@@ -31,8 +34,8 @@ class Contexts(Protocol):
     """A store of contexts for a limited time; those that it refused or lost are on the
     changelog."""
 
-    async def put(self, contexts: Sequence[tuple[Ref, Vector]]) -> None:
-        """Keep contexts, each of shape (d,)."""
+    async def put(self, contexts: Sequence[Decided]) -> None:
+        """Keep contexts of decisions."""
 
     async def get(self, refs: Sequence[Ref], decided_at: DecidedAt) -> list[Vector | None]:
         """Return contexts of decided requests in the order asked for, None where one is gone."""

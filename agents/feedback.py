@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 from agents.context_store import Ref
 from agents.core_events import core_event
 from agents.group import Answers, Batch
+from agents.instants import utc
 from agents.intake import Intake, Taken, take_in
 from agents.parked import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service
 from agents.shard import Shard
-from agents.wire import utc
 from ground.messages import Message, Record
 from router_state.changes import Outcome
 from router_state.config import Vector

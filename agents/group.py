@@ -7,15 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
-from agents.context_store import Ref
+from agents.context_store import Decided
 from agents.intake import forwarded
 from agents.lease_notes import Note
 from agents.parked import Parked
 from agents.ports import Ports
 from ground.messages import Message, Record
 from ground.traces import Headers
-from router_state.config import Vector
 from schemas.event import encode
+from schemas.headers import EPOCH
 
 Passed = list[tuple[str, int]]
 """A list of the steps passed: (name, nanoseconds since the epoch)."""
@@ -62,8 +62,8 @@ class Answers:
         group."""
         return [parked for parked, _ in self.refused_later] + self.answered_later
 
-    async def deliver(self, ports: Ports) -> None:
-        """Send all messages, and return when Kafka has them."""
+    async def deliver(self, ports: Ports, *, epoch: int = -1) -> None:
+        """Send all messages, and return when Kafka has them; `epoch` is the partition's owner."""
         produce, topic = ports.produce, ports.topic
         # All are handed over, then awaited together: one round trip a group.
         deliveries = [
@@ -80,7 +80,14 @@ class Answers:
                 await produce(topic["routers"], document, router_id.encode(), headers=headers)
             )
         for recipient, note in self.leases:
-            deliveries.append(await produce(topic["leases"], encode(note), recipient.encode()))
+            deliveries.append(
+                await produce(
+                    topic["leases"],
+                    encode(note),
+                    recipient.encode(),
+                    headers=((EPOCH, b"%d" % epoch),),
+                )
+            )
         if self.refused or self.refused_later:
             writer = {topic[name]: letters for name, letters in ports.dead_letters.items()}
             for message, error in self.refused:
@@ -144,7 +151,7 @@ class Group:
     batches: list[Batch] = field(default_factory=list)
     answers: Answers = field(default_factory=Answers)
     changes: Mapping[bytes, bytes | None] = field(default_factory=dict)
-    contexts: list[tuple[Ref, Vector]] = field(default_factory=list)
+    contexts: list[Decided] = field(default_factory=list)
     passed: Passed = field(default_factory=lambda: [("decide", time.time_ns())])
     durable: asyncio.Future[bool] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from datetime import datetime
 
-from agents import feedback
+from agents import feedback, keys
 from agents.in_force import repeat
+from agents.instants import utc
 from agents.parked import Parked
 from agents.poison import try_alone
 from agents.portions import portions
@@ -15,7 +16,7 @@ from agents.service import Service
 from agents.shard import Shard
 from agents.waiting_requests import route_waiting
 from agents.warming import warm
-from agents.wire import alert_raised, lambda_value, utc
+from agents.wire import alert_raised, lambda_value
 from router_state.changes import Alert
 from schemas.event import encode
 
@@ -120,7 +121,17 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
         if (shard := service.shards.get(number)) is not None:
             await warm(shard, router_id)
     now, produce, topic = utc(service.ports.clock()), service.ports.produce, service.ports.topic
-    updates = [update for at in routers for update in _update(*at, service, now=now)]
+    # Once a partition: each look reads the first events that wait.
+    ages = {
+        number: lane.waits.longest()
+        for number in {number for number, _ in routers}
+        if (lane := service.lanes.get(number)) is not None
+    }
+    updates = [
+        update
+        for number, router_id in routers
+        for update in _tried(number, router_id, service, now=now, books_age=ages.get(number, 0.0))
+    ]
     alerts = service.bulletin.take_alerts()
     alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
     # Only durable states are published; a failed group ends the process first.
@@ -129,14 +140,37 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     deliveries = [
         await produce(topic["lambda"], value, router_id.encode()) for router_id, value in updates
     ]
-    for router_id, alert in alerts:
-        value = encode(alert_raised(router_id, alert))
+    for router_id, value in _encoded(alerts, service):
         deliveries.append(await produce(topic["alerts"], value, router_id.encode()))
     await asyncio.gather(*deliveries)
 
 
+def _tried(
+    number: int, router_id: str, service: Service, *, now: datetime, books_age: float
+) -> list[tuple[str, bytes | None]]:
+    """Return a router's record; none where that fails, until the router's next change."""
+    found: list[tuple[str, bytes | None]] = []
+    if (shard := service.shards.get(number)) is None:
+        return _update(number, router_id, service, now=now, books_age=books_age)
+    with service.aside.trying("publish", shard, keys.HEAD, router_id):
+        found += _update(number, router_id, service, now=now, books_age=books_age)
+    return found
+
+
+def _encoded(alerts: list[tuple[str, Alert]], service: Service) -> list[tuple[str, bytes]]:
+    """Return alerts as they are published; one that can't be written is logged."""
+    found = []
+    for router_id, alert in alerts:
+        try:
+            found.append((router_id, encode(alert_raised(router_id, alert))))
+        except ValueError as error:
+            log.error("alert %s of %s can't be written: %s", alert.kind, router_id, error)
+            service.ports.count("set_aside")
+    return found
+
+
 def _update(
-    number: int, router_id: str, service: Service, *, now: datetime
+    number: int, router_id: str, service: Service, *, now: datetime, books_age: float
 ) -> list[tuple[str, bytes | None]]:
     """Return a router's record: its state, a tombstone, or None if its partition was lost."""
     shard = service.shards.get(number)
@@ -152,6 +186,7 @@ def _update(
         observed_at=now,
         applied=service.applied(number),
         unbooked=unbooked,
+        books_age=books_age,
     )
     return [(router_id, value)]
 

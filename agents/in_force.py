@@ -14,7 +14,9 @@ from itertools import groupby
 
 import orjson
 
+from agents import keys
 from agents.declared import declaration_of
+from agents.group import Answers
 from agents.kept import InForce, readable
 from agents.portions import portions
 from agents.service import Service
@@ -72,8 +74,10 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
     record stands."""
     owed = []
     for at in routers:
-        if _owed(service, *at) is not None:
-            owed.append(at)
+        if (shard := service.shards.get(at[0])) is not None:
+            with service.aside.trying("repeat", shard, keys.HEAD, at[1]):
+                if _owed(service, *at) is not None:
+                    owed.append(at)
         await asyncio.sleep(0)  # unpacking ten thousand routers takes seconds
     for number, routers_of in groupby(sorted(owed), lambda at: at[0]):
         for portion in portions(
@@ -83,15 +87,20 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
                 break
             async with lane.batch() as answers:
                 for _, router_id in portion:
-                    # Checked again: another declaration may have come into force.
-                    one = _owed(service, number, router_id)
-                    if one is None:
-                        continue
-                    if lane.shard.declared(router_id) != one.pack():
-                        lane.shard.keep_declared(router_id, one.pack())
-                    headers = ((BASED_ON, b"%d" % one.offset), (REPEATED, b"1"))
-                    answers.repeated.append((router_id, one.document, headers))
-                    service.ports.count("declaration_repeated")
+                    with service.aside.trying("repeat", lane.shard, keys.HEAD, router_id):
+                        _repeat(number, router_id, service, answers)
+
+
+def _repeat(number: int, router_id: str, service: Service, answers: Answers) -> None:
+    # Checked again: another declaration may have come into force.
+    if (one := _owed(service, number, router_id)) is None:
+        return
+    shard = service.shard(number)
+    if shard.declared(router_id) != one.pack():
+        shard.keep_declared(router_id, one.pack())
+    headers = ((BASED_ON, b"%d" % one.offset), (REPEATED, b"1"))
+    answers.repeated.append((router_id, one.document, headers))
+    service.ports.count("declaration_repeated")
 
 
 def _owed(service: Service, number: int, router_id: str) -> InForce | None:

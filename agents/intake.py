@@ -85,8 +85,9 @@ def _decoded(
     message: M, kind: type[E], max_bytes: int, name: Callable[[M], E | None]
 ) -> Taken[M, E]:
     try:
-        check_size(message, max_bytes)
         event = read(kind, key=message.key, value=message.value)
+        # Behind all that an event can be refused for by itself, as for its prompt.
+        check_size(message, max_bytes)
     except MalformedEvent as error:
         named = name(message)
         if named is None:

@@ -17,6 +17,7 @@ from agents.ports import Ports
 from agents.refusals import InternalError
 from agents.shard import Shard
 from agents.validating import validate
+from agents.waits import Waits
 from ground.boundary import BoundaryError
 from ground.messages import Record
 
@@ -57,6 +58,7 @@ class Lane:
     behind it, and the partition is recovered from the log.
 
     Attributes:
+        waits: how long bills and rewards have waited to be taken.
         delivered: what was kept until its answer is delivered, to be forgotten with the next group.
         undelivered: refusals whose dead letters are to be sent again.
         interrupted: whether something may be left to be finished, see `agents.housekeeping.resume`.
@@ -71,6 +73,7 @@ class Lane:
         refuse: Callable[[Parked, Exception, Answers], None],
     ) -> None:
         self.ports, self.shard, self.inbox = ports, shard, ports.inbox(shard.number)
+        self.waits = Waits(shard, self.inbox.queues)
         self._bulletin, self._refuse = bulletin, refuse
         self.delivered: list[Parked] = []
         self.undelivered = [parked for parked in shard.parking if parked.refused]
@@ -154,18 +157,20 @@ class Lane:
         delivered, self.delivered = self.delivered, []
         others: list[bool] = []
         look = asyncio.get_running_loop().call_soon(others.append, True)
+        packing: str | None = None
         try:
             with self.shard.table.writing():
                 for parked in delivered:
                     self.shard.unpark(parked)
                 yield group
-                # From here on no event is to blame.
-                group.answers.at = None
+                # From here on no event is to blame: a group that can't be packed is undone, and
+                # each of its events tried alone.
+                group.answers.at, packing = None, self._name(group)
                 if others:
                     raise Awaited("the event loop went on while a group was being applied")
                 self.pack(group)
         except BaseException as error:  # let pass: it is half applied, or rolled back
-            failed = blamed(error, group.answers.at)
+            failed = blamed(error, group.answers.at or packing)
             if failed is None:
                 self._break(error)
                 raise
@@ -176,6 +181,11 @@ class Lane:
             raise failed from error
         finally:
             look.cancel()
+
+    def _name(self, group: Group) -> str:
+        """Return what is packed, in words."""
+        starts = [f"{one.messages[0].topic}@{one.messages[0].offset}" for one in group.batches]
+        return f"a record batch of partition {self.shard.number}, from {', '.join(starts)} on"
 
     def contain(self, messages: Sequence[Record]) -> None:
         """Note that the state contains these events of one topic, and all before them."""
@@ -239,7 +249,7 @@ class Lane:
         """Deliver all answers of a durable group."""
         group.step("publish")
         if group.answers:
-            await group.answers.deliver(self.ports)
+            await group.answers.deliver(self.ports, epoch=self.shard.table.epoch)
         self.delivered += group.answers.delivered
 
     def finish(self, group: Group) -> None:

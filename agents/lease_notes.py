@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
+from agents.instants import utc
 from router_state.periods.leases import Granted, Lent
 from router_state.periods.reporting import Held, Reported
 from schemas.leases import Holding, Lease, LeaseNoted
@@ -28,14 +27,14 @@ def report_note(report: Reported, *, now: float) -> Note:
         holdings=tuple(
             Holding(
                 line=one.line,
-                begins=_time(one.begin),
+                begins=utc(one.begin),
                 holds_usd=one.holds_usd,
                 spent_usd=one.spent_usd,
                 curve=one.curve,
             )
             for one in report.lines
         ),
-        observed_at=_time(now),
+        observed_at=utc(now),
     )
     return report.pool_id, note
 
@@ -62,14 +61,14 @@ def grant_note(member: str, grant: Granted, *, now: float) -> Note:
         born=grant.born,
         n=grant.n,
         leases=tuple(map(_lease, grant.lines)),
-        observed_at=_time(now),
+        observed_at=utc(now),
     )
     return member_id, note
 
 
-def grant_of(note: LeaseNoted, *, offset: int) -> Granted:
-    """Invert `grant_note`; `offset` is where it stands on its topic."""
-    return Granted(note.pool_id, note.born, note.n, tuple(map(_lent, note.leases)), offset)
+def grant_of(note: LeaseNoted, *, offset: int, epoch: int = -1) -> Granted:
+    """Invert `grant_note`; `offset` is where it stands on its topic, `epoch` who sent it."""
+    return Granted(note.pool_id, note.born, note.n, tuple(map(_lent, note.leases)), offset, epoch)
 
 
 def _lease(lent: Lent) -> Lease:
@@ -77,12 +76,12 @@ def _lease(lent: Lent) -> Lease:
         line=lent.line,
         per=lent.per,
         timezone=lent.zone,
-        starts=None if lent.starts is None else _time(lent.starts),
-        expires=None if lent.ends is None else _time(lent.ends),
-        begins=_time(lent.begin),
-        ends=_time(lent.end),
+        starts=None if lent.starts is None else utc(lent.starts),
+        expires=None if lent.ends is None else utc(lent.ends),
+        begins=utc(lent.begin),
+        ends=utc(lent.end),
         usd=lent.usd,
-        until=_time(lent.until),
+        until=utc(lent.until),
     )
 
 
@@ -98,7 +97,3 @@ def _lent(lease: Lease) -> Lent:
         lease.usd,
         lease.until.timestamp(),
     )
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

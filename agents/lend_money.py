@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections import deque
+from functools import partial
 
+from agents import keys
 from agents.group import Answers, Batch
 from agents.intake import WrongPartition, check_size, is_at_home
 from agents.lease_notes import Note, grant_of, report_note, report_of
@@ -13,16 +16,23 @@ from agents.parked import Parked
 from agents.service import Service
 from agents.shard import Shard
 from agents.spending import pool_config
-from ground.messages import Record
+from ground.boundary import undoing
+from ground.messages import Record, headers_of
 from router_state.changes import Outcome
+from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.events import Lapsed
 from router_state.periods.reporting import reported
 from schemas.event import MalformedEvent, decode_keyed
+from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted
 from schemas.pools import decode_pool
 
 UNPACKED_AT_ONCE = 20
 """Most routers unpacked for their report in one round, after a worker has started."""
+
+SECONDS_AT_ONCE = 0.01
+"""Seconds of the event loop after which pools wait for the next record batch."""
 
 
 class _Money(Batch):
@@ -84,7 +94,8 @@ class LendMoney(_Money):
 
     Reads `pb.leases` (key: whom it is for). Writes pools and routers to `router_states`, and what a
     member says to a grant to `pb.leases`. Both are numbered, so one that comes again, or late,
-    changes nothing. Dead letters: everything of `LeaseNoted`, `wrong_partition`.
+    changes nothing. Dead letters: everything of `LeaseNoted`, `wrong_partition`, `stale_grant`,
+    `too_many_members`, `invalid_config`.
     """
 
     __slots__ = ()
@@ -97,14 +108,17 @@ class LendMoney(_Money):
         now, lending = self._service.ports.clock(), shard.lending
         if note.kind == "report":
             lending.hear(report_of(note), now=now)
-        elif note.member_kind == "pool":
-            grant = grant_of(note, offset=message.offset)
+            return
+        epoch = epoch_of(headers_of(message))
+        grant = grant_of(note, offset=message.offset, epoch=epoch)
+        if note.member_kind == "pool":
             answers.leases += lending.take(note.member_id, grant, now=now)
         elif (engine := shard.engine(note.member_id)) is not None:
-            grant = grant_of(note, offset=message.offset)
             changes = shard.apply(note.member_id, grant, now=now)
+            if changes.refusal is not None:
+                raise changes.refusal
             if changes.outcome is Outcome.APPLIED:
-                answers.leases += lending.report_router(note.member_id, engine, now=now)
+                answers.leases += _report_router(shard, note.member_id, engine, now=now)
 
 
 def leaving(shard: Shard, router_id: str, pool_id: str | None, *, now: float) -> list[Note]:
@@ -123,31 +137,65 @@ async def lend(service: Service) -> None:
         lending = lane.shard.lending
         if not lending:
             continue
-        for step in (_report, _lend):
-            if number not in service.lanes:  # it was lost meanwhile
-                break
-            async with service.lanes[number].batch() as answers:
-                answers.leases += step(service.shards[number], service.ports.clock)
+        if number in service.lanes:
+            async with lane.batch() as answers:
+                answers.leases += _report(lane.shard, service)
+        await asyncio.sleep(0)
+        pools = deque(lending.pools)
+        while pools and number in service.lanes:  # it may be lost meanwhile
+            async with lane.batch() as answers:
+                answers.leases += _lend(lane.shard, pools, service)
             await asyncio.sleep(0)
 
 
-def _report(shard: Shard, clock: Callable[[], float]) -> list[Note]:
+def _report(shard: Shard, service: Service) -> list[Note]:
     """Return the due reports of a partition's members."""
     found: list[Note] = []
-    unpacked, now = 0, clock()
-    for router_id in list(shard.lending.members):
+    unpacked, now, lending, aside = 0, service.ports.clock(), shard.lending, service.aside
+    for router_id in list(lending.members):
         if not shard.is_unpacked(router_id):
             unpacked += 1
             if unpacked > UNPACKED_AT_ONCE:
                 continue
-        if (engine := shard.engine(router_id)) is not None:
-            found += shard.lending.report_router(router_id, engine, now=now, due=True)
-    for pool_id in shard.lending.pools:
-        found += shard.lending.report_pool(pool_id, now=now, due=True)
+        if aside.skips("report", shard, keys.HEAD, router_id):
+            continue
+        with aside.trying("report", shard, keys.HEAD, router_id):
+            if (engine := shard.engine(router_id)) is not None:
+                found += _report_router(shard, router_id, engine, now=now, due=True)
+    for pool_id in lending.pools:
+        if not aside.skips("report", shard, keys.POOL, pool_id):
+            with aside.trying("report", shard, keys.POOL, pool_id):
+                found += lending.report_pool(pool_id, now=now, due=True)
     return found
 
 
-def _lend(shard: Shard, clock: Callable[[], float]) -> list[Note]:
-    return [
-        note for pool_id in shard.lending.pools for note in shard.lending.lend(pool_id, now=clock())
-    ]
+def _report_router(
+    shard: Shard, router_id: str, engine: Engine, *, now: float, due: bool = False
+) -> list[Note]:
+    """Return a router's report; the leases that it gives back are given back in its state first."""
+    ledger = engine.state.ledger
+    if ledger is not None and any(line.has_lapsed(now) for line in ledger.leased):
+        shard.apply(router_id, Lapsed(), now=now)
+    return shard.lending.report_router(router_id, engine, now=now, due=due)
+
+
+def _lend(shard: Shard, pools: deque[str], service: Service) -> list[Note]:
+    """Let as many pools lend as a record batch has bytes for, and the event loop has time for; one
+    that is not done stays the first."""
+    found: list[Note] = []
+    aside, lending, limit = service.aside, shard.lending, service.batch_bytes // 2
+    began = time.perf_counter()
+    while pools and limit > 0:
+        pool_id = pools[0]
+        if not aside.skips("lend", shard, keys.POOL, pool_id):
+            with (
+                aside.trying("lend", shard, keys.POOL, pool_id),
+                undoing(partial(lending.forget, pool_id)),
+            ):
+                notes, size = lending.lend(pool_id, now=service.ports.clock(), limit=limit)
+                found, limit = found + notes, limit - size - lending.weight(pool_id)
+        if not lending.unsaid.get(pool_id):
+            pools.popleft()
+        if time.perf_counter() - began > SECONDS_AT_ONCE:
+            break
+    return found

@@ -14,6 +14,7 @@ from agents.requests import Table
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import Reported, reported
 from router_state.pools.declared import PoolConfig
+from router_state.pools.pieces import HEAD, pack_piece
 from router_state.pools.pool import Pool
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Lending:
 
     Attributes:
         dirty: pools that the group that is being applied has changed.
+        unsaid: members of each pool whose leases were set, and are neither durable nor said yet.
         members: the pool of each router that has one.
         said: the last reports of routers and pools.
         lent_at: when each pool set its leases last, and at which move.
@@ -57,7 +59,9 @@ class Lending:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._pools: dict[str, Pool | None] = {}
+        self._pieces: dict[str, set[str]] = {}
         self.dirty: set[str] = set()
+        self.unsaid: dict[str, dict[str, None]] = {}
         self.members: dict[str, str] = {}
         self.said: dict[str, Said] = {}
         self.lent_at: dict[str, tuple[float, int]] = {}
@@ -68,6 +72,7 @@ class Lending:
         kind, name, part = keys.split(raw)
         if kind == keys.POOL:
             self._pools[name] = None
+            self._pieces.setdefault(name, set()).add(part)
         else:
             self.members[name] = part
 
@@ -83,12 +88,28 @@ class Lending:
         """Return a pool; None if it does not exist or can't be read."""
         found = self._pools.get(pool_id)
         if found is None and pool_id in self._pools and pool_id not in self.unreadable:
-            raw = self._table.get(keys.key(keys.POOL, pool_id)) or b""
+            pieces = sorted(self._pieces[pool_id])
             try:
-                found = self._pools[pool_id] = Pool.unpack(pool_id, orjson.loads(raw))
+                found = self._pools[pool_id] = Pool.unpack(
+                    pool_id, {name: orjson.loads(self._record(pool_id, name)) for name in pieces}
+                )
             except DAMAGE as error:
                 self.unreadable[pool_id] = f"{type(error).__name__}: {error}"
         return found
+
+    def _record(self, pool_id: str, piece: str) -> bytes:
+        return self._table.get(keys.key(keys.POOL, pool_id, piece)) or b""
+
+    def weight(self, pool_id: str) -> int:
+        """Bound the bytes that a record to a pool adds to a record batch, itself apart."""
+        return 2 * len(self._record(pool_id, HEAD))
+
+    def forget(self, pool_id: str) -> None:
+        """Let a pool be as it was before what the clock has done to it."""
+        if pool_id in self._pieces:
+            self._pools[pool_id] = None
+        self.unsaid.pop(pool_id, None)
+        self.dirty.discard(pool_id)
 
     def declare(self, pool_id: str, config: PoolConfig | None, *, now: float) -> list[Note]:
         """Put a pool's declaration in force; return its last report to a parent that it leaves."""
@@ -97,6 +118,9 @@ class Lending:
             if config is None:
                 return []
             pool = self._pools[pool_id] = Pool(pool_id)
+            # Of one that can't be read nothing is left.
+            pool.changed |= self._pieces.setdefault(pool_id, set())
+            self.unreadable.pop(pool_id, None)
         report = pool.reported(now=now)
         pool.declare(config)
         self.dirty.add(pool_id)
@@ -110,6 +134,8 @@ class Lending:
         pool = self.pool(report.pool_id)
         if pool is not None and pool.hear(report, now=now):
             self.dirty.add(report.pool_id)
+            # Its piece is written with this report; what it was lent is said with the next round.
+            self.unsaid.get(report.pool_id, {}).pop(report.member, None)
 
     def take(self, pool_id: str, grant: Granted, *, now: float) -> list[Note]:
         """Apply a parent's grant to a pool; return the pool's report."""
@@ -119,22 +145,44 @@ class Lending:
         self.dirty.add(pool_id)
         return self.report_pool(pool_id, now=now)
 
-    def lend(self, pool_id: str, *, now: float) -> list[Note]:
-        """Set a pool's leases again if anything has changed, or it is due."""
+    def lend(self, pool_id: str, *, now: float, limit: int) -> tuple[list[Note], int]:
+        """Set a pool's leases again if anything has changed, or it is due; write and say some.
+
+        Args:
+            limit: bytes of pieces after which the others are left in `unsaid`, for another record
+                batch.
+
+        Returns: what there is to say, and how many bytes are written for it.
+        """
         pool = self.pool(pool_id)
-        at, moves = self.lent_at.get(pool_id, (-OFTEN, -1))
-        if pool is None or (pool.moves == moves and abs(now - at) < OFTEN):
-            return []
+        if pool is None:
+            return [], 0
+        if not self.unsaid.get(pool_id):
+            self._set_leases(pool, now=now)
+        notes, size, unsaid = [], 0, self.unsaid.get(pool_id, {})
+        while unsaid and size < limit:
+            member = next(iter(unsaid))
+            notes.append(grant_note(member, pool.grant(member, now=now), now=now))
+            size += self._write(pool, member)
+            del unsaid[member]
+        return notes, size
+
+    def _set_leases(self, pool: Pool, *, now: float) -> None:
+        at, moves = self.lent_at.get(pool.pool_id, (-OFTEN, -1))
+        if pool.moves == moves and abs(now - at) < OFTEN:
+            return
         before = pool.moves
-        grants = pool.lend(now=now)
+        self.unsaid[pool.pool_id] = dict.fromkeys(pool.set_leases(now=now))
         if pool.moves != before:
-            self.dirty.add(pool_id)
-        self.lent_at[pool_id] = now, pool.moves
-        return [grant_note(member, grant, now=now) for member, grant in grants]
+            self.dirty.add(pool.pool_id)
+        self.lent_at[pool.pool_id] = now, pool.moves
 
     def report_pool(self, pool_id: str, *, now: float, due: bool = False) -> list[Note]:
         """Return a pool's report to its own pool; `due`: only where it is worth one."""
         pool = self.pool(pool_id)
+        # Durable before it is said: a clock that steps back changes nothing about it.
+        if pool is not None and pool.give_back(now=now):
+            self.dirty.add(pool_id)
         report = None if pool is None else pool.reported(now=now)
         if pool is None or report is None:
             return []
@@ -189,16 +237,35 @@ class Lending:
             self._table.put(keys.key(keys.MEMBER, router_id, pool_id), b"1")
 
     def write(self) -> None:
-        """Put what has changed into the table."""
+        """Put what has changed into the table, the leases apart that are not said yet."""
         for pool_id in sorted(self.dirty):
-            at, pool = keys.key(keys.POOL, pool_id), self._pools[pool_id]
+            pool = self._pools[pool_id]
             assert pool is not None
             if pool.is_done:
-                del self._pools[pool_id]
-                self._table.delete(at)
-            else:
-                self._table.put(at, orjson.dumps(pool.pack()))
+                self._drop(pool_id)
+                continue
+            for piece in sorted(pool.changed - self.unsaid.get(pool_id, {}).keys()):
+                self._write(pool, piece)
         self.dirty.clear()
+
+    def _write(self, pool: Pool, piece: str) -> int:
+        """Put one piece into the table; return about how many bytes a record batch has of it."""
+        pool.changed.discard(piece)
+        at, packed = keys.key(keys.POOL, pool.pool_id, piece), pack_piece(pool, piece)
+        if packed is None:
+            self._pieces[pool.pool_id].discard(piece)
+            self._table.delete(at)
+            return len(at)
+        self._pieces[pool.pool_id].add(piece)
+        value = orjson.dumps(packed)
+        self._table.put(at, value)
+        return len(at) + len(value)
+
+    def _drop(self, pool_id: str) -> None:
+        del self._pools[pool_id]
+        self.unsaid.pop(pool_id, None)
+        for piece in sorted(self._pieces.pop(pool_id)):
+            self._table.delete(keys.key(keys.POOL, pool_id, piece))
 
 
 def left_of(report: Reported) -> Reported:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from msgspec import Struct
 
 from agents.context_store import Prompt
+from agents.mean_context import mean_context
 from agents.parked import Parked
 from agents.refusals import (
     EncoderUnavailable,
@@ -18,6 +17,7 @@ from ground.messages import Message
 from router_state.config import Vector
 from router_state.engine import Engine
 from schemas.event import MalformedEvent
+from schemas.prompt_length import is_wordless
 from schemas.quick import Request
 
 
@@ -61,6 +61,7 @@ def needs_encoding(request: Prepared, service: Service) -> bool:
         or request.x is not None
         or event.router_id not in shard
         or _is_too_large(event, service)
+        or is_wordless(event.prompt, event.needs)
     ):
         return False
     engine = shard.engine(event.router_id)
@@ -80,8 +81,10 @@ def _is_too_large(event: Request, service: Service) -> bool:
     )
 
 
-def context_of(request: Prepared, engine: Engine, service: Service) -> NoReturn:
-    """Raise the refusal of a request that has no context."""
+def context_of(request: Prepared, engine: Engine, service: Service) -> Vector:
+    """Return the context of a request that carries and gets none. Raises its refusal."""
+    if is_wordless(request.event.prompt, request.event.needs):
+        return mean_context(engine.state.arms.d)
     if isinstance(request.x, EncoderUnavailable):
         raise request.x
     if _is_too_large(request.event, service):

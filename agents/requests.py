@@ -9,9 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from agents import keys
-from agents.context_store import Ref
+from agents.context_store import Decided
 from router_state.changes import CONFIG, HEAD
-from router_state.config import Vector
 from router_state.record import RequestRecord
 from router_state.state import record_bytes
 
@@ -32,6 +31,7 @@ class Table(Protocol):
     number: int
     owned: bool
     open: bool
+    epoch: int
     records: dict[bytes, bytes]
 
     def writing(self) -> AbstractContextManager[None]: ...
@@ -103,7 +103,7 @@ class Requests(MutableMapping[str, RequestRecord]):
         self,
         pieces: Mapping[str, bytes | None],
         records: Mapping[str, RequestRecord | None],
-        contexts: list[tuple[Ref, Vector]],
+        contexts: list[Decided],
     ) -> None:
         """Put packed pieces of the router and changed requests into the table; None where there is
         none any more. A context is written once, with its decision, and added to `contexts`."""
@@ -118,7 +118,7 @@ class Requests(MutableMapping[str, RequestRecord]):
                 continue
             if record.x is not None and at not in known:
                 values[context_at] = record.x.astype("<f8", copy=False).tobytes()
-                contexts.append(((router_id, request_id), record.x))
+                contexts.append(((router_id, request_id), record.decided_at, record.x))
             values[at] = record_bytes.pack_record(record)
             # The last one stays unpacked, as its bill or its reward is likely to come next.
             self._unpacked = {request_id: record}

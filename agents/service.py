@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
 
+from agents.aside import Aside
 from agents.bulletin import Bulletin
 from agents.group import Answers, Batch
 from agents.lane import Lane
@@ -16,8 +17,9 @@ from agents.memory import Memory
 from agents.parked import Parked
 from agents.ports import Ports
 from agents.refusals import InternalError, Refused
-from agents.serving import Serving, Turns
+from agents.serving import Serving
 from agents.shard import Shard
+from agents.turns import Turns
 from ground.messages import Message, Record
 from schemas.lambdas import Contained, Unbooked
 
@@ -44,6 +46,7 @@ class Service:
             is small and many.
         feedback_topics: full names of the topics of bills and of rewards.
         bulletin: what is to be published.
+        aside: routers and pools on which work by the clock fails.
         held: partitions whose bills and rewards wait on the log.
         encoding_waiting: held by who answers requests that waited for their routers: what another
             agent encodes is not encoded twice.
@@ -58,6 +61,7 @@ class Service:
     batch_bytes: int = field(init=False)
     feedback_topics: tuple[str, str] = field(init=False)
     bulletin: Bulletin = field(default_factory=Bulletin)
+    aside: Aside = field(init=False)
     held: frozenset[int] = frozenset()
     encoding_waiting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _turns: Turns = field(default_factory=Turns)
@@ -65,6 +69,7 @@ class Service:
     def __post_init__(self) -> None:
         self.feedback_topics = self.ports.topic["costs"], self.ports.topic["rewards"]
         self.batch_bytes = self.ports.limits.changelog_batch_bytes // 2
+        self.aside = Aside(self.ports, self.bulletin)
         self.memory = Memory(self.ports.limits.memory_bytes)
 
     def shard(self, partition: int) -> Shard:
@@ -127,6 +132,7 @@ class Service:
             if (lane := self.lanes.pop(number, None)) is not None:
                 lane.stop()
         self.bulletin.lost(partitions)
+        self.aside.lost(partitions)
 
     async def clear(self, number: int) -> None:
         """Delete what routers of a partition that are gone have left, a record batch at a time;

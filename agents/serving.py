@@ -1,11 +1,10 @@
-"""Take what is there of one partition, and pass it on in groups: requests first, and no more at a
-time than lets the others have their turn."""
+"""Take what is there of one partition, and pass it on in groups: what can be booked first, and no
+more at a time than lets the others have their turn."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,6 +13,7 @@ from agents.lane import Lane
 from agents.parked import Parked
 from agents.poison import LIVES, try_alone
 from agents.refusals import InternalError
+from agents.turns import Turns
 from ground.messages import Record
 
 FEW: Final = 64
@@ -27,67 +27,6 @@ SLOW_IN_A_ROW: Final = 4
 """Groups that take too long one after the other before they are made smaller: one of them may have
 lost the processor to another program. The thread's own clock, which does not count that, is a call
 of the system, which takes 100 µs in some containers."""
-SHARE: Final = 4
-"""Bills and rewards may each be the fourth part of a group at least, however many requests wait."""
-IN_A_ROW: Final = 4
-"""Urgent ones that go first before one that waits longer has its turn."""
-LOOKS_FIRST: Final = 2
-LOOKS: Final = 8
-"""Looks at the network before a group with requests, and before one without, while a request is
-under way. What it waits for comes in as many steps (`benchmarks.stream`, at half of the largest
-rate and with a backlog of bills)."""
-
-
-class Turns:
-    """Let one group at a time be applied between two looks at the network, groups with requests
-    first: a request never waits for more than the group that is being applied, and those of its
-    kind. While one is under way to its answer, each group waits for some looks.
-    """
-
-    def __init__(self) -> None:
-        self._taken = False
-        self._waiting: list[tuple[asyncio.Future[None], Callable[[], bool]]] = []
-        self._in_a_row = self._under_way = self._looks = 0
-
-    def watch(self, answer: asyncio.Task[None]) -> None:
-        """Note that a group with requests is under way until its task is done."""
-        self._under_way += 1
-        answer.add_done_callback(self._arrived)
-
-    def _arrived(self, answer: asyncio.Task[None]) -> None:
-        self._under_way -= 1
-
-    async def take(self, urgent: Callable[[], bool]) -> None:
-        """Return when it is the caller's turn, which lasts until it awaits something.
-
-        Args:
-            urgent: tells whether there are requests; they may come while the turn is waited for.
-        """
-        loop = asyncio.get_running_loop()
-        if self._taken:
-            turn = loop.create_future()
-            self._waiting.append((turn, urgent))
-            await turn
-        self._taken = True
-        loop.call_soon(self._pass_on)
-
-    def _pass_on(self) -> None:
-        # not those whose tasks were cancelled
-        self._waiting = [waiting for waiting in self._waiting if not waiting[0].done()]
-        first = next((i for i, (_, urgent) in enumerate(self._waiting) if urgent()), None)
-        if self._under_way and self._looks < (LOOKS if first is None else LOOKS_FIRST):
-            self._looks += 1
-            asyncio.get_running_loop().call_soon(self._pass_on)
-            return
-        self._looks = 0
-        if not self._waiting:
-            self._taken = False
-            return
-        if first is None or self._in_a_row == IN_A_ROW:
-            first, self._in_a_row = 0, 0
-        else:
-            self._in_a_row += 1
-        self._waiting.pop(first)[0].set_result(None)
 
 
 class GroupSize:
@@ -144,7 +83,8 @@ class Serving:
             while any(map(self._has_work, self._agents)):
                 waiting = sum(len(self._inbox.queues[name]) for name in self._agents)
                 await self._lane.room(whole=waiting >= self._size.events)
-                await self._turns.take(partial(self._has_work, "requests"))
+                since = self._lane.waits.since()
+                await self._turns.take(partial(self._has_work, "requests"), since=since)
                 if batches := self.take():
                     await self._pass(batches)
 
@@ -168,11 +108,14 @@ class Serving:
         """Take what is there, a batch a topic: as many events as a group has time for, and as its
         record batch has bytes for."""
         found: list[Batch] = []
-        left, most = self._ports.limits.changelog_batch_bytes // 2, self._size.events
+        left = self._ports.limits.changelog_batch_bytes // 2
+        most = self._events(left)
+        requests = self._lane.waits.requests(most)
         for name, agent in self._agents.items():
             batch = self._prepared.pop(name, None)
             if batch is None and name not in self._preparing:
-                records, left = self._records(name, most, left)
+                here = requests if name == "requests" else self._share(name, most)
+                records, left = self._records(name, here, left)
                 batch = agent(records) if records else None
             if batch is None:
                 continue
@@ -181,8 +124,28 @@ class Serving:
                 self._lane.spawn(self._prepare(batch, preparation))
                 continue
             found.append(batch)
-            most = max(most - len(batch.messages), self._size.events // SHARE)
+            most = max(most - len(batch.messages), 0)
         return found
+
+    def _events(self, left: int) -> int:
+        """Return how many events a group has time for, and bytes, were all of them as heavy as the
+        heaviest that comes first: requests then leave bytes for feedback."""
+        heads = [queue[0] for name in self._agents if (queue := self._inbox.queues[name])]
+        # Those that are packed are not unpacked for this.
+        known = (head for head in heads if not self._shard.is_packed(_router_of(head)))
+        heaviest = max(map(self._weight, known), default=0)
+        return max(min(self._size.events, left // max(heaviest, 1)), 1)
+
+    def _share(self, name: str, most: int) -> int:
+        """Return how many of a topic's events a group takes that has room for so many of this one
+        and those behind it: a backlog of bills leaves room for rewards."""
+        names = list(self._agents)
+        waiting = [len(self._inbox.queues[one]) for one in names[names.index(name) :]]
+        return -(-most * waiting[0] // max(sum(waiting), 1))
+
+    def _weight(self, record: Record) -> int:
+        """Return how many bytes an event may add to a record batch."""
+        return len(record.value or b"") + self._shard.weight(_router_of(record))
 
     def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
         """Take records of a topic, for so many bytes; what is left of them is returned."""
@@ -190,12 +153,11 @@ class Serving:
         found: list[Record] = []
         while queue and len(found) < most and left > 0:
             head = queue[0]
-            router_id = (head.key or b"").decode(errors="replace")
             # What comes first does not wait until it is unpacked: after a start a group unpacks
             # one router.
-            if found and self._shard.is_packed(router_id):
+            if found and self._shard.is_packed(_router_of(head)):
                 break
-            weight = len(head.value or b"") + self._shard.weight(router_id)
+            weight = self._weight(head)
             if weight > left and found:
                 break
             left -= weight
@@ -256,7 +218,11 @@ class Serving:
         self, message: Record, error: InternalError, batches: Sequence[Batch] = ()
     ) -> None:
         """Refuse a message on which this worker fails."""
-        router_id = (message.key or b"").decode(errors="replace")
+        router_id = _router_of(message)
         private = message.topic == self._ports.topic["requests"]
         parked = Parked.of(message, error, router_id=router_id, private=private)
         await self._lane.give_up(parked, error, batches)
+
+
+def _router_of(record: Record) -> str:
+    return (record.key or b"").decode(errors="replace")

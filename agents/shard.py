@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from agents import keys, stored
-from agents.context_store import Ref
+from agents.context_store import Decided
 from agents.kept import DAMAGE
 from agents.leftovers import Leftovers
 from agents.lending import Lending
@@ -18,7 +18,7 @@ from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
 from router_state.changes import Changes
-from router_state.config import RouterConfig, Vector
+from router_state.config import RouterConfig
 from router_state.conversing import CREDITED, requests_of
 from router_state.engine import Engine
 from router_state.events import Event
@@ -219,16 +219,16 @@ class Shard:
         self.table.delete(keys.key(keys.PARKED, event.router_id, event.part))
 
     def weight(self, router_id: str) -> int:
-        """Bound the bytes that an event of a router may add to a record batch, itself apart: the
-        arm that it moves."""
-        engine = self.engine(router_id)
-        return 0 if engine is None else stored.arm_bytes(engine.state.arms.d)
+        """Bound the bytes that an event of a router or a pool may add to a record batch, itself
+        apart: the arm that it moves, or the pool's head."""
+        engine, pool = self.engine(router_id), self.lending.weight(router_id)
+        return pool + (0 if engine is None else stored.arm_bytes(engine.state.arms.d))
 
-    def write(self) -> tuple[dict[str, Changes], list[tuple[Ref, Vector]]]:
+    def write(self) -> tuple[dict[str, Changes], list[Decided]]:
         """Put everything that changed into the table; return the changes by router, and the
         contexts among them, for a store outside of the table."""
         changed, self._changes = self._changes, defaultdict(Changes)
-        contexts: list[tuple[Ref, Vector]] = []
+        contexts: list[Decided] = []
         for router_id, changes in changed.items():
             engine = self._engines[router_id]
             records = engine.records

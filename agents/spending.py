@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
+from agents.instants import utc
 from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
 from router_state.pools.declared import LEASE_SECONDS, PoolConfig, Share
 from schemas.budgets import Budgets, OfBest
@@ -124,4 +124,4 @@ def _document(budget: PeriodBudget) -> dict[str, object]:
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    return utc(seconds).isoformat().replace("+00:00", "Z")

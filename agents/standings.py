@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
+from agents.instants import utc
 from router_state.periods.leases import LeasedAccounts
 from router_state.periods.ledger import LEAST_USD, Ledger
 from router_state.periods.standing import Standing
@@ -66,8 +67,8 @@ def _standing(
     low, high = left / factor, left * factor
     return {
         "period": one.accounts.budget.name,
-        "begins": datetime.fromtimestamp(account.begin, UTC),
-        "ends": datetime.fromtimestamp(account.end, UTC),
+        "begins": utc(account.begin),
+        "ends": utc(account.end),
         "usd": one.usd,
         "charged_usd": charged,
         "left_usd": one.left_usd,
@@ -91,5 +92,5 @@ def _lease(one: Standing, ledger: Ledger) -> dict[str, object]:
         return {}
     found: dict[str, object] = {"pool": leases.pool_id, "line": line.name}
     if (loan := line.loans.get(one.account.begin)) is not None:
-        found["lease_until"] = datetime.fromtimestamp(loan.until, UTC)
+        found["lease_until"] = utc(loan.until)
     return found

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents import stored
+from agents import keys, stored
 from agents.poison import on_behalf_of
 from agents.refusals import InternalError
 from agents.service import Service
@@ -34,12 +34,13 @@ SECONDS_AT_ONCE = 0.01
 @dataclass(slots=True)
 class _Turn:
     """A router's turn: how many requests it may still move, and how many the router may keep, once
-    that is known."""
+    that is known; `alone`: in a portion of its own, as one with others has failed."""
 
     number: int
     router_id: str
     left: int = REQUESTS_PER_ROUND
     keep: int | None = None
+    alone: bool = False
 
 
 class Sweep:
@@ -63,14 +64,15 @@ class Sweep:
             shard = self._service.shards.get(turns[0].number)
             if shard is not None:
                 await warm(shard, turns[0].router_id)
+            if (lane := self._service.lanes.get(turns[0].number)) is None:
+                turns.popleft()
+                continue
+            taken: list[_Turn] = []
             try:
-                if (lane := self._service.lanes.get(turns[0].number)) is None:
-                    turns.popleft()
-                    continue
                 async with lane.batch():
-                    self._portion(turns)
-            except InternalError:
-                turns.popleft()  # it was logged; the others go on, and its turn comes again
+                    self._portion(turns, taken)
+            except InternalError as error:
+                self._set_aside(turns, taken, lane.shard, error)
             await asyncio.sleep(0)
 
     def _turns(self, number: int) -> list[_Turn]:
@@ -78,19 +80,38 @@ class Sweep:
         # By place, not by name: where routers went meanwhile, some wait for the next time round.
         start = self._cursor.get(number, 0) if self._cursor.get(number, 0) < len(router_ids) else 0
         self._cursor[number] = start + ROUTERS_PER_ROUND
+        shard, skips = self._service.shards[number], self._service.aside.skips
         return [
-            _Turn(number, router_id) for router_id in router_ids[start : start + ROUTERS_PER_ROUND]
+            _Turn(number, router_id)
+            for router_id in router_ids[start : start + ROUTERS_PER_ROUND]
+            if not skips("sweep", shard, keys.HEAD, router_id)
         ]
 
-    def _portion(self, turns: deque[_Turn]) -> None:
-        """Sweep as many routers as a portion has time and bytes for; one that is not done keeps its
-        turn."""
+    def _set_aside(
+        self, turns: deque[_Turn], taken: list[_Turn], shard: Shard, error: InternalError
+    ) -> None:
+        """Give those of a portion that failed a portion each, or set the one aside that failed."""
+        if turns and taken and turns[0] is taken[-1]:
+            turns.popleft()
+        if len(taken) == 1:
+            router_id = taken[0].router_id
+            self._service.aside.note("sweep", shard, keys.HEAD, router_id, why=str(error))
+            return
+        for turn in reversed(taken):
+            turn.alone = True
+            turns.appendleft(turn)
+
+    def _portion(self, turns: deque[_Turn], taken: list[_Turn]) -> None:
+        """Sweep as many routers as a portion has time and bytes for, and add them to `taken`; one
+        that is not done keeps its turn."""
         started, bytes_left, first = self._clock(), self._service.batch_bytes // 4, True
         # The first router is swept whatever the clock says: a portion that does nothing would come
         # again for ever.
         number = turns[0].number
         while turns and bytes_left > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
             turn = turns[0]
+            if turn.alone and not first:
+                return
             if turn.number != number:  # of another partition, which has a lane of its own
                 return
             shard = self._service.shards.get(turn.number)
@@ -98,11 +119,15 @@ class Sweep:
             if shard is not None and not first and not is_warm(shard, turn.router_id):
                 return
             limit = min(turn.left, REQUESTS_AT_ONCE)
+            if turn not in taken:
+                taken.append(turn)
             moved, size = (0, 0) if shard is None else self._step(shard, turn, limit=limit)
             bytes_left, first = bytes_left - size, False
             turn.left -= moved
             if moved < limit or turn.left <= 0:
                 turns.popleft()
+            if turn.alone:
+                return
 
     def _step(self, shard: Shard, turn: _Turn, *, limit: int) -> tuple[int, int]:
         """Expire and forget at most `limit` requests of a router; return how many, and about how
@@ -120,6 +145,7 @@ class Sweep:
                 size += stored.size_of(shard.table, router_id, changes)
                 self._service.ports.count(what, len(changes.records))
                 left -= len(changes.records)
+        self._service.aside.done("sweep", shard, keys.HEAD, router_id)
         return limit - left, size
 
     def _event(self, what: str, shard: Shard, turn: _Turn, *, limit: int, now: float) -> Event:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from math import exp, sqrt
 from operator import itemgetter
 
 import orjson
 from msgspec import structs
 
+from agents.instants import utc
 from agents.latency import latency_standing
 from agents.standings import standings_value
 from router_state.changes import Alert
@@ -23,14 +24,11 @@ PARTS = 1e6
 """Rewards and shares that are published for people to read are whole numbers of such parts."""
 FALLBACKS = 4
 """Most models that a decision names beside the chosen one."""
+FAR = 50.0
+"""Largest logarithm of a cost's tenth ÷ its median: of a model whose bills say nothing."""
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
 _SCORE = itemgetter("score")
-
-
-def utc(seconds: float) -> datetime:
-    """Return seconds since the epoch as an aware time."""
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def route_value(
@@ -101,7 +99,7 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
             candidate["deviation"] = _rounded(sqrt(abs(variance)))
             # Bills are taken to be lognormal: their median is below the mean by half the variance
             # of their logarithm, and eight of ten are within `TENTH` deviations of it.
-            median, tenth = cost_usd * exp(-0.5 * spread), exp(TENTH * sqrt(spread))
+            median, tenth = cost_usd * exp(-0.5 * spread), exp(min(TENTH * sqrt(spread), FAR))
             candidate["cost_low_usd"] = median / tenth
             candidate["cost_high_usd"] = median * tenth
             candidate["unpaid"] = 0.0 if paid == 1.0 else _rounded(1.0 - paid)
@@ -132,8 +130,13 @@ def lambda_value(
     observed_at: datetime,
     applied: Mapping[str, int],
     unbooked: tuple[Unbooked, ...] | None,
+    books_age: float = 0.0,
 ) -> bytes:
-    """Return the value of a `pb.lambda` record, see `LambdaUpdated`: the router's pacing state."""
+    """Return the value of a `pb.lambda` record, see `LambdaUpdated`: the router's pacing state.
+
+    Args:
+        books_age: seconds that feedback has waited, 0 where none waits.
+    """
     # Written as it is, not by the schema, which takes six times as long: of thousands of routers
     # each says so several times a second.
     value: dict[str, object] = {
@@ -169,6 +172,8 @@ def lambda_value(
             }
             for one in found.values()
         ]
+    if books_age > 0.0:
+        value["books_age_ms"] = round(1e3 * books_age, 1)
     if unbooked is not None:
         value["unbooked"] = [one.model_dump() for one in unbooked]
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)

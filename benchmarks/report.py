@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -64,6 +65,11 @@ class Choice:
 
 
 EVERYTHING = Choice()
+
+
+def dated() -> str:
+    """Return the line that a page of measurements says its date in."""
+    return f"Dated {datetime.now(UTC):%Y-%m-%d}: no figure on this page is newer."
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:

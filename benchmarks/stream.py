@@ -27,6 +27,7 @@ import numpy as np
 import psutil
 
 from benchmarks.report import command, print_figures, print_table
+from benchmarks.stream_ages import ages
 from benchmarks.stream_answers import beside_a_backlog, calls, latencies
 from benchmarks.stream_sides import (
     ECHO,
@@ -60,6 +61,8 @@ FLOORS = {
     "p50 ms of route(), 100 callers, 200 a second": (-10.0, -7.0),
     "p99 ms of route(), 100 callers, 200 a second": (-30.0, -15.0),
     "p99 ms of a request beside a backlog of bills": (-150.0, -60.0),
+    "p99 ms of a bill in a closed loop": (-2000.0, -1000.0),
+    "p99 ms of a bill at 1.5 × what a worker can do": (-2000.0, -1000.0),
     "seconds from start to ready, 10000 routers": (-4.0, -3.0),
     "MB with 10000 routers": (-450.0, -300.0),
 }
@@ -75,10 +78,11 @@ class Size:
     events: int
     seconds: float
     bills: int
+    saturated: float
 
 
-QUICK = Size(backlog=10_000, rounds=1, events=2_000, seconds=5.0, bills=100_000)
-FULL = Size(backlog=10_000, rounds=3, events=10_000, seconds=10.0, bills=100_000)
+QUICK = Size(backlog=10_000, rounds=1, events=2_000, seconds=5.0, bills=100_000, saturated=10.0)
+FULL = Size(backlog=10_000, rounds=3, events=10_000, seconds=10.0, bills=100_000, saturated=30.0)
 
 
 async def cost(bootstrap: str, routers: int, events: int) -> dict[str, float]:
@@ -194,6 +198,8 @@ async def compare(bootstrap: str, size: Size) -> dict[str, float]:
         found |= {"requests, bills, rewards ÷ Faust echo": all_three / echo.events_per_second}
         found |= {"requests ÷ raw aiokafka": alone / raw.events_per_second}
         rounds.append(found)
+    say(f"more than a worker can do, {size.saturated:g} s each")
+    rounds[0] |= await ages(bootstrap, size.saturated)
     # CPU is no rate: once is enough.
     for routers in (1, 64, 1_000, 10_000):
         rounds[0] |= await cost(bootstrap, routers, size.events)

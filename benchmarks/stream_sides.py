@@ -108,14 +108,16 @@ class Bench:
         self.asked = 0
 
     async def create(self) -> None:
-        """Make the topics; decisions are stamped when the broker has them."""
+        """Make the topics; decisions and bills are stamped when the broker has them."""
         await create_topics(self.settings)
         admin = AIOKafkaAdminClient(bootstrap_servers=self.settings.bootstrap)
         await admin.start()
         stamped = {"message.timestamp.type": "LogAppendTime"}
-        routes = self.settings.topic("routes")
         await admin.alter_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, routes, configs=stamped)]
+            [
+                ConfigResource(ConfigResourceType.TOPIC, self.settings.topic(name), configs=stamped)
+                for name in ("routes", "costs")
+            ]
         )
         await admin.close()
         await self.send("routers", declarations(self.routers))

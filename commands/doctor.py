@@ -46,10 +46,12 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("broker", "wrong", found, "pbstream broker, or set PB_BOOTSTRAP")
         return
     yield Finding("broker", "fine", f"answers at {settings.bootstrap}")
-    for problem in problems:
-        # A problem of a topic is written as "what: the command that mends it".
-        found, _, remedy = problem.partition(": ")
-        yield Finding("topics", "wrong", found, remedy)
+    # A problem of a topic is written as "what: the command that mends it".
+    by_remedy: dict[str, list[str]] = {}
+    for found, _, remedy in (problem.partition(": ") for problem in problems):
+        by_remedy.setdefault(remedy, []).append(found)
+    for remedy, many in by_remedy.items():
+        yield Finding("topics", "wrong", "; ".join(many), remedy)
     if not problems:
         yield Finding(
             "topics",

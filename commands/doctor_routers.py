@@ -8,8 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 from commands.finding import SHOWN, Finding
 from doors.console.bus import open_bus
+from doors.console.router_standing import Standing
+from doors.console.taken_up import TOPICS, standings
+from doors.pools.declaring import read_pools
 from ground.json_values import Document
-from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from schemas import RouterDeclared
 from streams.settings import Settings
 
 AHEAD = timedelta(seconds=5)
@@ -20,31 +23,19 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     """Yield findings on routers, clocks and the contexts of prompts."""
     from streams.encoder.load import projections_of
 
-    declared: dict[str, RouterDeclared | None] = {}
-    async with open_bus(settings, "lambda", "routers") as bus:
-        states = {
-            (key or b"").decode(errors="replace"): _state(value)
-            for key, value in (await bus.newest("lambda")).items()
-        }
-        async for record in bus.backwards("routers", None):
-            try:
-                router_id, router = decode_router(key=record.key, value=record.value)
-            except MalformedEvent:
-                continue
-            declared.setdefault(router_id, router)
-    routers = {router_id: router for router_id, router in declared.items() if router is not None}
-    untaken = [router_id for router_id in routers if states.get(router_id) is None]
-    yield Finding(
-        "routers",
-        "look" if untaken else "fine",
-        _count(routers, untaken),
-        "a worker takes them up, unless it has refused them: pbstream dlq list --topic routers"
-        if untaken
-        else "",
-    )
+    async with open_bus(settings, *TOPICS, "pools") as bus:
+        found, pools = await standings(bus), await read_pools(bus)
+    yield _declarations(found)
+    # What waits for a worker is looked at as well, before one refuses it.
+    routers = {
+        name: declared.router
+        for name, one in found.items()
+        if (declared := one.in_force or one.waiting) is not None
+    }
+    states = [one.state for one in found.values()]
     ahead = [
         state
-        for state in states.values()
+        for state in states
         if state is not None and state.observed_at > datetime.now(UTC) + AHEAD
     ]
     if ahead:
@@ -57,6 +48,7 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
         )
     else:
         yield Finding("clocks", "fine", "no worker's clock is ahead of this machine's")
+    yield _pools(pools, routers)
     if settings.encoder_backend == "none":
         return
     named = {router_id: router for router_id, router in routers.items() if router.projection}
@@ -114,14 +106,37 @@ def _prompts(routers: dict[str, RouterDeclared], sizes: set[int]) -> Finding:
     return Finding("prompts", "fine", f"all routers have {here} dimensions, which prompts become")
 
 
-def _count(routers: Document, untaken: list[str]) -> str:
-    return f"{len(routers)} declared" + (
-        f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else ""
+def _pools(pools: dict[str, Document], routers: dict[str, RouterDeclared]) -> Finding:
+    """Return a finding on whether the pools that routers and pools name are declared."""
+    named = {name: router.pool for name, router in routers.items() if router.pool}
+    named |= {f"pool {name}": pool["parent"] for name, pool in pools.items() if pool.get("parent")}
+    missing = [f"{pool} of {name}" for name, pool in named.items() if pool not in pools]
+    if missing:
+        found = f"not declared: {', '.join(missing[:SHOWN])}; nothing is lent from there"
+        return Finding("pools", "wrong", found, "pbstream pools set, or pools join another one")
+    found = (
+        f"all {len(pools)} that are named are declared" if pools else "none is declared or named"
     )
+    return Finding("pools", "fine", found)
 
 
-def _state(value: bytes | None) -> LambdaUpdated | None:
-    try:
-        return None if value is None else decode(LambdaUpdated, value)
-    except MalformedEvent:
-        return None
+def _declarations(found: dict[str, Standing]) -> Finding:
+    """Return a finding on whether workers took up what is declared."""
+    by: dict[str, list[Standing]] = {}
+    for one in found.values():
+        by.setdefault(one.status, []).append(one)
+    refused, unread = by.get("refused", []), [*by.get("waiting", []), *by.get("leaving", [])]
+    told = [f"{len(found)} declared"]
+    for many, what in ((refused, "refused"), (unread, "not taken up")):
+        if many:
+            names = ", ".join(one.router_id for one in many[:SHOWN])
+            told.append(f"{len(many)} {what}, as {names}")
+    if refused:
+        why = "; ".join(f"{one.refused.message}" for one in refused[:SHOWN] if one.refused)
+        remedy = "declare it anew, mended: the next declaration replaces a refused one"
+        return Finding("routers", "wrong", f"{', '.join(told)}: {why}", remedy)
+    if unread:
+        return Finding(
+            "routers", "look", ", ".join(told), "a worker takes them up: pbstream worker"
+        )
+    return Finding("routers", "fine", told[0])

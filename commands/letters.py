@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import orjson
-
 from doors.console.bus import Bus
 from doors.console.failures import Failure
+from ground.json_text import loads
 from ground.messages import Placed, Record
+from ground.texts import is_valid
 from schemas import DeadLetter, MalformedEvent, Reason
 from schemas.dlq import INGEST, VALUE_OMITTED
 
@@ -64,10 +64,10 @@ class Found:
 
     def _field(self, name: str) -> str | None:
         try:
-            found = orjson.loads(self.value or b"")[name]
+            found = loads(self.value or b"")[name]
         except (ValueError, LookupError, TypeError):
             return None
-        return found if isinstance(found, str) else None
+        return found if isinstance(found, str) and is_valid(found) else None
 
     def as_json(self) -> dict[str, object]:
         """Return it for programs, without its value, which may hold a prompt."""
@@ -88,8 +88,8 @@ class Found:
         """Return why it must not be sent again, or None."""
         if self.letter.stage == INGEST:
             return (
-                "it is another's payload, which cannot be mapped; mend the mapping, and try it "
-                "with `pbstream convert`"
+                "it is another's payload, which cannot be mapped; `pbstream dlq show LETTER --raw` "
+                "prints it: try it with `pbstream convert`, and send it to its door again"
             )
         if self.topic == "routers":
             return (
@@ -110,7 +110,7 @@ class Found:
         """Tell whether an orphaned bill was booked; a bill in tokens was not, as it has no
         price."""
         try:
-            return bool(orjson.loads(self.value or b"").get("cost_usd"))
+            return bool(loads(self.value or b"").get("cost_usd"))
         except (ValueError, AttributeError):
             return False
 

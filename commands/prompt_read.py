@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ground.files.array_folder import UnusableArrays
 from schemas import RequestSubmitted
+from schemas.prompt_length import is_wordless
 from streams.encoder.errors import EncoderError
 from streams.encoder.load import backend_of, sentences_of
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class PromptRead:
     """The tokens of a prompt, and how many of them the settings' encoder reads. `problem` says why
-    this is not known; `projection` names the router's own.
+    this is not known; `projection` names the router's own; `wordless`: it holds no text.
     """
 
     backend: str | None = None
@@ -25,9 +26,12 @@ class PromptRead:
     read: int | None = None
     problem: str | None = None
     projection: str | None = None
+    wordless: bool = False
 
     def sentence(self) -> str:
         """Return it as a sentence."""
+        if self.wordless:
+            return "Prompt: none, an image or sound alone; it was decided on the mean context."
         if self.problem is not None:
             return f"Prompt: how much of it was read is not known here ({self.problem})."
         by = self.backend if self.projection is None else f"{self.backend}, {self.projection}"
@@ -51,6 +55,8 @@ def prompt_read(
 
     A worker with other settings may read another share.
     """
+    if request.context is None and is_wordless(request.prompt, request.needs):
+        return PromptRead(wordless=True)
     if request.context is not None or request.prompt is None:
         return None
     try:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from doors.console.bus import open_bus
 from doors.console.declarations import refusal_of
-from doors.console.failures import Failure, NoAnswer, NoRouter
+from doors.console.failures import Failure, NoAnswer
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import absence_of
 from ground.messages import Placed, Record
 from schemas import CostReported, LambdaUpdated, RewardObserved, decode
 from schemas.lambdas import MOST_UNBOOKED
@@ -63,12 +65,12 @@ async def report(
     """Send one event to its topic (short name) and return what became of it.
 
     Raises:
-        NoRouter: the router is not declared; nothing was sent.
+        NoRouter, Failure: the router is not declared, or was refused; nothing was sent.
     """
-    async with open_bus(settings, name, "lambda", "dlq") as bus:
+    async with open_bus(settings, name, *STANDING, "dlq") as bus:
         known = await bus.latest("lambda", event.router_id)
         if known is None or known.value is None:
-            raise NoRouter(event.router_id)
+            raise await absence_of(bus, event.router_id)
         async with bus.follow("lambda", "dlq", router_id=event.router_id) as records:
             placed = await bus.send(name, event)
 

@@ -98,6 +98,12 @@ def _late(alert: AlertRaised) -> str:
     return f"calls miss the target{missed} by a factor of {alert.size:.2g}; {takes}"
 
 
+def _behind(alert: AlertRaised) -> str:
+    waiting = _number(alert.evidence.get("waiting"))
+    what = "bills and labels" if waiting is None else f"{waiting:.0f} bills and labels"
+    return f"decides without {what}, which have waited for up to {alert.size:.0f} s"
+
+
 def _drift(alert: AlertRaised) -> str:
     return f"{alert.model}: {_moved(alert)}"
 
@@ -145,5 +151,6 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "all_models_down": _answers,
     "latency_unreachable": _late,
     "latency_unknown": _late,
+    "feedback_behind": _behind,
 }
 """Sentences of an alert, by its kind."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 NO_PRICE = "no price meets the budget"
 """Text for a λ_t that has no finite value."""
 UNTIL = (
@@ -30,11 +32,14 @@ def times(factor: float) -> str:
 
 
 def usd(amount: float | None) -> str:
-    """Write dollars with four significant digits, without an exponent from a cent on."""
+    """Write dollars with four significant digits, plain from a millionth of a dollar on."""
     if amount is None:
         return "–"
     size = abs(amount)
-    return f"{'−' * (amount < 0)}${f'{size:,.2f}' if size >= 100 else f'{size:.4g}'}"
+    text = f"{size:,.2f}" if size >= 100 else f"{size:.4g}"
+    if "e" in text and size >= 1e-6:
+        text = f"{size:.{3 - math.floor(math.log10(size))}f}".rstrip("0")
+    return f"{'−' * (amount < 0)}${text.replace('e-0', 'e−').replace('e-', 'e−')}"
 
 
 def dual(lambda_t: float | None, digits: int = 4) -> str:

@@ -36,12 +36,14 @@ class Pareto:
     Attributes:
         router: None without a bill or without a label.
         tail: cost and quality of the router over the last days, the oldest first.
+        basis: what the numbers rest on, as the end of a sentence.
     """
 
     models: Sequence[Point] = ()
     router: Point | None = None
     tail: Sequence[tuple[float, float]] = ()
     budget_usd: float | None = None
+    basis: str = ""
 
     @property
     def best(self) -> Point | None:
@@ -84,6 +86,17 @@ class Pareto:
                 share = (cost_usd - low.cost_usd) / (high.cost_usd - low.cost_usd)
                 return _between(low, high, share)
         return hull[-1]
+
+    def mix_shares(self, cost_usd: float) -> dict[str, float]:
+        """Return the models of that mix with their shares of the requests; empty: there is none."""
+        hull = self.mixes
+        if not hull or hull[0].cost_usd > cost_usd:
+            return {}
+        for low, high in pairwise(hull):
+            if cost_usd <= high.cost_usd:
+                share = (cost_usd - low.cost_usd) / (high.cost_usd - low.cost_usd)
+                return {low.name: 1.0 - share, high.name: share}
+        return {hull[-1].name: 1.0}
 
     @property
     def saved(self) -> float | None:
@@ -129,7 +142,8 @@ class Pareto:
             return f"Quality {number(router.quality)} {cost}."
         return (
             f"{router.quality / best.quality:.1%} of {short(best.name)}'s quality for "
-            f"{share(router.cost_usd / best.cost_usd)} of its cost."
+            f"{share(router.cost_usd / best.cost_usd)} of its cost"
+            f"{', ' * bool(self.basis)}{self.basis}."
         )
 
     def beside_mixes(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+from pathlib import Path
 from types import ModuleType
 
 
@@ -13,9 +15,15 @@ class MissingExtra(Exception):
     retriable = False
 
 
+OWN = Path(".cache/uv/bin/uv")
+"""Path of the uv that `tools/setup` puts into a checkout if it finds none."""
+
+
 def command(extra: str) -> str:
     """Return the command that installs an extra, to be run in a checkout."""
-    return f"uv pip install ./client '.[{extra}]'"
+    root = Path(__file__).resolve().parents[1]
+    own = shutil.which("uv") is None and (root / OWN).exists()
+    return f"{OWN if own else 'uv'} pip install ./client '.[{extra}]'"
 
 
 def sklearn(module: str) -> ModuleType:

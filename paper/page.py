@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from benchmarks.report import dated
 from benchmarks.twins import shown
 from paper.claims import claims
 from paper.compare import Row
@@ -55,6 +56,8 @@ def page(
     reached = f"{told['library_agree']} of {told['library_compared']}"
     lines = [
         "# The paper's experiments, run again",
+        "",
+        dated(),
         "",
         f"**{told['agree']} of {told['compared']} numbers that the paper prints agree with the "
         "paper profile; the reference "

@@ -102,6 +102,11 @@ class Arms(Portfolio):
         if self.timing is not None:
             self.timing.keep(self.names)
 
+    def begin_window(self) -> None:
+        """Forget what is kept by slot of a window that another one replaces."""
+        self.tokens.begin_window()
+        self.caching.begin_window()
+
     def _jump(self) -> None:
         self._journal.jumped = True
         self.derive()

@@ -14,6 +14,8 @@ from typing import Literal
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 
+MOST_SIZE = 1e300
+"""Largest number of an alert: a quotient by a tiny budget has to be finite on the wire."""
 CONFIG = "\x1fconfig"
 """Name of the piece with the declaration in force; no model has such a name, as theirs are
 printable."""
@@ -64,13 +66,19 @@ class Journal:
         signal: Literal["reward", "cost", "latency"] | None = None,
     ) -> None:
         """Raise an alert; `since` None: it begins now."""
-        since = now if since is None else since
-        self.alerts.append(Alert(kind, direction, size, since, now, evidence, model, signal))
+        since, size = now if since is None else since, min(max(size, -MOST_SIZE), MOST_SIZE)
+        found = {name: _finite(value) for name, value in evidence.items()}
+        self.alerts.append(Alert(kind, direction, size, since, now, found, model, signal))
 
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call."""
         taken, self.alerts = self.alerts, []
         return taken
+
+
+def _finite(value: object) -> object:
+    """Return a number within what an alert may say, and all else as it is."""
+    return min(max(value, -MOST_SIZE), MOST_SIZE) if isinstance(value, float) else value
 
 
 class Outcome(StrEnum):

@@ -36,6 +36,7 @@ class Choice:
         excluded: why each arm may not be called, or None.
         limited_to: the models that the request may be given to whatever they cost; None: to all.
         reason: what a limit of money makes the reason of the decision, or None.
+        beyond: whether caps pay for no model, and the cheapest is called all the same.
         tokens: input tokens that are counted apart, 0 where none are.
         warm: tokens of the prompt that each model has just seen; None: not known.
         saves: tokens at list price that a call of each model saves; None: no cache is known.
@@ -45,6 +46,7 @@ class Choice:
     """
 
     __slots__ = (
+        "beyond",
         "excluded",
         "k",
         "limited_to",
@@ -71,6 +73,7 @@ class Choice:
         self.request, self.now, self.seq, self.excluded = request, now, seq, excluded
         self.limited_to: frozenset[str] | None = None
         self.reason: str | None = None
+        self.beyond = False
         self.tokens = 0.0
         self.warm: dict[str, int] | None = None
         self.saves: Mapping[str, float] | None = None

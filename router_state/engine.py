@@ -20,6 +20,7 @@ from router_state.events import (
     Crowded,
     Event,
     Judged,
+    Lapsed,
     Orphaned,
     Redeclared,
     Waited,
@@ -100,8 +101,8 @@ class Engine:
         learned state stays.
 
         Raises:
-            InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has
-                changed.
+            InvalidConfig: another number of dimensions or profile, or a prior that does not fit;
+                nothing has changed.
         """
         portfolio.declare(self.state, config, now=now)
 
@@ -233,6 +234,14 @@ def _granted(engine: Engine, event: Granted, now: float, changes: Changes) -> No
         engine.state.since.granted(event.offset)
 
 
+def _lapsed(engine: Engine, event: Lapsed, now: float, changes: Changes) -> None:
+    ledger = engine.state.ledger
+    if ledger is None or not ledger.give_back(now):
+        changes.outcome = Outcome.DUPLICATE
+    else:
+        engine.state.since.given_back(now)
+
+
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
     changes.records |= sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
 
@@ -257,6 +266,7 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Orphaned: _orphaned,
     Redeclared: _redeclared,
     Granted: _granted,
+    Lapsed: _lapsed,
     Waited: _waited,
     Aged: _aged,
     Crowded: _crowded,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router_state.kernel.errors import (
+from ground.refusing import (
     CorruptSnapshot,
     NonFiniteInput,
     RouterStateError,
@@ -80,6 +80,24 @@ class InvalidConfig(RouterStateError):
     """A declared router contradicts itself; the message says what to change."""
 
     reason = "invalid_config"
+
+
+class TooManyMembers(RouterStateError):
+    """A pool has as many members as it may."""
+
+    reason = "too_many_members"
+
+
+class StaleGrant(RouterStateError):
+    """A grant names no owner of its pool, or an earlier one than its member has seen."""
+
+    reason = "stale_grant"
+
+
+class ImplausibleNumber(RouterStateError):
+    """A counter of a report is beyond what a pool can count on from."""
+
+    reason = "invalid_field"
 
 
 class UnusablePrior(InvalidConfig):

@@ -23,6 +23,7 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     vision: bool = False
+    audio: bool = False
     tools: bool = False
     json_output: bool = False
     output_tokens: int | None = None
@@ -137,7 +138,13 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-Event = Asked | Charged | Judged | Orphaned | Redeclared | Granted | Waited | Aged | Crowded
+class Lapsed(Struct, frozen=True, gc=False):
+    """Time has passed: leases of the router's pool that have ended are given back."""
+
+
+Event = (
+    Asked | Charged | Judged | Orphaned | Redeclared | Granted | Lapsed | Waited | Aged | Crowded
+)
 
 __all__ = [
     "AT_MOST",
@@ -148,6 +155,7 @@ __all__ = [
     "Event",
     "Granted",
     "Judged",
+    "Lapsed",
     "Needs",
     "Orphaned",
     "Redeclared",

@@ -12,6 +12,7 @@ with blanks between them:
     x2          two commitments expired, the oldest ones
     f40         the requests decided up to seq 40 were forgotten
     g41-43,45   these requests were forgotten, by their seq
+    e1.5        the leases that had ended by this time were given back
     l5          what its pool lends, by the grant at offset 5 of `pb.leases`
     t1.5        models that had retired before this time were dropped
     ?           more than fits: the order was not kept
@@ -139,6 +140,11 @@ class Since:
         if offset >= 0:
             self._reach(f"l{offset}")
 
+    def given_back(self, now: float) -> None:
+        """Note that the leases which had ended by a time were given back."""
+        before = self._last("e")
+        self._reach(f"e{max(now, float(before)) if before else now!r}")
+
     def dropped(self, before: float) -> None:
         """Note that models which had retired before a time were dropped."""
         self._append(f"t{before!r}")
@@ -175,7 +181,7 @@ def _step(part: str) -> Step:
         case "d":
             offset, _, time = value.partition("@")
             return Step(kind, int(offset), float(time) if time else None)
-        case "t":
+        case "t" | "e":
             return Step(kind, time=float(value))
         case "g":
             return Step(kind, seqs=tuple(_bounds(value)))

@@ -35,6 +35,8 @@ class AlertKind(StrEnum):
     LATENCY_UNKNOWN = "latency_unknown"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
+    SET_ASIDE = "set_aside"
+    FEEDBACK_BEHIND = "feedback_behind"
 
 
 class AlertRaised(Event):
@@ -97,7 +99,8 @@ class AlertRaised(Event):
             "budget_spent: charged ÷ budget of the period; "
             "goals_contradict: floor of rewards − expected reward; "
             "latency_unreachable: expected ÷ target, in seconds or in slow calls; "
-            "latency_unknown: answers in a row that told no time"
+            "latency_unknown: answers in a row that told no time; "
+            "feedback_behind: seconds that the oldest bill or label has waited"
         ),
     ]
     since: UtcTime

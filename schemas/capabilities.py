@@ -19,6 +19,10 @@ class Offers(Content):
     context_window: Room | None = optional("Most tokens of a call's input")
     max_output_tokens: Room | None = optional("Tokens of its longest answer")
     vision: bool = Field(default=False, description="It reads images")
+    audio: bool = Field(
+        default=False,
+        description="It hears sound; where no model of a portfolio says so, it is known of none",
+    )
     tools: bool = Field(default=False, description="It calls tools")
     json_output: bool = Field(default=False, description="It answers in JSON, by a schema or not")
     regions: Annotated[tuple[Label, ...], Field(max_length=100)] = Field(
@@ -33,6 +37,7 @@ class Needs(Content):
     """Say what a request needs: models that do not offer it are ruled out."""
 
     vision: bool = Field(default=False, description="The call sends images")
+    audio: bool = Field(default=False, description="The call sends sound")
     tools: bool = Field(default=False, description="The call offers tools")
     json_output: bool = Field(default=False, description="The answer has to be JSON")
     output_tokens: Tokens | None = optional("Most tokens of the answer")

@@ -23,7 +23,7 @@ MAX_MILLISECONDS: Final = 86_400_000.0
 """Most milliseconds of one call: a day."""
 Status = Literal["ok", "error", "timeout", "rate_limited", "refused", "cancelled"]
 """Ends of a call: `refused` is an answer that a provider withheld, `cancelled` one that the caller
-did not wait for."""
+did not wait for, or asked for in a way that no such model answers."""
 Milliseconds = Annotated[float, Field(ge=0, le=MAX_MILLISECONDS)]
 
 

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from ground.json_text import halved, is_whole
 from ground.json_values import Document, Json
+from ground.texts import NOT_UNICODE
 from schemas.fields import RouterId, path_of
 from schemas.reasons import Reason
 from schemas.sentences import BOUNDS, what_is_wrong
@@ -27,9 +29,12 @@ class Content(BaseModel):
 
 
 class Value(Content):
-    """The value of one record; `key_name` is the field that is the record's key."""
+    """The value of one record; `key_name` is the field that is the record's key. Text of the fields
+    `written_by_people` is mended where it is not valid Unicode; in other fields it is refused.
+    """
 
     key_name: ClassVar[str] = "router_id"
+    written_by_people: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def key(self) -> str:
@@ -88,7 +93,8 @@ def documented(
 def decode(model: type[E], raw: bytes | None) -> E:
     """Read one event from the value of its record.
 
-    Strict UTF-8 without BOM; of a repeated key the last one counts.
+    Strict UTF-8 without BOM; of a repeated key the last one counts. Half of a character in what
+    people wrote is replaced, see `ground.json_text`.
 
     Raises:
         MalformedEvent: with the reason for the dead letter.
@@ -98,6 +104,8 @@ def decode(model: type[E], raw: bytes | None) -> E:
     try:
         event = model.__pydantic_validator__.validate_json(raw)
     except ValidationError as error:
+        if (mended := _mended(model, raw)) is not None:
+            return decode(model, mended)
         raise _explain(model, error) from None
     # The parser takes NaN and Infinity for numbers wherever no field looks at them; prompts may
     # well speak of them.
@@ -141,6 +149,20 @@ def decode_declared(
 def encode(event: Value) -> bytes:
     """Write an event as compact JSON: what `decode` reads back as an equal event."""
     return event.__pydantic_serializer__.to_json(event)
+
+
+def _mended(model: type[Value], raw: bytes) -> bytes | None:
+    """Return an event without halves of characters; None if it holds none. Raises MalformedEvent
+    for one in an id or a name.
+    """
+    found = halved(raw)
+    if found is None:
+        return None
+    document, mended = found
+    for name in document.keys() & (model.model_fields.keys() - model.written_by_people):
+        if not is_whole(document[name]):
+            raise MalformedEvent(_reason("string_unicode", (name,)), f"{name} {NOT_UNICODE}")
+    return mended
 
 
 def _is_none(value: object) -> bool:

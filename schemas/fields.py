@@ -142,8 +142,10 @@ JsonObject = Annotated[
     Field(description="Any JSON object, up to 64 KiB"),
 ]
 
+MAX_PRICE_PER_M: Final = 1e6
+"""Largest list price, in dollars per million tokens."""
 PricePerM = Annotated[
-    float, Field(ge=0, le=1e6, description="US dollars per million tokens; 0 is free")
+    float, Field(ge=0, le=MAX_PRICE_PER_M, description="US dollars per million tokens; 0 is free")
 ]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
 MAX_TOKENS: Final = 1_000_000_000

@@ -1,5 +1,5 @@
-"""Headers that carry meaning beside the value: `pb.forwarded`, `pb.based_on`, `pb.repeated`; a
-trace's are in `ground.traces`.
+"""Headers that carry meaning beside the value: `pb.forwarded`, `pb.based_on`, `pb.repeated`,
+`pb.epoch`; a trace's are in `ground.traces`.
 """
 
 from collections.abc import Iterable
@@ -19,6 +19,16 @@ BASED_ON: Final = "pb.based_on"
 REPEATED: Final = "pb.repeated"
 """Header of a declaration in force that a worker writes again, because it refused the one behind
 it."""
+
+EPOCH: Final = "pb.epoch"
+"""Header of a grant: which owner of its pool's partition sent it, in decimal digits. A member takes
+none of an earlier owner than it has seen, nor one without this header once it has seen one."""
+
+
+def epoch_of(headers: Iterable[tuple[str, bytes | None]]) -> int:
+    """Read whose grant a record is; −1 where it does not say so."""
+    value = dict(headers).get(EPOCH)
+    return int(value) if value is not None and value.isdigit() and len(value) <= 16 else -1
 
 
 def based_on(headers: Iterable[tuple[str, bytes | None]]) -> int | None:

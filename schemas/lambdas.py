@@ -245,6 +245,10 @@ class LambdaUpdated(Event):
     )
     floor: FloorStanding | None = optional("What min_reward takes")
     latency: LatencyStanding | None = optional("How a target of latency stands")
+    books_age_ms: NonNegative | None = optional(
+        "How long the oldest bill or label of the router's partition has waited that could have "
+        "been applied; absent: none waits"
+    )
     unbooked: tuple[Unbooked, ...] | None = optional(
         "Bills and rewards up to `applied`, since the record before, that changed nothing: the "
         "last 64; absent: not known"

@@ -58,7 +58,10 @@ class LatencyStanding(Content):
         NonNegative,
         Field(description="Reward that a wait as long as the target, or a second, must earn"),
     ]
-    known: Annotated[Count, Field(description="Calls that have told their time; 0: no effect yet")]
+    known: Annotated[
+        Count,
+        Field(description="Answers since the declaration that told their time; below 20 no effect"),
+    ]
     measured_ms: NonNegative | None = optional("Mean time of the last 1,000 of them")
     measured_over: Annotated[float, Field(ge=0, le=1)] | None = optional(
         "Share of them that took longer than p95_ms"

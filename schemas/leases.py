@@ -48,7 +48,8 @@ class Lease(Content):
     def _is_a_period(self) -> Self:
         starts, expires = self.starts, self.expires
         dated = starts is not None and expires is not None and starts < expires
-        if self.begins >= self.ends or (self.per is None) != dated:
+        kinds = self.per is None, dated, expires is not None
+        if self.begins >= self.ends or not kinds[0] == kinds[1] == kinds[2]:
             raise refuse(Reason.INVALID_FIELD, "is of no period")
         return self
 

@@ -1,14 +1,33 @@
-"""Count the tokens that a request's call will send, as far as they are known before it."""
+"""Say what is known of a request's call before it: whether it holds text, and its tokens."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes of a prompt that count as a token: about right for English with any tokenizer. Where
 they are more or fewer, bills show what share of the list price input costs."""
 
 
+class Senses(Protocol):
+    """The needs of a request that say what it holds beside text."""
+
+    @property
+    def vision(self) -> bool: ...
+
+    @property
+    def audio(self) -> bool: ...
+
+
+def is_wordless(prompt: str | None, needs: Senses | None) -> bool:
+    """Tell whether a request is an image or sound without text. It is routed by its needs, on the
+    mean context.
+    """
+    return needs is not None and (needs.vision or needs.audio) and (not prompt or prompt.isspace())
+
+
 def input_tokens(said: int | None, prompt: str | None) -> int | None:
     """Return what the caller said, else what the prompt has by its length, else None."""
-    if said is not None or prompt is None:
+    if said is not None or not prompt or prompt.isspace():
         return said
     return -(-len(prompt.encode(errors="surrogatepass")) // BYTES_PER_TOKEN)

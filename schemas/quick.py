@@ -80,6 +80,7 @@ class Needs(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
     """See `schemas.capabilities.Needs`."""
 
     vision: bool = False
+    audio: bool = False
     tools: bool = False
     json_output: bool = False
     output_tokens: Tokens | None = None

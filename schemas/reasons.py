@@ -24,7 +24,8 @@ class Reason(StrEnum):
     )
     MALFORMED_EVENT = (
         "malformed_event",
-        "The value is null or JSON but not an object, or a `pb.` header is unreadable.",
+        "The value is null or JSON but not an object, or has more bytes than can be kept while it "
+        "waits (half of `PB_CHANGELOG_BATCH_BYTES`), or a `pb.` header is unreadable.",
     )
     MISSING_FIELD = "missing_field", "A required field is absent."
     INVALID_FIELD = "invalid_field", "A field has the wrong type, length, characters or range."
@@ -59,7 +60,10 @@ class Reason(StrEnum):
     MISSING_PROMPT = "missing_prompt", "Neither `prompt` nor `context` is given."
     EMPTY_PROMPT = (
         "empty_prompt",
-        "The prompt is empty or only white space, and there is no `context`.",
+        (
+            "The prompt is empty or only white space, there is no `context`, and `needs` say "
+            "neither `vision` nor `audio`."
+        ),
     )
     PROMPT_TOO_LARGE = "prompt_too_large", "The prompt is over 1 MiB of UTF-8."
     WRONG_CONTEXT = (
@@ -114,6 +118,14 @@ class Reason(StrEnum):
     INVALID_CONFIG = (
         "invalid_config",
         "A declaration contradicts itself or the router's state; the message says how.",
+    )
+    STALE_GRANT = (
+        "stale_grant",
+        "A grant of a pool does not name the pool's owner (`pb.epoch`), or an earlier one.",
+    )
+    TOO_MANY_MEMBERS = (
+        "too_many_members",
+        "The pool has 5,000 members: let some of them share a pool whose `parent` it is.",
     )
     CORRUPT_SNAPSHOT = (
         "corrupt_snapshot",

@@ -4,13 +4,14 @@ Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields; a wider r
 Not compatible: a new required field, a new meaning.
 """
 
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from schemas.capabilities import Needs
 from schemas.event import Event, documented, optional
 from schemas.fields import JsonObject, Label, ModelName, RequestId, Tokens, refuse
+from schemas.prompt_length import is_wordless
 from schemas.reasons import Reason
 
 TOPIC: Final = "requests"
@@ -92,8 +93,13 @@ class RequestSubmitted(Event):
         },
     )
 
+    written_by_people: ClassVar[frozenset[str]] = frozenset({"prompt", "metadata"})
+
     request_id: RequestId
-    prompt: str | None = optional("Text to be routed, up to 1 MiB of UTF-8")
+    prompt: str | None = optional(
+        "Text to be routed, up to 1 MiB of UTF-8; it may be absent or empty where `needs` says "
+        "that the call sends an image or sound"
+    )
     context: Context | None = optional()
     allowed_models: AllowedModels | None = optional()
     max_price_per_1k: Annotated[float, Field(ge=0, le=1e6)] | None = optional(
@@ -123,7 +129,7 @@ class RequestSubmitted(Event):
 
     @model_validator(mode="after")
     def _something_to_route(self) -> Self:
-        if self.context is None:
+        if self.context is None and not is_wordless(self.prompt, self.needs):
             if self.prompt is None:
                 raise refuse(Reason.MISSING_PROMPT, "the request has neither prompt nor context")
             if not self.prompt or self.prompt.isspace():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,8 +34,11 @@ class World:
 
     Attributes:
         late: rounds that a record of `pb.leases` waits; twice: whether each of them comes twice.
+        validates: whether workers check the invariants of what they change.
         worth: by router, what the large model's answers earn beyond the small one's.
     """
+
+    validates = True
 
     def __init__(self, workers: int = 3, *, seed: int = 0, surprise: float = 0.0) -> None:
         self.rng = np.random.default_rng(seed)
@@ -49,7 +53,8 @@ class World:
         self._asked = 0
         self._seen: dict[int, int] = {}
         self.workers = [
-            MemoryWorker(SETTINGS, range(k, PARTITIONS, workers)) for k in range(workers)
+            MemoryWorker(SETTINGS, range(k, PARTITIONS, workers), validates=self.validates)
+            for k in range(workers)
         ]
 
     async def start(self) -> World:
@@ -77,7 +82,13 @@ class World:
         assert pool is not None
         return pool
 
-    def write(self, topic: str, key: str, value: bytes | None) -> None:
+    def write(
+        self,
+        topic: str,
+        key: str,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         """Write a record."""
         number = partition_of(key, PARTITIONS)
         log = self.logs[topic, number]
@@ -87,7 +98,7 @@ class World:
             "offset": len(log),
             "key": key.encode(),
             "value": value,
-            "headers": [],
+            "headers": list(headers),
             "timestamp": self.now * 1000.0,
             "since": self.round,
         }
@@ -142,11 +153,11 @@ class World:
         for worker in self.workers:
             first = self._seen.get(id(worker), 0)
             self._seen[id(worker)] = len(worker.said)
-            for topic, key, value, _ in worker.said[first:]:
+            for topic, key, value, headers in worker.said[first:]:
                 name = (key or b"").decode()
                 if topic == "pb.leases":
                     for _ in range(2 if self.twice else 1):
-                        self.write("leases", name, value)
+                        self.write("leases", name, value, headers)
                 elif topic == "pb.routes":
                     self._answer(json.loads(value or b""))
 
@@ -167,7 +178,8 @@ class World:
         """End a worker at once, and let another one take over from its changelog."""
         old = self.workers[k]
         self._collect()
-        new = MemoryWorker(SETTINGS, range(k, PARTITIONS, len(self.workers)))
+        numbers = range(k, PARTITIONS, len(self.workers))
+        new = MemoryWorker(SETTINGS, numbers, validates=self.validates)
         new.clock.now = self.now
         old.service.lost(frozenset(range(PARTITIONS)))
         await new.start(old)

@@ -140,7 +140,11 @@ def _bytes(router_id: str) -> list[Malformed]:
         raw("utf32", whole.encode("utf-32-be")),
         raw("latin1", whole.replace("Name", "Nam\u00e9").encode("latin-1")),
         raw("overlong_utf8", whole.encode().replace(b"Name", b"\xc0\xaf")),
-        raw("lone_surrogate", whole.replace("Name", "\\ud800").encode()),
+        raw(
+            "half_character_in_an_id",
+            whole[:-1].encode() + b',"request_id":"\\ud800"}',
+            Reason.INVALID_FIELD,
+        ),
         raw("surrogate_bytes", whole.encode().replace(b"Name", b"\xed\xa0\x80")),
         raw("raw_control_character", whole.encode().replace(b"Name", b"Na\x00me")),
         raw("binary", bytes(range(256))),

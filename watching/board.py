@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from drawing.pareto import Pareto, Point
-from router_state.ranks import BELOW_OWN
+from drawing.pareto import Pareto
+from ground.messages import Record
 from schemas import (
     AlertRaised,
     CostReported,
@@ -16,22 +17,26 @@ from schemas import (
     RewardObserved,
     RouteDecided,
 )
-from watching.joined import Joined
-from watching.tally import Tally, budget_of
+from watching.dashboard.fleet import Fleet
+from watching.dashboard.router import RouterView
+from watching.tally import budget_of
 
 RATE_SECONDS = 5.0
 """Seconds over which decisions are counted to a rate."""
 RECENT = 500
 """Number of last decisions shown as shares and as the curve of λ_t."""
-JOINED = 10_000
-"""Number of last decisions whose bills and labels are matched to their model."""
 ALERTS_KEPT = 4
 """Most alerts shown below the numbers."""
-ANEW = (
-    *("first_at", "decided", "repeats", "billed", "reward_sum", "reward_count", "lambda_history"),
-    *("_tally", "_joined", "_recent"),
-)
+ANEW = (*("first_at", "decided", "repeats", "billed", "lambda_history", "_recent"),)
 """Attributes that follow from a router's decisions."""
+
+COUNTED: dict[type, str] = {
+    RouteDecided: "routes",
+    CostReported: "costs",
+    RewardObserved: "rewards",
+    LambdaUpdated: "lambda",
+}
+"""Events that the dashboard's numbers are made of, with their topics."""
 
 Seen = RouteDecided | CostReported | RewardObserved | LambdaUpdated | AlertRaised | DeadLetter
 
@@ -40,11 +45,13 @@ Seen = RouteDecided | CostReported | RewardObserved | LambdaUpdated | AlertRaise
 class Board:
     """Numbers of one router since the view began; `state` is the worker's own account.
 
+    What was reached, and at which cost, is the dashboard's own computation.
+
     Attributes:
+        rank: the rank of a label's source, as for the dashboard.
         first_at: time of the first decision that was seen.
         shares: decisions by model among the last 500.
         lambda_history: λ_t of the last 500 states, from the first decision on.
-        reward_sum, reward_count: rewards that were reported.
         dead_letters: refused events by reason.
     """
 
@@ -54,16 +61,23 @@ class Board:
     decided: int = 0
     repeats: int = 0
     billed: int = 0
-    reward_sum: float = 0.0
-    reward_count: int = 0
     dead_letters: Counter[str] = field(default_factory=Counter)
     alerts: deque[AlertRaised] = field(default_factory=lambda: deque(maxlen=ALERTS_KEPT))
     alert_count: int = 0
     lambda_history: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-    _tally: Tally = field(default_factory=Tally)
-    _joined: Joined[object] = field(default_factory=lambda: Joined(JOINED))
+    rank: Callable[[str], int] = lambda source: 0
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
     _times: deque[float] = field(default_factory=deque)
+    _fleet: Fleet = field(init=False)
+    _clock: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._fleet = Fleet(self.rank)
+
+    @property
+    def view(self) -> RouterView:
+        """The router as the dashboard sees it, from the same events."""
+        return self._fleet.router(self.router_id)
 
     @property
     def asked(self) -> bool:
@@ -84,15 +98,9 @@ class Board:
                 self.decided += 1
                 self._recent.append(event.model)
                 self._times.append(at)
-                if self._joined.add(event):
-                    self._tally.decide(event)
+                self._clock = event.decided_at.timestamp()
             case CostReported():
                 self.billed += 1
-                self._bill(event)
-            case RewardObserved():
-                if self._label(event) or not self._knows_all:
-                    self.reward_sum += event.reward
-                    self.reward_count += 1
             case LambdaUpdated():
                 # After a partition moved, two workers publish for a moment, and the older account
                 # may arrive later.
@@ -105,6 +113,8 @@ class Board:
                 self.alert_count += 1
             case DeadLetter():
                 self.dead_letters[event.reason] += 1
+        if (topic := COUNTED.get(type(event))) is not None:
+            self._fleet.take(topic, event, at=self._clock, now=self._clock)
 
     def _begin_anew(self) -> None:
         """Forget the decisions of an earlier router of this name, which was let go."""
@@ -112,49 +122,13 @@ class Board:
         for name in ANEW:
             setattr(self, name, getattr(fresh, name))
 
-    def _bill(self, event: CostReported) -> None:
-        request = self._joined.get(event.router_id, event.request_id)
-        if (
-            request is not None
-            and event.cost_usd is not None
-            # A call without an answer is billed with nothing even where answers are billed in
-            # tokens, whose dollars are not known here.
-            and (event.cost_usd > 0.0 or event.status in (None, "ok"))
-            and event.model in (None, request.model)
-            and event.revision > request.bill_revision
-        ):
-            request.bill_revision = event.revision
-            self._tally.bill(request, event.cost_usd)
-
-    @property
-    def _knows_all(self) -> bool:
-        """Tell whether every decision of the router was seen: what is of none is of another."""
-        return self.state is not None and self.state.decided == self.decided < JOINED
-
-    def _label(self, event: RewardObserved) -> bool:
-        """Take a label in; tell whether its request is known."""
-        if event.request_id is None:
-            found, rank = self._joined.session(event.router_id, event.session_id or ""), -BELOW_OWN
-        else:
-            request, rank = self._joined.get(event.router_id, event.request_id), 0
-            found = [] if request is None else [request]
-        known = (rank, event.revision)
-        for request in found:
-            if event.model in (None, request.model) and known > request.label_rank:
-                request.label_rank = known
-                self._tally.label(request, event.reward)
-        return bool(found)
+    def declare(self, record: Record) -> None:
+        """Take in a record of `pb.routers`: its models and prices."""
+        self._fleet.observe("routers", record, now=record.timestamp / 1000.0)
 
     def pareto(self) -> Pareto:
         """Return the picture of the requests that were seen."""
-        budget = budget_of(self.state)
-        found, paid = self._tally.pareto(self._tally.models, budget_usd=budget), self.mean_bill
-        quality = self._tally.labels.value
-        if found.router is None and paid is not None and quality is not None:
-            # Bills may be in tokens, whose prices only the worker knows.
-            router = Point("this router", paid, quality, self._tally.labels.doubt)
-            return replace(found, router=router)
-        return found
+        return self.view.pareto()
 
     def rate(self, now: float) -> float:
         """Return decisions per second over the last five seconds."""
@@ -173,8 +147,8 @@ class Board:
 
     @property
     def mean_reward(self) -> float | None:
-        """Return the mean of the rewards that were reported, or None before the first."""
-        return self.reward_sum / self.reward_count if self.reward_count else None
+        """Return the mean label of the requests that were seen, or None before the first."""
+        return self.view.tally.labels.value
 
     @property
     def mean_bill(self) -> float | None:

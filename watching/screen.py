@@ -13,7 +13,7 @@ from doors.console.failures import first_model
 from doors.console.session import named
 from drawing.alerts import sentence
 from drawing.numbers import dual, dual_in_words, usd
-from drawing.periods import standing_lines
+from drawing.periods import per_request, standing_lines
 from drawing.plot import plot
 from watching.board import Board
 
@@ -140,7 +140,7 @@ def _money(board: Board) -> RenderableType:
     state, ratio = board.state, board.spend_per_budget
     grid = _grid("Money")
     grid.add_row("spend", usd(state.spend_usd) if state else "–")
-    grid.add_row("budget/request", usd(state.budget_usd_per_request) if state else "–")
+    grid.add_row("budget/request", per_request(state) if state else "–")
     colour = "green" if ratio is not None and ratio <= 1.05 else "red"
     grid.add_row(
         "cost ÷ budget", "–" if ratio is None else f"[bold {colour}]{ratio:.3f}[/bold {colour}]"

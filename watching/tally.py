@@ -240,7 +240,9 @@ class Tally:
         router = None
         if quality is not None and cost is not None:
             router = Point("this router", cost, quality, self.labels.doubt, self.bills.doubt)
-        return Pareto(models, router, budget_usd=budget_usd)
+        # What a model earns on requests that another one got is known of none.
+        basis = f"estimated over {self.decisions:,} requests"
+        return Pareto(models, router, budget_usd=budget_usd, basis=basis)
 
 
 def budget_of(state: LambdaUpdated | None) -> float | None:

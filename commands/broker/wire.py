@@ -53,6 +53,18 @@ def answers(bootstrap: str, *, timeout: float = 3.0) -> bool:
     return any(live_brokers(address, timeout=timeout) for address in bootstrap.split(","))
 
 
+def is_free(port: int) -> bool:
+    """Tell whether nothing listens on a loopback port now."""
+    with socket.socket() as probe:
+        # As a server does it: a connection that was closed a moment ago holds no port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
 def free_ports(count: int) -> list[int]:
     """Pick `count` different loopback ports that nothing listens on now."""
     chosen: list[int] = []

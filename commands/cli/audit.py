@@ -30,6 +30,7 @@ def audit(session: Session, as_json: bool) -> None:
       spend is the sum of the bills
       every reward is learned once or accounted for
       what each model has learned, and λ_t, are what a new engine learns from the events
+      somebody answers: no event waits for half a minute while none is taken in
 
     A promise that needs deleted records can't be proved, and is listed with the reason. For
     example, pb.routers is compacted, so an earlier declaration may be gone.
@@ -52,7 +53,10 @@ def audit(session: Session, as_json: bool) -> None:
         # Sources and answers are read twice: to be compared, and to be decided again.
         task = progress.add_task("reading", total=2 * topics.size())
         findings = run_audit(
-            topics, session.settings, tell=lambda read: progress.update(task, completed=read)
+            topics,
+            session.settings,
+            now=time.time(),
+            tell=lambda read: progress.update(task, completed=read),
         )
         progress.update(task, completed=2 * topics.size())
     if as_json:

@@ -6,7 +6,6 @@ import click
 
 from commands.cli.router_change import change
 from doors.console.bus import open_bus
-from doors.console.failures import NoRouter
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -16,10 +15,11 @@ from doors.console.session import (
     router_option,
     run,
 )
+from doors.console.taken_up import TOPICS, absence_of, standing_of
 from drawing.numbers import dual, dual_in_words, number, usd
-from drawing.periods import standing_lines
+from drawing.periods import per_request, standing_lines
 from ground.json_values import Document
-from schemas import LambdaUpdated, decode
+from schemas import LambdaUpdated
 from schemas.budgets import PERIODS
 
 MOST_PER_REQUEST, MOST_PER_PERIOD = 1000.0, 1e9
@@ -166,11 +166,11 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
     """
 
     async def read() -> LambdaUpdated:
-        async with open_bus(session.settings, "lambda") as bus:
-            record = await bus.latest("lambda", router_id)
-        if record is None or record.value is None:
-            raise NoRouter(router_id)
-        return decode(LambdaUpdated, record.value)
+        async with open_bus(session.settings, *TOPICS) as bus:
+            state = (await standing_of(bus, router_id)).state
+            if state is None:
+                raise await absence_of(bus, router_id)
+        return state
 
     state = run(read())
     if as_json:
@@ -179,7 +179,7 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
     shown = table("", router_id)
     mean = state.spend_usd / state.settled if state.settled else None
     limit, moves = state.budget_usd_per_request, bool(state.budgets or state.floor)
-    shown.add_row("budget per request", usd(limit) if limit else "none")
+    shown.add_row("budget per request", per_request(state) if limit else "none")
     shown.add_row("mean bill", usd(mean))
     ratio = mean / limit if mean is not None and limit and not moves else None
     shown.add_row("cost ÷ budget", number(ratio))

@@ -7,22 +7,23 @@ from collections.abc import Callable, Sequence
 import click
 from rich.console import Console
 
-from doors.console.bus import Bus, open_bus
+from doors.console.bus import open_bus
 from doors.console.decision import explain_decision
-from doors.console.declarations import Declared, declared_at, read_router
-from doors.console.failures import Failure, NotReadable
+from doors.console.declarations import declared_at
+from doors.console.failures import Failure
 from doors.console.found import TOPICS, Found, find
 from doors.console.output import console, print_json
+from doors.console.router_standing import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import standing_of
 from drawing.numbers import seconds, usd
 from drawing.periods import standing_lines
 from schemas import (
     CostReported,
     DeadLetter,
     LambdaUpdated,
-    MalformedEvent,
     RewardObserved,
-    decode,
 )
 
 
@@ -186,29 +187,12 @@ async def _found(
     """Return the request's records, the declaration in force, that of the decision, and the
     router's present state.
     """
-    async with open_bus(session.settings, *TOPICS, "routers", "lambda") as bus:
+    async with open_bus(session.settings, *TOPICS, *STANDING) as bus:
         found, then = await find(bus, router_id, request_id), None
         if found.decision is not None:
             # A bill in tokens has the prices of its decision, whatever is in force today.
             then = await declared_at(bus, router_id, found.decision.config_offset)
-        if then is not None:
-            return found, then, then, await _state(bus, router_id)
-        try:
-            # For the projection alone, which a router keeps for its life; its prices may have
-            # changed since.
-            declared = await read_router(bus, router_id, seconds=0.0)
-        except NotReadable:
-            return found, None, None, None
-        return found, declared, None, await _state(bus, router_id)
-
-
-async def _state(bus: Bus, router_id: str) -> LambdaUpdated | None:
-    """Return the state that the worker last published of a router; None if there is none that can
-    be read."""
-    record = await bus.latest("lambda", router_id)
-    if record is None or record.value is None:
-        return None
-    try:
-        return decode(LambdaUpdated, record.value)
-    except MalformedEvent:
-        return None
+        # What is in force is for the projection alone, which a router keeps for its life; its
+        # prices may have changed since.
+        standing = await standing_of(bus, router_id)
+        return found, then or standing.in_force, then, standing.state

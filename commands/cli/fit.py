@@ -159,7 +159,8 @@ def fit(
     else:
         show(summary, folder, settings, from_history=from_history)
     if worth is not None:
-        explain_fit(worth, folder / "worth.html", quiet=as_json)
+        rows = None if from_history else paths[0]
+        explain_fit(worth, folder / "worth.html", rows=rows, quiet=as_json)
 
 
 def _fit_file(

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +22,13 @@ MOST_PAIRS = 8
 SHOWN = 60  # characters of a prompt
 
 
-def explain(worth: Worth, report: Path, *, quiet: bool) -> None:
-    """Print what priors are worth, unless `quiet`, and write its page."""
+def explain(worth: Worth, report: Path, *, rows: Path | None, quiet: bool) -> None:
+    """Print what priors are worth, unless `quiet`, and write its page, and the budget at which
+    routing gains most.
+
+    Args:
+        rows: the file that was fitted.
+    """
     from studies.warm_start.worth import sentence
     from studies.warm_start.worth_page import render
 
@@ -31,8 +38,31 @@ def explain(worth: Worth, report: Path, *, quiet: bool) -> None:
             _pairs(worth)
         _frontier(worth)
         click.echo(sentence(worth))
+        if rows is not None and worth.most is not None:
+            click.echo("What each policy would have done at that budget:")
+            told = quote(str(rows)), quote(str(report.parent))
+            click.echo(f"  pbstream replay --from {told[0]} --prior {told[1]}")
     report.write_text(render(worth), encoding="utf-8")
     click.echo(f"Report: {report}", err=quiet)
+    _budget_file(report.parent).write_text(
+        json.dumps({"usd_per_request": worth.most and worth.most.budget_usd}) + "\n",
+        encoding="utf-8",
+    )
+
+
+def fitted_budget(folder: Path) -> float | None:
+    """Return the budget at which routing gained most when a folder's priors were explained; None:
+    not known.
+    """
+    try:
+        found = json.loads(_budget_file(folder).read_text(encoding="utf-8"))["usd_per_request"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, float) and found > 0.0 else None
+
+
+def _budget_file(folder: Path) -> Path:
+    return folder / "budget.json"
 
 
 def _models(worth: Worth) -> None:

@@ -81,11 +81,13 @@ def show(summary: FitSummary, folder: Path, settings: Settings, *, from_history:
 def _told(chosen: Chosen) -> str:
     """Return a sentence about the chosen projection and the reason."""
     kept = f"keeps {chosen.kept:.0%} of the variance of prompts"
+    count = chosen.projection.dimensions - 1
+    shape = f"{count} directions, so that a context has {count + 1} numbers, the last of them 1"
     if chosen.kind == "pca":
-        return f"The projection is principal components and {kept}."
+        return f"The projection is principal components: {shape}; it {kept}."
     mine, *_ = chosen.errors.values()
     return (
-        f"The projection is partial least squares and {kept}: of the variance of held-out rewards "
-        f"and costs {min(chosen.errors.values()):.0%} is left unexplained, {mine:.0%} with "
-        "principal components."
+        f"The projection is partial least squares: {shape}; it {kept}. So few predict held-out "
+        f"rewards and costs best: {min(chosen.errors.values()):.0%} of their variance is left "
+        f"unexplained, {mine:.0%} with {next(iter(chosen.errors))} principal components."
     )

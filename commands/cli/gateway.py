@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from doors.console.session import Session, pass_session
+from doors.console.session import Session, pass_session, port_option
 
 
 @click.command()
@@ -20,16 +20,17 @@ from doors.console.session import Session, pass_session
     metavar="PATTERNS",
     help="With --new-key: patterns of the routers that the key may use.",
 )
+@port_option("PB_GATEWAY_PORT", 8090)
 @pass_session
-def gateway(session: Session, new_key: str | None, routers: str) -> None:
+def gateway(session: Session, new_key: str | None, routers: str, port: int | None) -> None:
     """Answer HTTP: decisions, bills and rewards under /v1/routers/ID, until SIGTERM or Ctrl-C.
 
-    It listens on loopback (PB_GATEWAY_BIND, PB_GATEWAY_PORT). To be reached from elsewhere it needs
+    It listens on loopback (PB_GATEWAY_BIND). To be reached from elsewhere it needs
     API keys: a list of lines `NAME sha256:HEX ROUTERS` in PB_GATEWAY_KEYS, or in the file that
     PB_GATEWAY_KEYS_FILE names.
 
     \b
-      pbstream gateway
+      pbstream gateway --port 18090
       pbstream gateway --new-key judge --routers "acme.*,chat"
 
     http://127.0.0.1:8090/openapi.json describes it, /readyz says whether it is ready, /metrics how
@@ -41,7 +42,7 @@ def gateway(session: Session, new_key: str | None, routers: str) -> None:
     from doors.gateway.serve import server_of
     from streams.service.logs import announce, log_to_stderr
 
-    server = server_of(session.settings)
+    server = server_of(session.with_port("gateway_port", port))
     log_to_stderr("info", session.settings.log_format)
     server.when_started = lambda where: announce(
         f"Gateway to {session.settings.bootstrap} on {where}; {where}/openapi.json describes it.",

@@ -15,7 +15,7 @@ from doors.integrations.forms import FORMS
 from streams.log.rights import INGEST_GROUP
 
 if TYPE_CHECKING:
-    from doors.integrations.convert import Finder
+    from doors.integrations.found import Finder
     from streams.settings import Settings
 
 
@@ -34,6 +34,13 @@ def options(function: F) -> F:
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="File that maps fields to JSONPaths.",
         ),
+        click.option(
+            "--score",
+            "scores",
+            metavar="NAME",
+            multiple=True,
+            help="Name of the score that is the reward, where payloads hold several.",
+        ),
         click.option("--from", "form", type=click.Choice(FORMS), help="Form of the payloads."),
     ):
         function = option(function)
@@ -44,7 +51,12 @@ def options(function: F) -> F:
 @click.argument("file", type=click.File("rb"), default="-")
 @options
 def convert(
-    file: IO[bytes], form: str | None, mapping: Path | None, source: str, router_id: str
+    file: IO[bytes],
+    form: str | None,
+    mapping: Path | None,
+    source: str,
+    scores: tuple[str, ...],
+    router_id: str,
 ) -> None:
     """Show which events a payload makes: a line of JSON each, with the topic; nothing is sent.
 
@@ -57,18 +69,26 @@ def convert(
       pbstream convert --mapping thumbs.yaml feedback.ndjson --router chat
     """
     from doors.integrations.convert import convert as converted
-    from doors.integrations.found import Unconvertible
     from schemas import MalformedEvent, encode
 
+    name = getattr(file, "name", "the payload")
+    finder, chosen = _finder(form, mapping, router_id=router_id, source=source, scores=scores)
     try:
-        events = converted(file.read(), _finder(form, mapping, router_id=router_id, source=source))
-    except (Unconvertible, MalformedEvent) as error:
-        raise Failure(
-            f"{getattr(file, 'name', 'the payload')} cannot be mapped: {error.reason}: {error}"
-        ) from error
-    for topic, event in events:
-        click.echo(f'{{"topic":"{topic}","value":{encode(event).decode()}}}')
-    if not events:
+        found = converted(file.read(), finder, scores=chosen)
+    except MalformedEvent as error:
+        raise Failure(f"{name} cannot be mapped: {error.reason}: {error}") from error
+    for one in found.taken:
+        click.echo(f'{{"topic":"{one.topic}","value":{encode(one.event).decode()}}}')
+    for warning in found.warnings:
+        click.echo(f"Warning: {warning}.", err=True)
+    refused = [f"item {one.index}: {one.error.reason}: {one.error}" for one in found.refused]
+    if refused and not found.taken:
+        raise Failure("\n".join([f"{name} cannot be mapped:", *refused]))
+    for line in refused:
+        click.echo(f"Refused: {line}", err=True)
+    if found.passed_over:
+        click.echo(f"{found.passed_over} passed over: without a wanted bill or label.", err=True)
+    elif not found.taken:
         click.echo("It holds no costs or rewards.", err=True)
 
 
@@ -88,26 +108,23 @@ def ingest(
     form: str | None,
     mapping: Path | None,
     source: str,
+    scores: tuple[str, ...],
     router_id: str,
     group: str,
 ) -> None:
     """Read payloads from a Kafka topic, and write their bills and rewards to pb.costs and
     pb.rewards, until Ctrl-C.
 
-    What cannot be mapped goes to pb.dlq with its bytes. Over HTTP the gateway takes the same
-    payloads: POST /v1/routers/ID/ingest/FORM.
+    Items that cannot be mapped go to pb.dlq, and the others are written. Over HTTP the gateway
+    takes the same payloads: POST /v1/routers/ID/ingest/FORM.
 
     \b
       pbstream ingest otlp_spans --from otel --router chat
     """
     from doors.integrations.ingest import Ingest
 
-    work = Ingest(
-        session.settings,
-        _finder(form, mapping, router_id=router_id, source=source),
-        topic=topic,
-        group=group,
-    )
+    finder, chosen = _finder(form, mapping, router_id=router_id, source=source, scores=scores)
+    work = Ingest(session.settings, finder, topic=topic, group=group, scores=chosen)
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
@@ -121,8 +138,9 @@ def ingest(
     run(until_stopped())
     done = work.done
     click.echo(
-        f"{done.records} records read, {done.events} events written, {done.refused} records "
-        "refused.",
+        f"{done.records} records read, {done.events} events written, "
+        f"{done.refused_records} records refused or refused in part ({done.refused} items), "
+        f"{done.passed_over} items passed over.",
         err=True,
     )
 
@@ -144,7 +162,16 @@ async def _require_topics(settings: Settings, payloads: str) -> None:
         raise NoTopics(missing, settings.bootstrap)
 
 
-def _finder(form: str | None, mapping: Path | None, *, router_id: str, source: str) -> Finder:
+def _finder(
+    form: str | None,
+    mapping: Path | None,
+    *,
+    router_id: str,
+    source: str,
+    scores: tuple[str, ...],
+) -> tuple[Finder, tuple[str, ...]]:
+    """Return the finder of a form or a mapping file, and the names of the scores that were
+    chosen."""
     from doors.integrations.convert import finder_of
     from doors.integrations.found import Defaults
     from doors.integrations.mapping import BadMapping, read_mapping
@@ -154,10 +181,15 @@ def _finder(form: str | None, mapping: Path | None, *, router_id: str, source: s
         raise click.UsageError("name the form with --from, or a mapping file with --mapping")
     defaults = Defaults(router_id, source)
     if form is not None:
-        return finder_of(form, defaults)
+        return finder_of(form, defaults), scores
     assert mapping is not None
     try:
         read = read_mapping(mapping)
     except BadMapping as error:
         raise click.BadParameter(str(error), param_hint="--mapping") from error
-    return lambda document, headers: read.found_in(document, defaults)
+    if scores and read.name is None:
+        raise click.UsageError(
+            "--score: the mapping file does not say where the name is: name: $.…"
+        )
+    chosen = scores or (() if read.score is None else (read.score,))
+    return lambda document, headers: read.items_in(document, defaults), chosen

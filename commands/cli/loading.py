@@ -48,6 +48,8 @@ COMMANDS = {
 them."""
 STAYING = {"worker", "gateway", "dashboard", "broker", "ingest", "keep"}
 """Commands that run until they are stopped; their output is a log."""
+ALONE = {"demo", "broker", "completion"}
+"""Commands that reach no service: the first two bring a broker of their own."""
 
 
 class Loading(dict[str, click.Command]):
@@ -58,7 +60,8 @@ class Loading(dict[str, click.Command]):
             raise KeyError(name)
         # Faust, numpy and pydantic take a second to import; `pbstream --help` needs none of them.
         command: click.Command = getattr(import_module(f"commands.cli.{COMMANDS[name][0]}"), name)
-        take_everywhere(command)
+        if name not in ALONE:
+            take_everywhere(command)
         self[name] = command
         return command
 

@@ -34,6 +34,17 @@ def fitted_in(prior: Path) -> str | None:
     return made_by if len(made_by) == SHA256 and " " not in made_by else None
 
 
+def projection_in(document: Document, settings: Settings) -> str | None:
+    """Return the checksum of the projection that makes a router's contexts of prompts: the one that
+    it declares, else the settings' own; None where contexts are sent."""
+    from streams.encoder.load import projection_of
+
+    declared = document.get("projection")
+    if declared is not None:
+        return str(declared["sha256"])
+    return None if settings.encoder_backend == "none" else projection_of(settings).checksum
+
+
 def reference_to(folder: Path) -> Document:
     """Return the reference of a declaration to the projection in a folder of `pbstream fit`."""
     from streams.encoder.projection import Projection

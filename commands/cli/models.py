@@ -6,12 +6,21 @@ import click
 
 from commands.cli.models_add import add_model
 from commands.cli.models_import import import_models
-from commands.cli.router_change import change, changes, input_price, output_price, report
+from commands.cli.router_change import (
+    change,
+    changes,
+    input_price,
+    output_price,
+    per_million,
+    report,
+    sure,
+)
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, read_router
-from doors.console.failures import Failure, NoRouter, first_model
+from doors.console.failures import Failure, first_model
 from doors.console.output import console, print_json, table
+from doors.console.router_standing import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
+from doors.console.taken_up import TOPICS, require_in_force
 from ground.json_values import Document
 
 
@@ -33,6 +42,7 @@ def models() -> None:
 @click.argument("name")
 @input_price
 @output_price
+@sure
 @changes
 @pass_session
 def reprice(
@@ -40,6 +50,7 @@ def reprice(
     name: str,
     input_price: float,
     output_price: float,
+    yes: bool,
     router_id: str,
     timeout: float,
     as_json: bool,
@@ -49,6 +60,8 @@ def reprice(
     \b
       pbstream models reprice large --input-price 0.6 --output-price 5
     """
+    input_price = per_million(input_price, option="--input-price", is_sure=yes)
+    output_price = per_million(output_price, option="--output-price", is_sure=yes)
 
     def edit(document: Document) -> Document:
         model = _existing(document, name, router_id)
@@ -96,14 +109,14 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
       pbstream models list --json
     """
 
-    async def read() -> Document:
+    async def read() -> tuple[Declared, str | None]:
         async with open_bus(session.settings, *TOPICS) as bus:
-            declared = await read_router(bus, router_id)
-        if declared is None:
-            raise NoRouter(router_id)
-        return declared.document
+            return await require_in_force(bus, router_id)
 
-    document = run(read())
+    found, note = run(read())
+    document = found.document
+    if note is not None:
+        click.echo(f"Not shown: {note}", err=True)
     if as_json:
         print_json(document["models"])
         return

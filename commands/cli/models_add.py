@@ -6,19 +6,29 @@ from pathlib import Path
 
 import click
 
-from commands.cli.model_prior import contexts_of, fitted_in, mismatch, prior_from, reference_to
+from commands.cli.model_prior import (
+    contexts_of,
+    fitted_in,
+    mismatch,
+    prior_from,
+    projection_in,
+    reference_to,
+)
 from commands.cli.router_change import (
     change,
     changes,
     field_of,
     input_price,
     output_price,
+    per_million,
+    price_checked,
     report,
     require_router,
+    sure,
 )
 from doors.console.failures import Failure
 from doors.console.router_file import put
-from doors.console.session import Session, pass_session
+from doors.console.session import Session, named, pass_session
 from ground.json_values import Document
 
 
@@ -32,6 +42,7 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 @click.argument("name", callback=_name)
 @input_price
 @output_price
+@sure
 @click.option(
     "--prior",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -84,6 +95,7 @@ def add_model(
     name: str,
     input_price: float,
     output_price: float,
+    yes: bool,
     prior: Path | None,
     projection: Path | None,
     like: str | None,
@@ -121,7 +133,10 @@ def add_model(
         raise click.UsageError(
             "--n-eff says how much a prior counts: give --prior or --like as well."
         )
-    model: Document = {"input_price_per_m": input_price, "output_price_per_m": output_price}
+    model: Document = {
+        "input_price_per_m": per_million(input_price, option="--input-price", is_sure=yes),
+        "output_price_per_m": per_million(output_price, option="--output-price", is_sure=yes),
+    }
     if prior is not None:
         model |= prior_from(prior, name)
     if like is not None:
@@ -137,7 +152,7 @@ def add_model(
     if expected_cost is not None:
         model["expected_cost_usd"] = expected_cost
     for path, value in map(field_of, fields):
-        put(model, path, value)
+        put(model, path, price_checked(path, value, is_sure=yes))
     chosen = {
         key: value
         for key, value in (
@@ -157,16 +172,17 @@ def add_model(
         )
         # Checked inside the edit, on the declaration in force at the write: it may have changed
         # since the command began.
-        declared = {**document, **created}.get("projection")
-        if declared is not None and made_by not in (None, declared["sha256"]):
+        has = projection_in({**document, **created}, session.settings)
+        if made_by is not None and has is not None and made_by != has:
             raise Failure(
                 f"{prior} was fitted with another projection than router {router_id!r} has: its "
-                "numbers mean something else there."
+                "numbers mean something else there. A new router gets the prior's projection "
+                "(--router NEW)."
             )
         if name in document["models"]:
             raise Failure(
-                f"{name!r} is in router {router_id!r} already: change its prices with `pbstream "
-                "models reprice`."
+                f"{name!r} is in router {router_id!r} already: `pbstream models reprice "
+                f"{name}{named(router_id)}` changes its prices."
             )
         if document["models"] and any(
             document.get(key, value) != value for key, value in created.items()

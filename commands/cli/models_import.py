@@ -11,19 +11,22 @@ import click
 
 from doors.console.bus import Bus, open_bus
 from doors.console.declarations import TOPICS, read_router, write_router
-from doors.console.failures import Failure, NoRouter
+from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
+from doors.console.router_file import ABSENT
 from doors.console.session import (
     Session,
     answered,
     run,
 )
+from doors.console.taken_up import absence_of
 from doors.integrations.litellm_prices import (
     IMPORTED,
     IMPORTED_CACHE,
     IMPORTED_OFFERS,
     Change,
     NoPriceList,
+    PriceList,
     plan,
     read_list,
 )
@@ -94,7 +97,7 @@ def import_models(
 
 async def _import(
     session: Session,
-    prices: Any,
+    prices: PriceList,
     *,
     only: str | None,
     accept: Any,
@@ -106,7 +109,7 @@ async def _import(
     async with open_bus(session.settings, *TOPICS, "costs") as bus:
         declared = await read_router(bus, router_id)
         if declared is None:
-            raise NoRouter(router_id)
+            raise await absence_of(bus, router_id)
         changes = plan(
             prices, declared.document["models"], only=only, today=datetime.now(UTC).date()
         )
@@ -118,7 +121,7 @@ async def _import(
             if _is_taken(change, accept, ask=not (dry_run or as_json) and sys.stdin.isatty())
         ]
         if not as_json:
-            _show(changes, taken)
+            show(changes, taken)
         if dry_run or not taken:
             if as_json:
                 print_json({"models": _listed(changes, taken), "config_offset": None})
@@ -167,14 +170,16 @@ def _listed(changes: list[Change], taken: list[Change]) -> list[Document]:
     ]
 
 
-def _show(changes: list[Change], taken: list[Change]) -> None:
+def show(changes: list[Change], taken: list[Change]) -> None:
+    """Print what an import finds, a model a line."""
     shown = table("model", "in, $/M", "out, $/M", "")
     for change in changes:
         cells = []
         for field in ("input_price_per_m", "output_price_per_m"):
             was = None if change.before is None else change.before[field]
             now = was if change.listed is None else change.listed.prices[field]
-            cells.append(f"{now:g}" if was in (None, now) else f"{was:g} → {now:g}")
+            told = ABSENT if now is None else f"{now:g}"
+            cells.append(told if was in (None, now) else f"{was:g} → {told}")
         remark = change.doubt or (
             "priced by hand" if change.kept else "" if change.changes else "as it is"
         )

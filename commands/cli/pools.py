@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 
 import click
 
@@ -22,6 +23,7 @@ from doors.console.session import (
 from doors.pools.declaring import read_pools, write_pool
 from doors.pools.standing import LineStanding, lines_of, read_states
 from drawing.numbers import usd
+from drawing.periods import remaining
 from ground.json_values import Document
 from schemas.budgets import PERIODS
 
@@ -49,11 +51,14 @@ def _share(text: str) -> tuple[str, Document]:
     name, _, shares = text.partition("=")
     least, _, most = shares.partition("-")
     try:
-        return name, {"min": float(least or 0.0), "max": float(most or 1.0)}
+        found = {"min": float(least or 0.0), "max": float(most or 1.0)}
     except ValueError:
+        found = {}
+    if not found or not 0.0 <= found["min"] <= found["max"] <= 1.0:
         raise click.UsageError(
-            f"--member {text!r} is not MEMBER=MIN-MAX, as chat=0.1-0.6"
-        ) from None
+            f"--member {text!r} is not MEMBER=MIN-MAX, two shares from 0 to 1, as chat=0.1-0.6"
+        )
+    return name, found
 
 
 @pools.command("set", context_settings={"ignore_unknown_options": True})
@@ -186,7 +191,7 @@ async def _declared(session: Session) -> Collection[str]:
 @json_option
 @pass_session
 def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
-    """Show what pools have lent to routers, and how much of it was charged.
+    """Show what pools have lent to routers and why, what is spent, and what will be at the end.
 
     \b
       pbstream pools show
@@ -220,11 +225,28 @@ def _has_part(line: LineStanding, pool_id: str) -> bool:
 
 def _show(line: LineStanding) -> None:
     of = "" if line.usd is None else f": {usd(line.usd)}"
-    shown = table("router", "pool", "lease", "charged", "left", title=f"{line.name}{of}")
+    columns = ("router", "pool", "lease", "spent", "left", "forecast")
+    shown = table(*columns, title=f"{line.name}{of}")
     for name, one in sorted(line.routers.items()):
-        shown.add_row(name, one.pool, usd(one.usd), usd(one.charged_usd), usd(one.left_usd))
+        forecast = "no traffic yet" if name in line.unasked else usd(one.forecast_usd)
+        money = map(usd, (one.usd, one.charged_usd, one.left_usd))
+        shown.add_row(name, one.pool, *money, forecast)
     console().print(shown)
-    click.echo(f"{usd(line.lent_usd)} are lent, {usd(line.charged_usd)} are charged.")
+    spent = f"{usd(line.charged_usd)} are spent by the routers that are in it"
+    click.echo(f"{usd(line.lent_usd)} are lent, {spent}{_end(line)}.")
+    if line.why is not None:
+        click.echo(f"{line.why[0].upper()}{line.why[1:]}.")
+
+
+def _end(line: LineStanding) -> str:
+    """Return how a line's period will end, as the end of a sentence."""
+    if line.ends is None:
+        return "; no router has a lease: `pbstream pools join` lets one join"
+    left = remaining(line.ends, datetime.now(UTC))
+    if line.forecast_usd is None:
+        return f"; {left} are left"
+    usd_, low, high = map(usd, line.forecast_usd)
+    return f"; {left} are left, and at the end {usd_} will have been spent ({low} to {high})"
 
 
 def _as_json(line: LineStanding) -> Document:
@@ -232,8 +254,16 @@ def _as_json(line: LineStanding) -> Document:
         "usd": line.usd,
         "lent_usd": line.lent_usd,
         "charged_usd": line.charged_usd,
+        "forecast_usd": line.forecast_usd and list(line.forecast_usd),
+        "ends": line.ends and line.ends.isoformat(),
+        "why": line.why,
         "routers": {
-            name: {"pool": one.pool, "usd": one.usd, "charged_usd": one.charged_usd}
+            name: {
+                "pool": one.pool,
+                "usd": one.usd,
+                "charged_usd": one.charged_usd,
+                "forecast_usd": None if name in line.unasked else one.forecast_usd,
+            }
             for name, one in line.routers.items()
         },
     }

@@ -68,7 +68,14 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
     metavar="USD",
-    help="With a file of rows: dollars per request; default: the rows' mean cost.",
+    help="With a file of rows: dollars per request; default: that of --prior, or the rows' mean "
+    "cost.",
+)
+@click.option(
+    "--prior",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="With a file of rows: folder that `pbstream fit` wrote. The router begins with its "
+    "priors; its budget is the one at which `fit --explain` saw routing gain most.",
 )
 @click.option(
     "--verify", "verifying", is_flag=True, help="Decide everything again and compare with history."
@@ -138,7 +145,7 @@ def replay(
       pbstream replay --policy paper --policy live   # who would have done better?
       pbstream replay --scenario price-cut.yaml --report cut.html
       pbstream replay --export history/              # keep it; later: --from history/
-      pbstream replay --from rows.csv --budget 0.001 # on rows of your own, without Kafka
+      pbstream replay --from rows.csv --prior priors/chat   # on rows of your own, without Kafka
       pbstream replay --scenario price-cut.yaml --into test. --speed 10
 
     History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be
@@ -197,12 +204,12 @@ def _check(options: Options) -> None:
 
 
 def _check_rows(options: Options) -> None:
-    of_rows = ("columns", "score_range", "budget")
+    of_rows = ("columns", "score_range", "budget", "prior")
     of_histories = ("verifying", "exported", "into", "since", "until", "offsets")
     rows = options["folder"] is not None and options["folder"].is_file()
     if not rows and any(options[name] for name in of_rows):
         raise click.UsageError(
-            "--column, --score-range and --budget are for a file of rows: --from FILE"
+            "--column, --score-range, --budget and --prior are for a file of rows: --from FILE"
         )
     if rows and any(options[name] not in (None, False) for name in of_histories):
         raise click.UsageError(

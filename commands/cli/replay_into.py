@@ -35,6 +35,7 @@ def play_into(
     from studies.simulate.play import NoWorker, Player, SamePrefix
     from studies.simulate.scenario import BadScenario
     from studies.simulate.study import NoRequest, survey, world_of
+    from studies.simulate.target import DeclarationRefused
 
     source, scenario, account = session.settings, scenario_of(options), Account()
     read = happened(history, router_id, account)
@@ -65,7 +66,7 @@ def play_into(
         done = _run(player, iter(kept))
     except NoRequest:
         raise no_request(history, router_id, part_of(options)) from None
-    except (BadScenario, NoWorker, SamePrefix) as error:
+    except (BadScenario, DeclarationRefused, NoWorker, SamePrefix) as error:
         raise Failure(str(error)) from error
     click.echo(
         f"{done.requests:,} requests sent, {done.already:,} were there before; {done.decided:,} "

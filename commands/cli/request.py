@@ -8,30 +8,34 @@ from typing import IO
 from uuid import uuid4
 
 import click
-import orjson
 
-from doors.console.bus import open_bus
+from doors.console.bus import Bus, open_bus
 from doors.console.decision import explain_decision
 from doors.console.declarations import refusal_of
-from doors.console.failures import NoAnswer, Refused
+from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (
+    PROMPT,
     Session,
     answered,
     named,
     run,
 )
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import absence_of
+from ground.json_text import dumps
 from ground.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
+from schemas.reasons import Reason
 
-TOPICS = ("requests", "routes", "dlq")
-"""Topics of a request, of its answer and of its refusal."""
-CAN = ("vision", "tools", "json_output")
+TOPICS = ("requests", "routes", "dlq", *STANDING)
+"""Topics of a request, of its answer, of its refusal and of its router."""
+CAN = ("vision", "audio", "tools", "json_output")
 """Needs that are yes or no."""
 
 
 @click.command()
-@click.argument("prompt", required=False)
+@click.argument("prompt", type=PROMPT, required=False)
 @click.option(
     "--context",
     type=click.File("r"),
@@ -86,6 +90,8 @@ def request(
 ) -> None:
     """Ask which model shall answer a prompt, and why.
 
+    A call that sends an image or sound and no text needs no prompt: --needs vision or audio.
+
     A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs
     no encoder.
 
@@ -95,7 +101,8 @@ def request(
       pbstream request "And why is that?" --session talk-17
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
     """
-    if (prompt is None) == (context is None):
+    wordless = not {"vision", "audio"}.isdisjoint(needs)
+    if (prompt is None) == (context is None) and not (prompt is None and wordless):
         raise click.UsageError(
             'give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"'
         )
@@ -135,8 +142,8 @@ def request(
                 return decision if ours else None
 
             answer: RouteDecided | Refused = await records.until(answered, seconds=timeout)
-        if isinstance(answer, Refused):
-            raise answer
+            if isinstance(answer, Refused):
+                raise await _explained(bus, answer, router_id)
         return answer
 
     try:
@@ -158,6 +165,15 @@ def request(
     quoted = shlex.quote(decision.request_id)
     click.echo(f"\nWhat it cost:      pbstream cost {quoted} USD{named(router_id)}")
     click.echo(f"How good it was:   pbstream reward {quoted} 0.9{named(router_id)}")
+
+
+async def _explained(bus: Bus, refused: Refused, router_id: str) -> Failure:
+    """Return why a request was refused; of an unknown router also what became of its
+    declaration."""
+    if refused.reason != Reason.UNKNOWN_ROUTER:
+        return refused
+    why = (await absence_of(bus, router_id)).message
+    return Failure(f"the request was refused, {refused.reason}: {why}")
 
 
 def _event(
@@ -189,7 +205,7 @@ def _event(
         fields["needs"] = dict.fromkeys(needs, True)
     try:
         # Checked with the workers' decoder, so that a refusal here reads as it would there.
-        return decode(RequestSubmitted, orjson.dumps(fields))
+        return decode(RequestSubmitted, dumps(fields))
     except MalformedEvent as error:
         raise Refused(
             "the request", error.reason.value, error.message, router_id=router_id

@@ -7,18 +7,14 @@ from pathlib import Path
 
 import click
 
-from commands.cli.router_change import change, field_of, require_router
+from commands.cli.router_change import change, field_of, price_checked, require_router, sure
 from doors.console.bus import open_bus
-from doors.console.declarations import (
-    TOPICS,
-    Declared,
-    put_in_force,
-    read_router,
-)
-from doors.console.failures import Failure, NoRouter
+from doors.console.declarations import TOPICS, put_in_force, read_router
+from doors.console.failures import Failure
 from doors.console.output import console as screen
 from doors.console.output import print_json, table
-from doors.console.router_file import as_yaml, changes, put, read_file, shown
+from doors.console.router_file import as_yaml, changes, full_path, put, read_file, shown
+from doors.console.router_standing import Declared
 from doors.console.session import (
     Session,
     json_option,
@@ -27,6 +23,8 @@ from doors.console.session import (
     timeout_option,
     valid_router,
 )
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import require_in_force, standing_of
 from ground.json_values import Document
 from schemas import RouterDeclared
 
@@ -46,9 +44,14 @@ def show(session: Session, router_id: str, as_json: bool) -> None:
     \b
       pbstream routers show acme.chat > chat.yaml
     """
-    found = run(_in_force(session, router_id))
-    if found is None:
-        raise NoRouter(router_id)
+
+    async def read() -> tuple[Declared, str | None]:
+        async with open_bus(session.settings, *STANDING) as bus:
+            return await require_in_force(bus, router_id)
+
+    found, note = run(read())
+    if note is not None:
+        click.echo(f"Not shown: {note}", err=True)
     if as_json:
         print_json(found.document)
     else:
@@ -71,7 +74,12 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
       pbstream routers diff chat.yaml
     """
     document = read_file(file)
-    before = run(_in_force(session, document["router_id"]))
+
+    async def read() -> Declared | None:
+        async with open_bus(session.settings, *STANDING) as bus:
+            return (await standing_of(bus, document["router_id"])).basis
+
+    before = run(read())
     found = changes({} if before is None else before.document, document)
     _show(found, before, document["router_id"], as_json)
     if found:
@@ -109,6 +117,7 @@ def apply(
         async with open_bus(session.settings, *TOPICS) as bus:
             # Read and written on one connection, on the condition that nothing changed in between.
             before = await read_router(bus, document["router_id"], seconds=timeout)
+            standing = await standing_of(bus, document["router_id"])
             here = -1 if before is None else before.offset
             if based_on is not None and based_on != here:
                 raise Failure(
@@ -118,7 +127,10 @@ def apply(
             # A worker would refuse it as well; this message adds what to do.
             _require_same_size(before, document)
             found = changes({} if before is None else before.document, document)
-            if dry_run or not found:
+            if not found and standing.status == "waiting":
+                raise Failure(f"Nothing changes: {standing.note}")
+            # A refused declaration behind it is replaced by what is in force.
+            if dry_run or not (found or standing.status == "refused"):
                 return before, found, None
             state = await put_in_force(
                 bus, document["router_id"], document, based_on=here, seconds=timeout
@@ -134,25 +146,35 @@ def apply(
     "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
 )
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
+@sure
 @timeout_option
 @json_option
 @pass_session
 def set_fields(
-    session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool
+    session: Session,
+    router_id: str,
+    fields: tuple[str, ...],
+    yes: bool,
+    timeout: float,
+    as_json: bool,
 ) -> None:
-    """Change fields of a declaration; dots separate levels, and an empty value removes a field.
+    """Change fields of a declaration; dots separate levels, and an empty value removes a field. A
+    model's name may hold dots; one in quotes is taken as it stands.
 
     \b
       pbstream routers set acme.chat gamma=0.999 min_reward=0.9
       pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
+      pbstream routers set acme.chat models.gpt-4.1.offers.vision=true
     """
-    parsed = [field_of(one) for one in fields]
+    parsed = [
+        (path, price_checked(path, value, is_sure=yes)) for path, value in map(field_of, fields)
+    ]
 
     def edit(document: Document) -> Document:
         # A deep copy: `put` changes its argument, and the edit may be repeated.
         changed: Document = json.loads(json.dumps(document))
         for path, value in parsed:
-            put(changed, path, value)
+            put(changed, full_path(changed, path), value)
         require_router(changed)
         return changed
 
@@ -177,11 +199,6 @@ def schema() -> None:
       # yaml-language-server: $schema=router.schema.json
     """
     click.echo(json.dumps(RouterDeclared.model_json_schema(), indent=2, ensure_ascii=False))
-
-
-async def _in_force(session: Session, router_id: str) -> Declared | None:
-    async with open_bus(session.settings, *TOPICS) as bus:
-        return await read_router(bus, router_id)
 
 
 def _require_same_size(before: Declared | None, document: Document) -> None:
@@ -211,7 +228,7 @@ def _show(
             }
         )
         return
-    if not found:
+    if not found and offset is None:
         click.echo(
             f"Nothing changes: router {router_id} is as the file says, since offset "
             f"{before and before.offset}."
@@ -222,7 +239,8 @@ def _show(
     )
     for one in found:
         listed.add_row(one["what"], shown(one["before"]), shown(one["after"]))
-    screen().print(listed)
+    if found:
+        screen().print(listed)
     if offset is not None:
         click.echo(f"Router {router_id} is as the file says. In force at offset {offset}.")
     elif before is None:

@@ -6,9 +6,9 @@ import click
 
 from commands.cli.router_files import apply, diff, schema, set_fields, show
 from doors.console.bus import Bus, open_bus
-from doors.console.declarations import TOPICS, repeats
-from doors.console.failures import NoRouter, first_model
+from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
+from doors.console.router_standing import Standing
 from doors.console.session import (
     DEFAULT_ROUTER,
     Session,
@@ -17,9 +17,17 @@ from doors.console.session import (
     router_option,
     run,
 )
+from doors.console.taken_up import TOPICS, absence_of, standing_of, standings
 from drawing.numbers import dual, usd
 from ground.json_values import Document
-from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+
+SAID = {
+    "in_force": "in force",
+    "refused": "refused",
+    "waiting": "waits for a worker",
+    "leaving": "removal waits for a worker",
+}
+"""Words for what became of a router's newest declaration."""
 
 
 @click.group()
@@ -41,7 +49,10 @@ for command in (show, diff, apply, set_fields, schema):
 @json_option
 @pass_session
 def list_routers(session: Session, as_json: bool) -> None:
-    """Show every declared router with its models, budget, decisions and spend."""
+    """Show every router with its models, budget, decisions and spend, as workers took it up.
+
+    A declaration that workers refused, or that none has read yet, is shown as such.
+    """
 
     async def read() -> list[Document]:
         async with open_bus(session.settings, *TOPICS) as bus:
@@ -54,18 +65,22 @@ def list_routers(session: Session, as_json: bool) -> None:
     if not rows:
         click.echo(f"No router yet: {first_model(DEFAULT_ROUTER)}.")
         return
-    shown = table("router", "models", "budget/request", "decided", "spend", "λ_t")
+    shown = table("router", "models", "budget/request", "decided", "spend", "λ_t", "declaration")
     for row in rows:
-        decided = "–" if row["decided"] is None else f"{row['decided']:,}"
+        decided, models = row["decided"], row["models"]
         shown.add_row(
             row["router_id"],
-            str(row["models"]),
+            "–" if models is None else str(models),
             usd(row["budget_usd_per_request"]),
-            decided,
+            "–" if decided is None else f"{decided:,}",
             usd(row["spend_usd"]),
             dual(row["lambda_t"]),
+            SAID[row["status"]],
         )
     console().print(shown)
+    for row in rows:
+        if row["note"] is not None:
+            click.echo(f"{row['note'][0].upper()}{row['note'][1:]}")
 
 
 @routers.command()
@@ -82,9 +97,9 @@ def remove(session: Session, router_id: str) -> None:
     async def write() -> None:
         async with open_bus(session.settings, *TOPICS) as bus:
             # Otherwise a mistyped name would look like a success.
-            latest = await bus.latest("routers", router_id)
-            if latest is None or latest.value is None:
-                raise NoRouter(router_id)
+            standing = await standing_of(bus, router_id)
+            if standing.status in ("none", "leaving"):
+                raise await absence_of(bus, router_id)
             await bus.send_bytes("routers", router_id, None)
 
     run(write())
@@ -92,40 +107,30 @@ def remove(session: Session, router_id: str) -> None:
 
 
 async def every_router(bus: Bus) -> list[Document]:
-    """Return a row for every declared router, from its declaration in force."""
-    states = {
-        key.decode(errors="replace"): decode(LambdaUpdated, value)
-        for key, value in (await bus.newest("lambda")).items()
-        if key is not None and value is not None
-    }
-    rows: dict[str, Document | None] = {}
-    async for record in bus.backwards("routers", None):
-        try:
-            router_id, declared = decode_router(key=record.key, value=record.value)
-        except MalformedEvent:
-            continue
-        state = states.get(router_id)
-        if router_id in rows:
-            continue
-        if declared is None:
-            # A tombstone that is older than what is in force was followed by a new declaration.
-            if state is None or record.offset > state.config_offset:
-                rows[router_id] = None
-        elif (
-            state is None
-            or record.offset == state.config_offset
-            or repeats(record, state.config_offset)
-        ):
-            rows[router_id] = _row(declared, state)
-    return sorted((row for row in rows.values() if row), key=lambda row: str(row["router_id"]))
+    """Return a row for every router that workers took up, refused, or have not read yet."""
+    found = await standings(bus)
+    return [_row(found[router_id]) for router_id in sorted(found)]
 
 
-def _row(declared: RouterDeclared, state: LambdaUpdated | None) -> Document:
+def _row(standing: Standing) -> Document:
+    declared = standing.in_force and standing.in_force.document
+    state = standing.state
     return {
-        "router_id": declared.router_id,
-        "models": len(declared.models),
-        "budget_usd_per_request": declared.budget_usd_per_request,
-        "decided": state.decided if state else None,
-        "spend_usd": state.spend_usd if state else None,
-        "lambda_t": state.lambda_t if state else None,
+        "router_id": standing.router_id,
+        "models": declared and len(declared["models"]),
+        "budget_usd_per_request": declared and declared.get("budget_usd_per_request"),
+        "decided": state and state.decided,
+        "spend_usd": state and state.spend_usd,
+        "lambda_t": state and state.lambda_t,
+        "config_offset": state and state.config_offset,
+        "status": standing.status,
+        "refused": _refusal(standing),
+        "note": standing.note,
     }
+
+
+def _refusal(standing: Standing) -> Document | None:
+    refusal = None if standing.later is None else standing.later.refusal
+    if refusal is None:
+        return None
+    return {"offset": refusal.offset, "reason": refusal.reason, "message": refusal.message}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from doors.console.session import Session, option, pass_session
+from doors.console.failures import Failure
+from doors.console.session import Session, option, pass_session, port_option
 
 if TYPE_CHECKING:
     from streams.settings import Settings
@@ -42,18 +43,34 @@ def broker(port: int, data: Path | None, brokers: str) -> None:
     """
     from commands.broker.choose import LocalKafka
 
+    _require_free(port)
     stop_on_sigterm()
     with LocalKafka(int(brokers), data, port=port) as kafka:
         click.echo(f"export PB_BOOTSTRAP={kafka.bootstrap}")
         click.echo(
-            "Kafka is ready. In other terminals: the line above, then `pbstream topics create`. "
-            "Ctrl-C stops it.",
+            "Kafka is ready. In each other terminal: the line above first (else commands look at "
+            "127.0.0.1:9092), then `pbstream topics create`. Ctrl-C stops it.",
             err=True,
         )
         try:
             kafka.watch()
         except KeyboardInterrupt:
             click.echo("Stopping Kafka ...", err=True)
+
+
+def _require_free(port: int) -> None:
+    """Raise Failure if something listens on the port, and say what to do."""
+    from commands.broker.wire import HOST, answers, free_ports, is_free
+
+    if is_free(port):
+        return
+    (other,) = free_ports(1)
+    here = f"{HOST}:{port}"
+    there = f"a Kafka answers at {here} already: use it" if answers(here) else f"{here} is taken"
+    raise Failure(
+        f"{there}, or start one elsewhere with `pbstream broker --port {other}`, and then "
+        f"`export PB_BOOTSTRAP={HOST}:{other}` in each terminal."
+    )
 
 
 def stop_on_sigterm() -> None:
@@ -74,19 +91,20 @@ def stop_on_sigterm() -> None:
     1,
     "Number of workers on this machine; each uses one core.",
 )
+@port_option("PB_WEB_PORT", 8080)
 @pass_session
-def worker(session: Session, log_level: str, processes: int) -> None:
+def worker(session: Session, log_level: str, processes: int, port: int | None) -> None:
     """Run workers until SIGTERM or Ctrl-C.
 
     Start as many as you like with the same PB_APP_ID: they share the partitions. Each needs a web
-    port of its own (PB_WEB_PORT) and, for short pauses at a restart, a name that stays
+    port of its own (--port) and, for short pauses at a restart, a name that stays
     (PB_INSTANCE_ID). With --processes one command runs several: it replaces those that end, and
     answers for all of them on one port.
 
     \b
       pbstream worker
       pbstream worker --processes 4
-      PB_INSTANCE_ID=worker-1 PB_WEB_PORT=8081 pbstream worker
+      PB_INSTANCE_ID=worker-1 pbstream worker --port 8081
 
     http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
     """
@@ -95,7 +113,7 @@ def worker(session: Session, log_level: str, processes: int) -> None:
     from streams.service.serving import run, serve
     from streams.service.worker import build_worker
 
-    settings = session.settings
+    settings = session.with_port("web_port", port)
     log_to_stderr(log_level, settings.log_format)
     if processes > 1:
         run_crew(settings, processes=processes, log_level=log_level)

@@ -11,7 +11,7 @@ from commands.cli.backup import backup, restore
 from commands.cli.snapshot_file import LARGEST, read_file
 from doors.console.bus import open_bus
 from doors.console.declarations import TOPICS, put_in_force, read_router
-from doors.console.failures import Failure, NoRouter, Refused
+from doors.console.failures import Failure, Refused
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -22,12 +22,16 @@ from doors.console.session import (
     timeout_option,
     valid_router,
 )
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import absence_of
 from drawing.numbers import dual, usd
 from ground.json_values import Document
 from schemas import LambdaUpdated
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from streams.settings import Settings
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -80,7 +84,7 @@ def export_command(
         raise TopicsNotReady("\n".join(problems))
     state = run(read_state(settings, router_id))
     if state is None:
-        raise NoRouter(router_id)
+        raise run(_absence(settings, router_id))
     data = pack(state, router_id, settings)
     with replacing(file) as part:
         part.write_bytes(data)
@@ -274,6 +278,11 @@ def _title(found: Document) -> str:
         f"{about.get('router_id', '?')} of {about.get('service', '?')}, "
         f"{about.get('exported_at', '?')}, format {found['format']}"
     )
+
+
+async def _absence(settings: Settings, router_id: str) -> Failure:
+    async with open_bus(settings, *STANDING) as bus:
+        return await absence_of(bus, router_id)
 
 
 def _exists(router_id: str) -> Failure:

@@ -183,7 +183,10 @@ def _drawn(board: Top, sort: str, limit: int) -> Table | Text:
         f", the first {limit} by {sort}" if len(rows) > limit else f", by {sort}"
     )
     if not rows:
-        return Text(f"No router yet: {first_model(DEFAULT_ROUTER)}.")
+        return Text(
+            f"No router is in force yet: {first_model(DEFAULT_ROUTER)}; `pbstream routers list` "
+            "shows what waits or was refused."
+        )
     for row in rows[:limit]:
         ratio = row["spend_per_budget"]
         shown.add_row(

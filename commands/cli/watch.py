@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.live import Live
 
 from doors.console.bus import Bus, open_bus
-from doors.console.failures import NoRouter
 from doors.console.output import console, print_json
 from doors.console.session import Session, json_option, pass_session, router_option, run
+from doors.console.taken_up import TOPICS as STANDING
+from doors.console.taken_up import absence_of
 from ground.messages import Record
 from schemas import EVENTS, DeadLetter, MalformedEvent, decode
-from watching import screen
-from watching.board import Board
 
-TOPICS = ("lambda", "routes", "costs", "rewards", "alerts", "dlq")
+if TYPE_CHECKING:
+    from watching.board import Board
+
+TOPICS = ("routers", "lambda", "routes", "costs", "rewards", "alerts", "dlq")
 """Topics of a view, in the order in which their past is read."""
-RECENT = 1000
-"""Number of newest records of a topic with which a view begins."""
+RECENT = {"routes": 10_000, "costs": 20_000, "rewards": 20_000}
+"""Number of newest records of a topic with which a view begins: ten thousand decisions, with their
+bills and labels; of another topic `FEW`."""
+FEW = 1_000
+"""See `RECENT`."""
 LINE_EVERY = 2.0
 """Seconds between two lines where the output is no terminal."""
 
@@ -47,15 +53,17 @@ def watch(session: Session, router_id: str, once: bool, as_json: bool) -> None:
 
 
 async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool) -> None:
+    from watching import screen
+
     async with (
-        open_bus(session.settings, *TOPICS) as bus,
+        open_bus(session.settings, *TOPICS, *STANDING) as bus,
         # Followed before the past is read, so that nothing is missed in between.
         bus.follow(*TOPICS, router_id=router_id) as records,
     ):
-        board = await recent(bus, router_id)
+        board = await recent(bus, router_id, session.settings.source_rank)
         if once:
             if board.state is None:
-                raise NoRouter(router_id)
+                raise await absence_of(bus, router_id)
             _show(board, as_json)
             return
         out = console()
@@ -78,6 +86,8 @@ async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool)
 
 
 def _show(board: Board, as_json: bool, *, line: bool = False) -> None:
+    from watching import screen
+
     now = time.monotonic()
     if as_json:
         print_json(screen.as_json(board, now=now))
@@ -87,12 +97,16 @@ def _show(board: Board, as_json: bool, *, line: bool = False) -> None:
         console().print(screen.draw(board, now=now))
 
 
-async def recent(bus: Bus, router_id: str) -> Board:
+async def recent(bus: Bus, router_id: str, rank: Callable[[str], int]) -> Board:
     """Return a view of the newest records of every topic; it has no rates, as arrival times are
     unknown."""
-    board = Board(router_id)
+    from watching.board import Board
+
+    board = Board(router_id, rank=rank)
     for name in TOPICS:
-        records = [record async for record in bus.backwards(name, router_id, limit=RECENT)]
+        records = [
+            record async for record in bus.backwards(name, router_id, limit=RECENT.get(name, FEW))
+        ]
         # The oldest first, and without an arrival time, so that they count in no rate.
         _take(board, [(name, record) for record in reversed(records)], at=float("-inf"))
         await asyncio.sleep(0)
@@ -104,6 +118,9 @@ def _take(board: Board, arrivals: list[tuple[str, Record]], *, at: float | None 
     for name, record in arrivals:
         # Other routers share the partition; a dead letter of a malformed event may have no key.
         if record.key is not None and record.key != board.router_id.encode():
+            continue
+        if name == "routers":
+            board.declare(record)
             continue
         try:
             event: Any = (

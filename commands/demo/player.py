@@ -13,6 +13,7 @@ from commands.demo.traffic import Outcome, Sent, Traffic
 from doors.console.bus import Bus, Follower, open_bus
 from doors.console.declarations import put_in_force
 from doors.console.failures import NoAnswer
+from drawing.pareto import Pareto
 from ground.messages import Record
 from schemas import (
     AlertRaised,
@@ -58,6 +59,7 @@ class Play:
             included.
         state: the router's last state; all feedback is in it.
         alerts: what the service reported.
+        picture: what the router reached, as the dashboard and `pbstream watch` compute it.
         seconds: from the first request to the last answer, and until all feedback was applied.
     """
 
@@ -66,6 +68,7 @@ class Play:
     dead_letters: list[DeadLetter]
     state: LambdaUpdated
     alerts: list[AlertRaised]
+    picture: Pareto
     seconds: tuple[float, float]
 
 
@@ -128,6 +131,7 @@ class Player:
             dead_letters=self._dead_letters,
             state=self._board.state,
             alerts=self._alerts,
+            picture=self._board.pareto(),
             seconds=(answered, time.monotonic() - started),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table as RichTable
 
 from commands.demo.player import Play
-from commands.demo.scenario import Matrix, Scenario
+from commands.demo.scenario import Scenario
 from commands.demo.series import WINDOW, Series, path_of, series_of
 from commands.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
 from doors.console.output import table
@@ -50,19 +50,23 @@ class Report:
 
     @property
     def pareto(self) -> Pareto:
-        """Return the picture over the same requests; models that joined later are left out."""
-        outcomes, scenario = self.play.outcomes, self.scenario
+        """Return the picture, as the dashboard and `pbstream watch` have it of these requests."""
+        return replace(self.play.picture, tail=path_of(self.play.outcomes))
+
+    @property
+    def truth(self) -> Pareto:
+        """Return the same with what every model would have earned, which only the demo knows;
+        models that joined later are left out.
+        """
+        scenario = self.scenario
         models = [
-            _point(model, scenario.costs[:, k], scenario.rewards[:, k])
+            Point(model, float(scenario.costs[:, k].mean()), float(scenario.rewards[:, k].mean()))
             for k, model in enumerate(scenario.models)
             if scenario.available[:, k].all()
         ]
-        ours = _point(
-            "this router",
-            np.array([one.cost_usd for one in outcomes]),
-            np.array([one.reward for one in outcomes]),
-        )
-        return Pareto(models, ours, path_of(outcomes), scenario.budget_usd)
+        ours = Point("this router", self.ours.cost_usd, self.ours.reward)
+        basis = "with all models' outcomes, which are known here"
+        return Pareto(models, ours, budget_usd=scenario.budget_usd, basis=basis)
 
     @property
     def cost_per_budget(self) -> float | None:
@@ -112,7 +116,7 @@ class Report:
         there all the time.
         """
         beside = self.beside
-        return None if beside is None else f"{self.pareto.sentence()} {beside}"
+        return None if beside is None else f"{self.truth.sentence()} {beside}"
 
     @property
     def beside(self) -> str | None:
@@ -188,6 +192,7 @@ class Report:
             "shock": self.shock,
             "seed": self.seed,
             "in_flight": self.in_flight,
+            "estimated": self.pareto.sentence(),
             "result": self.result,
             "lead": self.lead,
             "why": self.why,
@@ -207,8 +212,8 @@ class Report:
 
     @property
     def lead(self) -> str | None:
-        """Return how much more it earned than the best fixed mix, with the 95 % interval of the
-        difference over the same requests; None where there is no such mix.
+        """Return how much more it earned than the best fixed mix would have on these requests; None
+        where there is no such mix.
         """
         mix = next((one for one in yardsticks(self.scenario) if one.name == BEST_MIX), None)
         outcomes = self.play.outcomes
@@ -217,14 +222,10 @@ class Report:
         weights = dict(mix.mix)
         shares = [weights.get(f"{ALWAYS}{model}", 0.0) for model in self.scenario.models]
         mixed = self.scenario.rewards[[outcome.position for outcome in outcomes]] @ shares
-        gains = np.array([outcome.reward for outcome in outcomes]) - mixed
-        # The interval is of differences request by request: both had the same prompts, whose
-        # difficulty cancels.
-        half = 1.96 * float(gains.std(ddof=1)) / len(gains) ** 0.5
+        gain = self.ours.reward - float(mixed.mean())
         return (
-            f"Against the best fixed mix within the budget: {gains.mean():+.3f} ± {half:.3f} "
-            "reward per request"
-            f"{', which may be chance' if abs(gains.mean()) <= half else ''}."
+            f"Against the best fixed mix within the budget: {gain:+.3f} reward per request, as it "
+            "happened."
         )
 
     @property
@@ -234,7 +235,7 @@ class Report:
         return (
             f"Over {len(times):,} requests, {min(times):%Y-%m-%d %H:%M:%S} to "
             f"{max(times):%H:%M:%S} UTC. Made by pbstream {version('paretobandit-streams')}; ± is "
-            "a 95 % interval over the requests."
+            "a 95 % interval of what is estimated."
         )
 
     def save(self, folder: Path) -> None:
@@ -249,7 +250,7 @@ class Report:
             Page(
                 title=f"Demo: {self.title}",
                 answer=self.pareto.sentence(),
-                others=[text for text in (self.beside, self.lead, self.why) if text],
+                others=[text for text in (self.result, self.lead, self.why) if text],
                 notes=[
                     self.over,
                     self.summary,
@@ -278,11 +279,3 @@ class Report:
         ]
         events = [(float(position), label) for position, label in series.events]
         return sorted([*events, *told], key=lambda one: one[0])
-
-
-def _point(name: str, costs: Matrix, rewards: Matrix) -> Point:
-    off, cost_off = (
-        1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
-        for values in (rewards, costs)
-    )
-    return Point(name, float(costs.mean()), float(rewards.mean()), off, cost_off)

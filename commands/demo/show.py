@@ -194,9 +194,8 @@ def _play(
 def _tell(report: Report, folder: Path, out: Console) -> None:
     out.print()
     out.print(report.table())
-    if report.result:
-        out.print(f"[bold]{report.result}[/bold]", soft_wrap=True)
-    for text in (report.lead, report.why):
+    out.print(f"[bold]{report.pareto.sentence()}[/bold]", soft_wrap=True)
+    for text in (report.result, report.lead, report.why):
         if text:
             out.print(text, soft_wrap=True)
     out.print(report.summary, soft_wrap=True)

@@ -90,13 +90,17 @@ class Bus:
         """
         from aiokafka import TopicPartition
 
-        from streams.log.partitioner import partition_of
-
-        topic, count = self.settings.topic(name), self._partitions[name]
+        topic = self.settings.topic(name)
         # A dead letter keeps the key of its source, which need not be the id of a router.
         if router_id is None or name == "dlq":
-            return [TopicPartition(topic, number) for number in range(count)]
-        return [TopicPartition(topic, partition_of(router_id, count))]
+            return [TopicPartition(topic, number) for number in range(self._partitions[name])]
+        return [TopicPartition(topic, self.home(name, router_id))]
+
+    def home(self, name: str, router_id: str) -> int:
+        """Return the number of a router's partition."""
+        from streams.log.partitioner import partition_of
+
+        return partition_of(router_id, self._partitions[name])
 
     def name_of(self, topic: str) -> str:
         """Return a topic's short name; a topic of others keeps its full name."""
@@ -137,6 +141,27 @@ class Bus:
                     # Most searches are for recent records; the growing windows reach old ones in a
                     # few steps.
                     end, window = start, window * 4
+
+    async def since(
+        self, name: str, partition: int, time_ms: int, *, limit: int
+    ) -> AsyncIterator[Record]:
+        """Yield a partition's records from a time on, in milliseconds since the epoch: the oldest
+        first, at most some `limit`."""
+        from aiokafka import TopicPartition
+
+        from streams.log.stretch import bounds, read_stretch
+
+        tp = TopicPartition(self.settings.topic(name), partition)
+        async with _consumer(self.settings) as consumer:
+            consumer.assign([tp])
+            first = (await consumer.offsets_for_times({tp: max(time_ms, 0)}))[tp]
+            if first is None:  # nothing is as new
+                return
+            _, end = await bounds(consumer, tp)
+            stop = min(end, first.offset + limit)
+            async for records in read_stretch(consumer, tp, first.offset, stop):
+                for record in records:
+                    yield record
 
     async def at(self, name: str, partition: int, offset: int) -> Record | None:
         """Return the record at a place, or None."""

@@ -21,15 +21,29 @@ BECAUSE = {
     "capped": "a cap in dollars is used up, and it is the cheapest model",
 }
 """Explanation of a choice, by the reason of the decision."""
+DRAWN = (
+    "; exploration is drawn at random for each request, as wide as the uncertainty: another draw "
+    "may have chosen another model"
+)
+"""Further words on the score of a profile that draws."""
+SHORT = {
+    "ucb": "highest score",
+    "onboarding": "new",
+    "probe": "in doubt after a drift",
+    "ceiling_relaxed": "ceiling lifted",
+    "capped": "cap used up",
+}
+"""The same in a line of a list."""
 EXCLUDED = {
     "retired": "retired from the portfolio",
     "not_allowed": "not among the allowed models",
     "over_max_price": "above the request's maximum price",
     "ceiling": "above the price ceiling that λ_t sets",
-    "out_of_reach": "this one call would cost more than a hundred requests may",
+    "out_of_reach": "one in ten of its bills would be more than a hundred requests may cost",
     "down": "it does not answer, and is tried now and then",
     "rate_limited": "it has reached its limit of calls",
     "no_vision": "reads no images",
+    "no_audio": "hears no sound",
     "no_tools": "calls no tools",
     "no_json_output": "does not answer in JSON",
     "window_too_small": "has no room for the request's tokens",
@@ -69,7 +83,7 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
     """Return a decision as text for people: a sentence, a table of candidates, the state at the
     time.
     """
-    because = BECAUSE.get(decision.reason.value, decision.reason.value)
+    because = because_of(decision)
     if decision.propensity < 1.0:
         because += f"; chosen with probability {decision.propensity:.3g}"
     head = Text.assemble("→ ", (decision.model, "bold green"), f": {because}.")
@@ -93,6 +107,15 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
     if decision.fallbacks:
         parts.append(Text(f"Should it not answer: {', then '.join(decision.fallbacks)}."))
     return Group(*parts, state)
+
+
+def because_of(decision: RouteDecided) -> str:
+    """Return why the model was chosen; that scores are drawn is said where they are."""
+    reason = decision.reason.value
+    drawn = any(candidate.deviation is not None for candidate in decision.candidates or ())
+    because = BECAUSE.get(reason, reason)
+    drawn &= decision.propensity < 1.0
+    return f"{because[:-1]}{DRAWN})" if drawn and reason == "ucb" else because
 
 
 def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:

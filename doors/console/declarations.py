@@ -8,29 +8,28 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import orjson
 
 from doors.console.bus import Bus
 from doors.console.document import faults
-from doors.console.failures import NoAnswer, NoRouter, NotReadable, Refused
+from doors.console.failures import NoAnswer, NotReadable, Refused
+from doors.console.router_standing import Declared
+from doors.console.taken_up import TOPICS as READ
+from doors.console.taken_up import absence_of, readable, repeats, standing_of
 from ground.json_values import Document
 from ground.messages import Placed, Record
 from schemas import (
     BASED_ON,
-    REPEATED,
     DeadLetter,
     LambdaUpdated,
     MalformedEvent,
     RouterDeclared,
     decode,
-    decode_router,
 )
 
-TOPICS = ("routers", "lambda", "dlq")
-"""Topics that tell whether a declaration came into force: the declaration, the offset in force, its
-refusal."""
+TOPICS = (*READ, "dlq")
+"""Topics that tell whether a declaration came into force."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """First and longest pause, in seconds, before a change that came too late is tried again; pauses
 are random, so that two writers do not meet again."""
@@ -42,24 +41,9 @@ LETTERS = 1000
 Edit = Callable[[Document], Document]
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A router's declaration: a JSON document, which may have newer fields, and its offset."""
-
-    document: Document
-    offset: int
-
-    @property
-    def router(self) -> RouterDeclared:
-        """Return the document as an event."""
-        return decode(RouterDeclared, orjson.dumps(self.document))
-
-
 async def read_router(bus: Bus, router_id: str, *, seconds: float = PATIENCE) -> Declared | None:
-    """Return the declaration in force; None if the router was never declared or is removed.
-
-    `pb.lambda` names the offset in force. Refused declarations are skipped. Before a worker has
-    taken the router up, its newest record counts.
+    """Return the declaration that the next one is to follow: the one in force, or a later one that
+    waits for a worker. None: the router was never declared, is removed, or was refused.
 
     Raises:
         NotReadable: compaction removed it, and no worker wrote it again within `seconds`.
@@ -67,38 +51,11 @@ async def read_router(bus: Bus, router_id: str, *, seconds: float = PATIENCE) ->
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return await _read_router(bus, router_id)
+            return (await standing_of(bus, router_id)).basis
         except NotReadable:
             if time.monotonic() > deadline:
                 raise
         await asyncio.sleep(0.2)
-
-
-async def _read_router(bus: Bus, router_id: str) -> Declared | None:
-    state = await bus.latest("lambda", router_id)
-    in_force = (
-        None
-        if state is None or state.value is None
-        else decode(LambdaUpdated, state.value).config_offset
-    )
-    async for record in bus.backwards("routers", router_id):
-        if record.key != router_id.encode():
-            continue
-        # A tombstone that is newer than what is in force: the router is gone, though its state may
-        # still be on `pb.lambda`.
-        if record.value is None and (in_force is None or record.offset > in_force):
-            return None
-        found = _readable(record)
-        if found is not None and (
-            in_force is None or record.offset == in_force or repeats(record, in_force)
-        ):
-            return found
-        # Earlier records were replaced by the one in force.
-        if in_force is not None and record.offset <= in_force:
-            break
-    if in_force is None:
-        return None
-    raise NotReadable(router_id, in_force)
 
 
 async def declared_at(bus: Bus, router_id: str, offset: int) -> Declared | None:
@@ -106,16 +63,10 @@ async def declared_at(bus: Bus, router_id: str, offset: int) -> Declared | None:
     async for record in bus.backwards("routers", router_id):
         stood = record.offset == offset or repeats(record, offset)
         if stood and record.key == router_id.encode() and record.value is not None:
-            return _readable(record)
+            return readable(record)
         if record.offset <= offset:
             break
     return None
-
-
-def repeats(record: Record, offset: int) -> bool:
-    """Tell whether a worker has written the declaration at this offset again."""
-    headers = dict(record.headers)
-    return REPEATED in headers and headers.get(BASED_ON) == str(offset).encode()
 
 
 async def write_router(
@@ -129,7 +80,7 @@ async def write_router(
         create: start from an empty router where there is none.
 
     Raises:
-        NoRouter: there is none, and `create` is False.
+        NoRouter, Failure: there is none, or it was refused, and `create` is False.
         Refused: the worker refused the declaration; after `seconds` also because others keep
         changing it. NoAnswer: no worker took it up in time.
     """
@@ -137,7 +88,7 @@ async def write_router(
     while True:
         before = await read_router(bus, router_id, seconds=seconds)
         if before is None and not create:
-            raise NoRouter(router_id)
+            raise await absence_of(bus, router_id)
         document = edit(
             {"router_id": router_id, "models": {}} if before is None else before.document
         )
@@ -146,7 +97,7 @@ async def write_router(
                 bus,
                 router_id,
                 document,
-                based_on=before.offset if before else None,
+                based_on=before.offset if before else -1,
                 seconds=seconds,
             )
         except Refused as error:
@@ -219,13 +170,3 @@ def refusal_of(record: Record, placed: Placed, what: str) -> Refused | None:
     ):
         return None
     return Refused(what, letter.reason, letter.message, router_id=(record.key or b"").decode())
-
-
-def _readable(record: Record) -> Declared | None:
-    try:
-        decode_router(key=record.key, value=record.value)
-    except MalformedEvent:
-        return None
-    document = orjson.loads(record.value or b"")
-    document.pop("snapshot", None)  # has done its work, and is large
-    return Declared(document, record.offset)

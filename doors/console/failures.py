@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 import click
 
@@ -18,13 +20,13 @@ class NoAnswer(Failure):
 
     def __init__(self, seconds: float, *, web_port: int, waited_for: str = "answered") -> None:
         super().__init__(
-            f"no worker {waited_for} within {seconds:g} s: is `pbstream worker` running? "
-            f"If it is, {_ready_page(web_port)} says why it is not ready."
+            f"no worker {waited_for} within {seconds:g} s: is `pbstream worker` running, with the "
+            f"same PB_BOOTSTRAP? If it is, {_ready_page(web_port)} says why it is not ready."
         )
 
 
 def _ready_page(port: int) -> str:
-    return f"http://127.0.0.1:{port}/readyz" if port else "the address that it printed"
+    return f"http://127.0.0.1:{port}/readyz (or what it printed)" if port else "what it printed"
 
 
 class NoBroker(Failure):
@@ -36,7 +38,7 @@ class NoBroker(Failure):
             if why
             else (
                 f"no Kafka broker answers at {bootstrap}: start one with `pbstream broker`, or "
-                "set PB_BOOTSTRAP to one that runs."
+                "set PB_BOOTSTRAP to one that runs, in each terminal."
             )
         )
 
@@ -67,9 +69,11 @@ class NoTopics(Failure):
 class NoRouter(Failure):
     """The router was never declared, or is gone."""
 
-    def __init__(self, router_id: str) -> None:
+    def __init__(self, router_id: str, *, known: Iterable[str] = ()) -> None:
+        close = difflib.get_close_matches(router_id, known, n=1)
+        meant = f"did you mean {close[0]!r}? Else " if close else ""
         super().__init__(
-            f"router {router_id!r} is not declared: {first_model(router_id)}; "
+            f"router {router_id!r} is not declared: {meant}{first_model(router_id)}; "
             "`pbstream routers list` shows those that are."
         )
 
@@ -124,7 +128,8 @@ REMEDIES = {
         "look at it with `pbstream snapshot inspect FILE`; the workers may be older than this "
         "pbstream"
     ),
-    "wrong_prior": "fit it again with `pbstream fit`, with the dimensions of the router",
+    "wrong_prior": "put the folder that `pbstream fit` wrote where the workers' PB_PRIORS_PATH "
+    "leads; if it is there, fit it again, with the dimensions of the router",
     "wrong_projection": "put the folder that `pbstream fit` wrote where the workers' "
     "PB_PRIORS_PATH leads, all workers alike; `pbstream doctor` looks whether it is there",
 }
@@ -177,9 +182,9 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     if KNOWN & {base.__name__ for base in type(error).__mro__}:
         return Failure(text)
     if (
-        # Click prints its own errors. An OSError without a system message is a defect; its
-        # traceback helps more.
-        isinstance(error, click.ClickException)
+        # Click prints its own errors, and says nothing where nobody reads on. An OSError without a
+        # system message is a defect; its traceback helps more.
+        isinstance(error, click.ClickException | BrokenPipeError)
         or not isinstance(error, OSError)
         or not error.strerror
     ):

@@ -13,6 +13,7 @@ from doors.console.document import faults
 from doors.console.failures import Failure
 from ground.files.yaml_text import BadYaml, load_yaml, read_yaml
 from ground.json_values import Document, Json
+from schemas.routers import ModelDeclared
 
 ABSENT = "–"
 """Sign for a value that one side does not have."""
@@ -98,6 +99,39 @@ def put(document: Document, path: list[str], value: object) -> None:
     put(part, [*inner[1:], name], value)
     if not part:
         del document[inner[0]]
+
+
+class Whole(str):
+    """A level of a path that stood in quotes: it is the whole name."""
+
+    __slots__ = ()
+
+
+def full_path(document: Document, path: list[str]) -> list[str]:
+    """Return a path in which names that hold dots are whole: of `models.gpt-4.1.input_price_per_m`
+    the model is gpt-4.1, where it is in the portfolio, or a field of a model follows its name.
+
+    >>> full_path({"models": {"gpt-4.1": {}}}, ["models", "gpt-4", "1", "offers", "vision"])
+    ['models', 'gpt-4.1', 'offers', 'vision']
+    """
+    found: list[str] = []
+    part: Json = document
+    while path:
+        count = _levels_of_name(part, path, is_model=found == ["models"])
+        name = ".".join(path[:count])
+        part = part.get(name) if isinstance(part, dict) else None
+        found, path = [*found, name], path[count:]
+    return found
+
+
+def _levels_of_name(part: Json, path: list[str], *, is_model: bool) -> int:
+    if isinstance(path[0], Whole):
+        return 1
+    for count in range(len(path), 0, -1):
+        if isinstance(part, dict) and ".".join(path[:count]) in part:
+            return count
+    fields = ModelDeclared.model_fields if is_model else {}
+    return next((count for count in range(1, len(path)) if path[count] in fields), 1)
 
 
 def shown(value: object) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ground.texts import NOT_UNICODE, is_valid, mended
+
 if TYPE_CHECKING:
     from streams.settings import Settings
 
@@ -37,6 +39,10 @@ class Session:
 
         return load_settings(bootstrap=self.bootstrap, prefix=self.prefix, app_id=self.app_id)
 
+    def with_port(self, field: str, port: int | None) -> Settings:
+        """Return the settings with another port, where one is given."""
+        return self.settings if port is None else self.settings.model_copy(update={field: port})
+
 
 SHARED = (
     ("bootstrap", "HOST:PORT", "Kafka's address; default: PB_BOOTSTRAP, else 127.0.0.1:9092."),
@@ -46,8 +52,37 @@ SHARED = (
 """Options that every command takes: parameter, what it takes, help."""
 
 
+class _Text(click.types.StringParamType):
+    """A text that has to be valid Unicode, as ids and names have to be."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        text = str(super().convert(value, param, ctx))
+        if not is_valid(text):
+            self.fail(f"{text!r} {NOT_UNICODE}", param, ctx)
+        return text
+
+
+class _Prompt(click.types.StringParamType):
+    """A text that people wrote: what is not valid Unicode in it is replaced."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        return mended(str(super().convert(value, param, ctx)))
+
+
+TEXT, PROMPT = _Text(), _Prompt()
+
+
 def take_everywhere(command: click.Command) -> None:
-    """Add the shared options to a command and all below it; the innermost one given counts."""
+    """Add the shared options to a command and all below it, the innermost one given counts; refuse
+    texts that are not valid Unicode.
+    """
+    for parameter in command.params:
+        if parameter.type is click.STRING:
+            parameter.type = TEXT
     taken = {option for parameter in command.params for option in parameter.opts}
     for name, metavar, text in SHARED:
         flag = f"--{name.replace('_', '-')}"
@@ -56,6 +91,7 @@ def take_everywhere(command: click.Command) -> None:
             command.params.append(
                 click.Option(
                     [flag, f"shared_{name}"],
+                    type=TEXT,
                     metavar=metavar,
                     help=text,
                     expose_value=False,
@@ -115,6 +151,19 @@ router_option: Callable[[F], F] = click.option(
 def option(name: str, kind: click.ParamType, default: object, text: str) -> Callable[[F], F]:
     """Return an option whose help says its default."""
     return click.option(name, type=kind, default=default, show_default=True, help=text)
+
+
+def port_option(name: str, usual: int) -> Callable[[F], F]:
+    """Return the `--port` of a command that listens; it gets `port`, None where none is given.
+
+    Args:
+        name: the setting in its place, such as PB_WEB_PORT.
+    """
+    return click.option(
+        "--port",
+        type=click.IntRange(0, 65_535),
+        help=f"Port to listen on, 0: a free one; default: {name}, else {usual}.",
+    )
 
 
 def json_option(function: F) -> F:

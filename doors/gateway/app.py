@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from doors.console.decision import BECAUSE
 from doors.gateway import documented, events
 from doors.gateway.door import Door
+from doors.gateway.foreign import ForeignPayloads
 from doors.gateway.keys import Keys
 from doors.gateway.measured import Measured
 from doors.gateway.problems import Problem
@@ -37,6 +38,7 @@ Timeout = Annotated[
     float | None,
     Query(gt=0, description="Seconds to wait for a decision, up to the gateway's own limit"),
 ]
+Scores = Annotated[tuple[str, ...], Query(description="Names of the scores that become rewards")]
 Form = Literal["otel", "litellm", "langfuse", "cloudevents"]
 Fallback = Annotated[
     str | None,
@@ -154,14 +156,18 @@ def _add_reports(app: FastAPI, door: Door) -> None:
 
 
 def _add_ingest(app: FastAPI, door: Door) -> None:
-    @app.post("/v1/routers/{router_id}/ingest/{form}", **documented.reports("Foreign"))
-    async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
-        """Take bills and labels in another system's form, such as LiteLLM's `generic_api`. A body
-        is taken as a whole or not at all; one that cannot be mapped is kept on `pb.dlq`.
+    payloads = ForeignPayloads(door)
+
+    @app.post("/v1/routers/{router_id}/ingest/{form}", **documented.foreign())
+    async def ingest(
+        request: Request, router_id: RouterId, form: Form, score: Scores = ()
+    ) -> Response:
+        """Take bills and labels in another system's form, such as LiteLLM's `generic_api`, packed
+        with gzip or not. Each item of a body is booked or refused by itself; what is refused is
+        kept on `pb.dlq`.
         """
-        reports = await door.foreign(request, router_id, form)
-        await door.deliver(reports)
-        return _accepted(len(reports))
+        status, answer = await payloads.take(request, router_id, form, score)
+        return Response(orjson.dumps(answer), status, media_type=JSON)
 
 
 def _add_health(app: FastAPI, door: Door) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
+import zlib
+from collections.abc import Sequence
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from doors.gateway.limits import Bounds
 from doors.gateway.problems import Problem
+from ground.json_text import ESCAPED_HALF, dumps, loads
 from schemas import Reason
 
 CLOSE = {"Connection": "close"}
@@ -18,6 +21,10 @@ JSON_TYPES = re.compile(r"application/(json|jsonl|x-ndjson|[a-z0-9.-]+\+json)")
 """Media types of bodies (RFC 8259; RFC 6839, 3.1). A page of another site cannot send one without
 asking first (Fetch, CORS-safelisted request-header).
 """
+GZIP = ("gzip", "x-gzip")
+"""Names of gzip as a coding of content (RFC 9110, 8.4.1.3)."""
+GZIP_MEMBERS = 16
+"""Most members of a body of gzip; exporters send one."""
 LINES = ("application/jsonl", "application/x-ndjson")
 """Those of them that hold an event a line."""
 _one, _many, _lines = (
@@ -37,10 +44,13 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
     """
     body = await read_body(request, bounds)
     by_line, is_array = _kind(request) in LINES, body.lstrip()[:1] == b"["
+    found: Sequence[msgspec.Raw | bytes]
     try:
         found = _lines(body) if by_line else _many(body) if is_array else [_one(body)]
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Problem(Reason.MALFORMED_JSON.value, str(error)) from None
+        found = _with_halves(body, by_line=by_line)
+        if not found:
+            raise Problem(Reason.MALFORMED_JSON.value, str(error)) from None
     if len(found) > bounds.events:
         raise Problem("too_many_events", f"{len(found)} events; {bounds.events} is the limit")
     events = [bytes(event) for event in found]
@@ -51,18 +61,46 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bo
     return events, by_line or is_array
 
 
+def _with_halves(body: bytes, *, by_line: bool) -> list[bytes]:
+    """Return the events of a body that may hold halves of characters, which the schemas judge; none
+    where it is not JSON either way.
+    """
+    if not ESCAPED_HALF.search(body):
+        return []
+    try:
+        read = (
+            [loads(part) for part in body.splitlines() if part.strip()] if by_line else loads(body)
+        )
+    except ValueError:
+        return []
+    return [dumps(event) for event in (read if isinstance(read, list) else [read])]
+
+
 def _kind(request: Request) -> str:
     """Return the media type of a body."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_body(request: Request, bounds: Bounds) -> bytes:
-    """Return a request's body. Raises Problem: its type is not JSON, or it is too large or too
-    slow."""
+async def read_body(request: Request, bounds: Bounds, *, gzipped: bool = False) -> bytes:
+    """Return a request's body.
+
+    Args:
+        gzipped: take gzip as well, as exporters of traces send it unless told otherwise.
+
+    Raises:
+        Problem: its type is not JSON, or it is too large, packed or not, or too slow.
+    """
     if not JSON_TYPES.fullmatch(_kind(request)):
-        raise Problem("unsupported_media_type", headers=CLOSE)
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Problem("unsupported_media_type", "send it without Content-Encoding", headers=CLOSE)
+        hint = (
+            "OTLP in protobuf is not read: let the exporter write JSON (`encoding: json`)"
+            if _kind(request) == "application/x-protobuf"
+            else ""
+        )
+        raise Problem("unsupported_media_type", hint, headers=CLOSE)
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity" and not (gzipped and encoding in GZIP):
+        wanted = "send it without Content-Encoding" + (", or with gzip" if gzipped else "")
+        raise Problem("unsupported_media_type", wanted, headers=CLOSE)
     too_large = Problem("body_too_large", f"{bounds.body_bytes} bytes is the limit", headers=CLOSE)
     declared = request.headers.get("content-length", "0")
     # The declared length is checked before anything is read; the real one, below.
@@ -77,4 +115,25 @@ async def read_body(request: Request, bounds: Bounds) -> bytes:
                     raise too_large
     except (TimeoutError, ClientDisconnect):
         raise Problem("request_timeout", headers=CLOSE) from None
-    return bytes(body)
+    return _unpacked(bytes(body), too_large, bounds) if encoding in GZIP else bytes(body)
+
+
+def _unpacked(body: bytes, too_large: Problem, bounds: Bounds) -> bytes:
+    """Return what a body of gzip holds. Raises Problem: it is none, was cut off, or holds more than
+    a body may."""
+    found = bytearray()
+    try:
+        # A file of gzip may have several members (RFC 1952, 2.2); each copies what is left.
+        for _ in range(GZIP_MEMBERS):
+            member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            found += member.decompress(body, bounds.body_bytes + 1 - len(found))
+            if len(found) > bounds.body_bytes:
+                raise too_large
+            if not member.eof:
+                raise Problem(Reason.MALFORMED_JSON.value, "the body of gzip was cut off")
+            body = member.unused_data
+            if not body:
+                return bytes(found)
+    except zlib.error as error:
+        raise Problem(Reason.MALFORMED_JSON.value, f"the body is not gzip: {error}") from None
+    raise too_large

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import orjson
-
+from ground.json_text import dumps, loads
 from paretobandit_client.calls import last_user_message, needs_of, tokens_of
 
 OF_CALLS = frozenset(
@@ -30,8 +29,8 @@ def of_call(body: bytes) -> bytes:
     if b'"messages"' not in body:
         return body
     try:
-        call = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        call = loads(body)
+    except ValueError:
         return body
     messages = call.get("messages")
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
@@ -45,4 +44,4 @@ def of_call(body: bytes) -> bytes:
     own = {name: value for name, value in call.items() if name not in OF_CALLS}
     if isinstance(own.get("needs"), dict):
         own["needs"] = {**needs, **own["needs"]}
-    return orjson.dumps({**found, **own})
+    return dumps({**found, **own})

@@ -28,7 +28,7 @@ PROBLEM: Document = {
         "errors": {
             "type": "array",
             "items": {"type": "object"},
-            "description": "For a refused batch: which events were wrong, and why",
+            "description": "For a refused batch: which of it were wrong, and why",
         },
     },
 }
@@ -56,6 +56,35 @@ ACCEPTED: Document = {
     },
 }
 """Schema of the response to bills and rewards."""
+OF_FOREIGN: Document = {
+    "type": "object",
+    "required": ["accepted"],
+    "properties": {
+        **ACCEPTED["properties"],
+        "booked": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Where some items were refused: index, topic and request_id of the "
+            "others",
+        },
+        "refused": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Index, reason and detail of each item that was refused; `pb.dlq` has "
+            "them alone",
+        },
+        "passed_over": {
+            "type": "integer",
+            "description": "Number of items without a bill or a wanted label",
+        },
+        "warnings": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Numbers beside the money that were left out or cut",
+        },
+    },
+}
+"""Schema of the response to a payload of another system."""
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -106,6 +135,7 @@ def components() -> Document:
             "an array or a line each as well",
         },
         "Accepted": ACCEPTED,
+        "AcceptedForeign": OF_FOREIGN,
         "Problem": PROBLEM,
     }
 
@@ -140,6 +170,16 @@ def reports(name: str) -> Document:
         "responses": {202: {"description": "Kafka has them", **_content(_ref("Accepted"))}}
         | PROBLEMS,
     }
+
+
+def foreign() -> Document:
+    """Describe the report of payloads of other systems."""
+    answer = _content(_ref("AcceptedForeign"))
+    told = {
+        202: {"description": "Kafka has them", **answer},
+        207: {"description": "Kafka has the others, and the refused ones on `pb.dlq`", **answer},
+    }
+    return {**reports("Foreign"), "responses": told | PROBLEMS}
 
 
 def answers(name: str, description: str) -> Document:

@@ -10,7 +10,6 @@ import msgspec
 import orjson
 from starlette.requests import Request
 
-from doors.gateway import events
 from doors.gateway.bodies import read_body, read_events
 from doors.gateway.books import Books
 from doors.gateway.keys import ANYONE, Key, Keys
@@ -20,12 +19,11 @@ from doors.gateway.lookup import Lookup
 from doors.gateway.metrics import GatewayMetrics
 from doors.gateway.origin import from_this_machine
 from doors.gateway.problems import Problem
-from doors.integrations.found import Unconvertible
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.answered import Answered
 from paretobandit_client.events import Ask, Cost, Reward
+from paretobandit_client.fallbacks import Fallbacks
 from paretobandit_client.kafka import KafkaLink
-from schemas import MalformedEvent
 from streams.settings import Settings
 
 RECENT_BYTES = 64 * 2**20
@@ -57,6 +55,7 @@ class Door:
         )
         self.patience = settings.gateway_timeout
         self._answered = Answered()
+        self._fallbacks = Fallbacks()
         self._bounds = Bounds(
             settings.gateway_body_bytes, settings.gateway_batch, settings.gateway_timeout
         )
@@ -88,6 +87,11 @@ class Door:
         await self.letters.stop()
         await self.books.reader.stop()
 
+    def may(self, request: Request, router_id: str) -> bool:
+        """Tell whether the caller, which was admitted, may use another router as well."""
+        key = None if self._keys is None else self._keys.check(_authorization(request))
+        return key is None or key.allows(router_id)
+
     def admit(self, request: Request, router_id: str, *, count: int = 1) -> str:
         """Return the caller, and take `count` from its allowance. Raises Problem if the caller may
         not use this router.
@@ -96,7 +100,7 @@ class Door:
             from_this_machine(request, keys="PB_GATEWAY_KEYS_FILE")
             key: Key | None = ANYONE
         else:
-            key = self._keys.check(request.headers.get("authorization", ""))
+            key = self._keys.check(_authorization(request))
         if key is None:
             raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
         if not key.allows(router_id):
@@ -115,30 +119,11 @@ class Door:
         self.admit(request, router_id, count=len(found) - 1)
         return found, is_batch
 
-    async def foreign(self, request: Request, router_id: str, form: str) -> list[Cost | Reward]:
-        """Return the bills and rewards of another system's payload; one that cannot be mapped is
-        kept as a dead letter. Raises Problem.
-        """
+    async def body(self, request: Request, router_id: str) -> bytes:
+        """Admit the caller, and return the body of its request, which may be packed. Raises
+        Problem."""
         self.admit(request, router_id)
-        body = await read_body(request, self._bounds)
-        try:
-            reports = events.foreign(router_id, form, body, dict(request.headers))
-        except (Unconvertible, MalformedEvent) as error:
-            await self.letters.keep(body, error, router_id=router_id, form=form)
-            raise Problem(error.reason.value, str(error)) from None
-        self._admit_reports(request, router_id, reports)
-        return reports
-
-    def _admit_reports(
-        self, request: Request, router_id: str, reports: list[Cost | Reward]
-    ) -> None:
-        """Check that the caller may use every router of the reports, and charge its allowance.
-        Raises Problem.
-        """
-        # A payload may name routers itself: the key must cover those as well.
-        for named in {report.router_id for report in reports} - {router_id}:
-            self.admit(request, named, count=0)
-        self.admit(request, router_id, count=max(0, len(reports) - 1))
+        return await read_body(request, self._bounds, gzipped=True)
 
     async def decide(self, event: Ask, *, seconds: float, fallback: str | None) -> bytes:
         """Return the decision as it is on `pb.routes`, or the caller's fallback. Raises Problem."""
@@ -146,7 +131,7 @@ class Door:
             route = await self.link.ask(event, seconds=seconds)
         except Refused as error:
             raise Problem.of(error, request_id=event.request_id) from error
-        except (TimeoutError, Undelivered):
+        except (TimeoutError, Undelivered) as error:
             if fallback is None:
                 ref = (event.router_id, event.request_id)
                 # The caller has to know which of the two happened: whether to send the same id
@@ -155,6 +140,8 @@ class Door:
                 why = "no_decision" if delivered else "undelivered"
                 raise Problem(why, request_id=event.request_id) from None
             self._answered.note(event.router_id, event.request_id, fallback)
+            is_outage = self.link.is_outage(event)
+            self._fallbacks.note(event, fallback, seconds=seconds, why=error, is_outage=is_outage)
             told = {
                 "router_id": event.router_id,
                 "request_id": event.request_id,
@@ -188,3 +175,7 @@ class Door:
 
     def _keep(self, route: Route, value: bytes) -> None:
         self.recent.put((route.router_id, route.request_id), value, repeat=route.repeat)
+
+
+def _authorization(request: Request) -> str:
+    return request.headers.get("authorization", "")

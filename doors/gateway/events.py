@@ -11,8 +11,6 @@ import orjson
 
 from doors.gateway.called import of_call
 from doors.gateway.problems import Problem
-from doors.integrations.convert import convert, finder_of
-from doors.integrations.found import Defaults
 from ground.json_values import Document
 from paretobandit_client.events import Ask, Cost, Needs, Reward
 from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
@@ -81,18 +79,9 @@ def _reward(event: RewardObserved) -> Reward:
     )
 
 
-def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> list[Cost | Reward]:
-    """Return the bills and rewards of another system's payload. Raises Unconvertible,
-    MalformedEvent.
-    """
-    found = convert(body, finder_of(form, Defaults(router_id)), headers=headers)
-    reports: list[Cost | Reward] = []
-    for _, event in found:
-        if isinstance(event, CostReported):
-            reports.append(_cost(event))
-        elif isinstance(event, RewardObserved):
-            reports.append(_reward(event))
-    return reports
+def report_of(event: CostReported | RewardObserved) -> Cost | Reward:
+    """Return a bill or a reward of another system's payload as it is sent."""
+    return _cost(event) if isinstance(event, CostReported) else _reward(event)
 
 
 def _with(body: bytes, *, before: Document | None = None, after: Document | None = None) -> bytes:

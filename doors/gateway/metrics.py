@@ -9,7 +9,7 @@ from streams.process_metrics import new_registry
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of a histogram's buckets, seconds."""
 
-STATUSES = (200, 202, 400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504)
+STATUSES = (200, 202, 207, 400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504)
 """HTTP statuses whose counters exist from the start."""
 
 

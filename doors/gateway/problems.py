@@ -27,7 +27,8 @@ OWN = {
     "too_many_events": (413, "The batch has more events than this gateway takes."),
     "unsupported_media_type": (
         415,
-        "The body is not plain JSON: send `Content-Type: application/json`, not compressed.",
+        "The body is not plain JSON: send `Content-Type: application/json`, not compressed; "
+        "payloads of other systems may be packed with gzip.",
     ),
     "rate_limited": (
         429,

@@ -69,8 +69,8 @@ class Server(uvicorn.Server):
             if self.lifespan.should_exit:
                 raise
             raise Failure(
-                f"cannot listen on {where}; set {self.setting}_BIND, or {self.setting}_PORT "
-                "(0 takes a free port)"
+                f"cannot listen on {where}: give another --port (0 takes a free one), or set "
+                f"{self.setting}_PORT or {self.setting}_BIND."
             ) from None
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]

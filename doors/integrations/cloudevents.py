@@ -6,19 +6,23 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import orjson
 
-from doors.integrations.found import Defaults, Found, Topic, Unconvertible, rfc3339
+from doors.integrations.found import Defaults, Found, Item, Topic, Unconvertible, rfc3339
 from ground.json_values import Document, Json
 from schemas import Reason
 
 
-def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str]) -> list[Found]:
-    """Return the event in the data. The type (`….costs.v1`) names its topic; without one, the
-    fields of the data do.
+def items_in(document: Document, defaults: Defaults, headers: Mapping[str, str]) -> Iterator[Item]:
+    """Yield an event. Its type (`….costs.v1`) names its topic; without one, the fields of the data
+    do.
     """
+    yield Item(lambda: document, (lambda: _event(document, defaults, headers),))
+
+
+def _event(document: Document, defaults: Defaults, headers: Mapping[str, str]) -> Found:
     attributes = {name[3:]: value for name, value in headers.items() if name[:3] in ("ce_", "ce-")}
     data: Json = document
     # In structured mode a Kafka record may carry the same headers (Kafka binding 3.3.3).
@@ -26,7 +30,9 @@ def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str])
     if not attributes or kind.startswith("application/cloudevents"):
         attributes, data = document, _data(document)
     if attributes.get("specversion") != "1.0":
-        raise Unconvertible("specversion: is not 1.0, the only version that can be read")
+        raise Unconvertible(
+            "this is not a CloudEvent of version 1.0, the only one that can be read: specversion"
+        )
     if not isinstance(data, dict):
         raise Unconvertible("data: is not a JSON object")
     topic = _topic(str(attributes.get("type", "")), data)
@@ -36,16 +42,26 @@ def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str])
         fields = {"source": defaults.source, **fields}
         if fields.get("observed_at") is None and attributes.get("time"):
             fields["observed_at"] = rfc3339(attributes["time"], "time")
-    return [Found(topic, fields)]
+    return Found(topic, fields)
 
 
 def _data(document: Document) -> Json:
     if "data_base64" not in document:
-        return document.get("data")
+        data = document.get("data")
+        # Some libraries put JSON into the envelope as the text that they had it as.
+        return _loaded(data, "data") if isinstance(data, str) else data
     try:
-        return orjson.loads(base64.b64decode(document["data_base64"], validate=True))
+        decoded = base64.b64decode(document["data_base64"], validate=True)
     except (binascii.Error, TypeError, ValueError):
-        raise Unconvertible("data_base64: is not JSON in base64") from None
+        raise Unconvertible("data_base64: is not base64") from None
+    return _loaded(decoded, "data_base64")
+
+
+def _loaded(text: str | bytes, name: str) -> Json:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise Unconvertible(f"{name}: is not JSON") from None
 
 
 def _topic(kind: str, data: Mapping[str, Json]) -> Topic:

@@ -2,87 +2,243 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 import orjson
 
 from doors.integrations import cloudevents, langfuse, litellm_log, otel
-from doors.integrations.found import Defaults, Found, Unconvertible
-from ground.json_values import Json
+from doors.integrations.documents import documents_of, line_of
+from doors.integrations.found import (
+    Defaults,
+    Finder,
+    Found,
+    Item,
+    NotCovered,
+    NothingHere,
+    Unconvertible,
+)
+from doors.integrations.remembered import Remembered
+from ground.json_values import Document
+from paretobandit_client.side_numbers import fitting
 from schemas import CostReported, MalformedEvent, Reason, RewardObserved, decode
-from schemas.event import Event
 
 SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
 }
 """Schema of the events that payloads become, by topic."""
-Finder = Callable[[Json, Mapping[str, str]], list[Found]]
+IDS = {"request_id", "session_id"}
+"""Fields that are texts, also where a sender counts."""
+Refusal = Unconvertible | MalformedEvent
+T = TypeVar("T")
 
 
 def finder_of(form: str, defaults: Defaults) -> Finder:
-    """Return the function that finds events in documents of a form."""
+    """Return the function that finds items in documents of a form."""
     if form == "cloudevents":
-        return lambda document, headers: cloudevents.found_in(document, defaults, headers)
-    found_in = {
-        "otel": otel.found_in,
-        "litellm": litellm_log.found_in,
-        "langfuse": langfuse.found_in,
+        return lambda document, headers: cloudevents.items_in(document, defaults, headers)
+    items_in = {
+        "otel": otel.items_in,
+        "litellm": litellm_log.items_in,
+        "langfuse": langfuse.items_in,
     }[form]
-    return lambda document, headers: found_in(document, defaults)
+    return lambda document, headers: items_in(document, defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An event, and the index of the payload's item that it was found in."""
+
+    index: int
+    topic: str
+    event: CostReported | RewardObserved
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedItem:
+    """An item that was refused, why, and a line of JSON that holds it alone; None: it is nested too
+    deep to be written again."""
+
+    index: int
+    error: Refusal
+    line: bytes | None
+
+    def as_json(self) -> Document:
+        """Return what a sender is told of it."""
+        return {"index": self.index, "reason": self.error.reason.value, "detail": str(self.error)}
+
+
+@dataclass(slots=True)
+class Converted:
+    """The outcome of a payload: events, refused items, items passed over as they are not wanted
+    or hold nothing, and warnings."""
+
+    raw: bytes
+    taken: list[Taken] = field(default_factory=list)
+    refused: list[RefusedItem] = field(default_factory=list)
+    passed_over: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def letter(self) -> bytes:
+        """The refused items alone, a line each: a payload of the same form. Where nothing was
+        taken it is the payload, byte for byte."""
+        lines = list(dict.fromkeys(one.line for one in self.refused))
+        written = [line for line in lines if line is not None]
+        return b"\n".join(written) if self.taken and written == lines else self.raw
 
 
 def convert(
-    raw: bytes | None, finder: Finder, *, headers: Mapping[str, str] | None = None
-) -> list[tuple[str, Event]]:
-    """Return the events of a payload as (topic without prefix, event); none if it holds no costs or
-    rewards.
+    raw: bytes | None,
+    finder: Finder,
+    *,
+    headers: Mapping[str, str] | None = None,
+    remembered: Remembered | None = None,
+    scores: Collection[str] = (),
+    may: Callable[[str], bool] = lambda router_id: True,
+) -> Converted:
+    """Return what the items of a payload become, each by itself.
 
-    The payload is one JSON document, an array of them, or one a line. It is taken as a whole or not
-    at all.
+    The payload is one JSON document, an array of them, or one a line.
+
+    Args:
+        remembered: what earlier payloads held; None: this is the only one.
+        scores: names of the scores that become rewards; none: the only one there is.
+        may: tells whether the sender may use a router, which an item may name itself.
 
     Raises:
-        Unconvertible: some part of it cannot be mapped.
-        MalformedEvent: some part of it makes no valid event.
+        MalformedEvent: it is not JSON at all, or holds no object.
     """
-    events: list[tuple[str, Event]] = []
-    for document in _documents(raw):
+    known = Remembered() if remembered is None else remembered
+    done = Converted(raw or b"")
+    found, nothing = _read_all(_items(raw, finder, headers or {}), scores, done)
+    # All names of scores are known before the first score counts.
+    known.note_scores(one for _, _, one in found)
+    for index, item, one in found:
         try:
-            found = finder(document, headers or {})
-        # A finder expects a document of the right form. Only the error's type is reported: its text
-        # may quote a prompt.
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise Unconvertible(f"the document has another form ({type(error).__name__})") from None
-        for one in found:
-            fields = {name: value for name, value in one.fields.items() if value is not None}
-            events.append((one.topic, decode(SCHEMAS[one.topic], _dumps(fields))))
-    return events
+            if one.topic == "rewards" and not known.wants(one, scores):
+                done.passed_over += 1
+            else:
+                _take(index, one, known, done, may=may)
+        except (Unconvertible, MalformedEvent) as error:
+            done.refused.append(_refused(index, item, error))
+    if not done.taken and not done.refused and not done.passed_over:
+        done.refused = nothing
+    else:
+        done.passed_over += len(nothing)
+    done.refused.sort(key=lambda one: one.index)
+    return done
 
 
-def _dumps(fields: dict[str, object]) -> bytes:
+def _read_all(
+    items: Iterator[Item], scores: Collection[str], done: Converted
+) -> tuple[list[tuple[int, Item, Found]], list[RefusedItem]]:
+    """Return what items hold, with their indices, and the items that hold nothing although they
+    look as if they should; add what cannot be read to what was refused."""
+    found: list[tuple[int, Item, Found]] = []
+    nothing: list[RefusedItem] = []
+    for index, item in enumerate(items):
+        for read in item.reads:
+            try:
+                one = _guarded(read)
+            except NothingHere as error:
+                nothing.append(_refused(index, item, error))
+            except Unconvertible as error:
+                # A score that was not chosen need not be readable.
+                if scores and error.score is not None and error.score not in scores:
+                    done.passed_over += 1
+                else:
+                    done.refused.append(_refused(index, item, error))
+            else:
+                if one is not None:
+                    found.append((index, item, one))
+    return found, nothing
+
+
+def _items(raw: bytes | None, finder: Finder, headers: Mapping[str, str]) -> Iterator[Item]:
+    """Yield the items of all documents; a document of another form is an item that is refused."""
+    for document in documents_of(raw):
+        if isinstance(document, Item):
+            yield document
+            continue
+        try:
+            yield from _guarded(partial(_all_of, finder, document, headers))
+        except Unconvertible as error:
+            yield Item(partial(_same, document), (_raising(error),))
+
+
+def _all_of(finder: Finder, document: Document, headers: Mapping[str, str]) -> list[Item]:
+    return list(finder(document, headers))
+
+
+def _same(document: Document) -> Document:
+    return document
+
+
+def _guarded(read: Callable[[], T]) -> T:
+    """Return what a reader finds. It expects an item of the right form: of any other error only the
+    type is reported, as its text may quote a prompt."""
     try:
-        return orjson.dumps(fields)
+        return read()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Unconvertible(f"the document has another form ({type(error).__name__})") from None
+
+
+def _raising(error: Unconvertible) -> Callable[[], None]:
+    def read() -> None:
+        raise error
+
+    return read
+
+
+def _refused(index: int, item: Item, error: Refusal) -> RefusedItem:
+    try:
+        line = line_of(item.alone())
+    except RecursionError:
+        line = None
+    return RefusedItem(index, error, line)
+
+
+def _take(
+    index: int, one: Found, known: Remembered, done: Converted, *, may: Callable[[str], bool]
+) -> None:
+    """Add what was found to what was taken. Raises Unconvertible, MalformedEvent."""
+    notes = list(one.notes)
+    fields = {name: value for name, value in one.fields.items() if value is not None}
+    for name in IDS & fields.keys():
+        if type(fields[name]) is int:
+            fields[name] = str(fields[name])
+    if one.topic == "costs":
+        fields, odd = fitting(fields)
+        notes += odd
+    schema = SCHEMAS[one.topic]
+    event = decode(schema, _dumps(fields))
+    # What is refused is not remembered.
+    if not may(event.router_id):
+        raise NotCovered("router_id: the key does not cover this router")
+    revised = known.revised(one, fields)
+    if revised != fields:
+        event = decode(schema, _dumps(revised))
+    done.taken.append(Taken(index, one.topic, event))
+    done.warnings += [f"item {index}: {note}" for note in notes]
+
+
+def _dumps(fields: Mapping[str, object]) -> bytes:
+    for name, value in fields.items():
+        if (
+            isinstance(value, str)
+            and not value.isascii()
+            and any("\ud800" <= one <= "\udfff" for one in value)
+        ):
+            raise Unconvertible(f"{name}: holds half of a character, such as of a cut emoji")
+        # orjson would write null for it, which reads as if nothing had been said.
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Unconvertible(f"{name}: is not finite", Reason.NON_FINITE)
+    try:
+        return orjson.dumps({name: one for name, one in fields.items() if one is not None})
     except orjson.JSONEncodeError:
         raise Unconvertible("a field is not JSON") from None
-
-
-def _documents(raw: bytes | None) -> list[Json]:
-    try:
-        found = orjson.loads(raw or b"")
-        documents = found if isinstance(found, list) else [found]
-    except orjson.JSONDecodeError as error:
-        lines = [line for line in (raw or b"").splitlines() if line.strip()]
-        try:
-            # A single line that is not JSON is no list of lines, so the first error tells more.
-            documents = [orjson.loads(line) for line in lines] if len(lines) > 1 else []
-        except orjson.JSONDecodeError:
-            documents = []
-        if not documents:
-            raise MalformedEvent(
-                Reason.MALFORMED_JSON, f"neither JSON nor a line of JSON each: {error}"
-            ) from None
-    if not all(isinstance(document, dict) for document in documents):
-        raise MalformedEvent(
-            Reason.MALFORMED_EVENT, "not an object, nor an array or lines of objects"
-        )
-    return documents

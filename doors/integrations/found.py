@@ -2,32 +2,86 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from ground.json_values import Json
+import orjson
+
+from ground.json_values import Document, Json
 from schemas import Reason
 
 Topic = Literal["costs", "rewards"]
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""The first time of a label, and the first that is too late: a number that means another time
+is of another form."""
+COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+"""Forms of a time of digits alone, by how many there are."""
 
 
 class Unconvertible(Exception):
-    """A payload cannot be mapped; the message names fields, and quotes none of their values."""
+    """A payload, or an item of one, cannot be mapped; the message names fields, and quotes none of
+    their values but names of scores.
+
+    Attributes:
+        score: name of the score that cannot be read; None: it is none, or has no name.
+    """
 
     retriable = False
+    score: str | None = None
 
     def __init__(self, message: str, reason: Reason = Reason.INVALID_FIELD) -> None:
         super().__init__(message)
         self.reason = reason
 
 
+class NothingHere(Unconvertible):
+    """An item holds no bill and no label although it looks as if it should. It is passed over
+    where other items of the payload hold some."""
+
+
+class NotCovered(Unconvertible):
+    """An item is of a router that its sender may not use."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An event that was found: its topic without the prefix, and its fields; None is left out."""
+    """An event that was found: its topic without the prefix, and its fields; None is left out.
+
+    Attributes:
+        attempt: which attempt of its request a bill is of; None: the request has one bill.
+        score: name of a label's score; None: it has none.
+        label_id: identifies a label, so that another value is a correction; None: nothing does.
+        notes: what was odd beside the money, and left out.
+    """
 
     topic: Topic
     fields: dict[str, object]
+    attempt: Hashable = None
+    score: str | None = None
+    label_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A part of a payload that is taken or refused by itself: a span, a score, a call.
+
+    Attributes:
+        alone: returns a payload of the same form that holds this item alone.
+        reads: return what the item holds, or None; each may raise Unconvertible by itself.
+    """
+
+    alone: Callable[[], Json]
+    reads: tuple[Callable[[], Found | None], ...] = ()
+
+
+Finder = Callable[[Document, Mapping[str, str]], Iterable[Item]]
+"""Finds the items of a document, whose transport had these headers. Raises Unconvertible if the
+document has another form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,46 +92,79 @@ class Defaults:
     source: str = "judge"
 
 
-def status_of(error: str) -> str:
-    """Return the status of a failed call, from the name or the code of its error."""
-    name = error.lower()
-    if "ratelimit" in name.replace("_", "") or "429" in name:
-        return "rate_limited"
-    if "timeout" in name.replace("_", "") or name in ("408", "504"):
-        return "timeout"
-    if "contentpolicy" in name.replace("_", "") or "content_filter" in name:
-        return "refused"
-    return "cancelled" if "cancel" in name else "error"
+@contextmanager
+def of_score(name: str | None) -> Iterator[None]:
+    """Say of what cannot be read inside of which score it is."""
+    try:
+        yield
+    except Unconvertible as error:
+        error.score = name
+        raise
 
 
 def number(value: Json, name: str) -> float:
-    """Return a number. Raises Unconvertible for anything else, true and false included."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unconvertible(f"{name}: is not a number")
-    return float(value)
+    """Return a number, also one written as text. Raises Unconvertible for anything else, true and
+    false included, and for what is not finite."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise TypeError
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise Unconvertible(f"{name}: is not a number") from None
+    if not math.isfinite(found):
+        raise Unconvertible(f"{name}: is not finite", Reason.NON_FINITE)
+    return found
 
 
 def rfc3339(value: Json, name: str) -> str:
-    """Return a time in the form of events, from RFC 3339 text or from seconds, milliseconds or
-    nanoseconds since the epoch.
+    """Return a time in the form of events, from RFC 3339 text, from digits of a date, or from
+    seconds, milliseconds, microseconds or nanoseconds since the epoch.
 
     Raises:
-        Unconvertible: it is not a time.
+        Unconvertible: it is not a time, or one before 2000 or after 2100.
     """
     try:
-        if isinstance(value, str) and not value.isdigit():
-            at = datetime.fromisoformat(value)
-        else:
-            # Tools write seconds, milliseconds or nanoseconds without saying which.
-            seconds = float(value)
-            while seconds > 1e11:  # until the year 5138 seconds are fewer
-                seconds /= 1e3
-            at = datetime.fromtimestamp(seconds, UTC)
-        return (
-            (at if at.tzinfo else at.replace(tzinfo=UTC))
-            .astimezone(UTC)
-            .isoformat()
-            .replace("+00:00", "Z")
-        )
+        at = _time(value)
     except (TypeError, ValueError, OverflowError, OSError):
-        raise Unconvertible(f"{name}: is not a time") from None
+        at = None
+    at = at if at is None or at.tzinfo else at.replace(tzinfo=UTC)
+    if at is None or not EARLIEST <= at < LATEST:
+        raise Unconvertible(f"{name}: is not a time between 2000 and 2100")
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _time(value: Json) -> datetime:
+    if isinstance(value, bool):
+        raise TypeError
+    digits = str(value).strip()
+    if isinstance(value, str) and ("-" in digits or ":" in digits or "T" in digits):
+        return datetime.fromisoformat(digits)
+    # Eight digits are a date, not a day of 1970; no unit has 12 or 14 of them in this century.
+    form = COMPACT.get(len(digits)) if digits.isdecimal() else None
+    return _since_epoch(value) if form is None else datetime.strptime(digits, form)
+
+
+def _since_epoch(value: Json) -> datetime:
+    # Tools write seconds, milliseconds or nanoseconds without saying which.
+    seconds = float(value)
+    for _ in range(3):
+        seconds /= 1e3 if seconds > 1e11 else 1.0  # until the year 5138 seconds are fewer
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def object_of(value: Json) -> Document:
+    """Return an object, which some writers send as its text; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def either(record: Document, name: str) -> Json:
+    """Return a field in either spelling: as protobuf's JSON writes it, `scopeSpans`, or as its
+    source does, `scope_spans`."""
+    if name in record:
+        return record[name]
+    return record.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name))

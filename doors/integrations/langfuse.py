@@ -1,47 +1,95 @@
-"""Read Langfuse scores, as its API takes them and as versions 2 and 3 return them. Numeric scores
-in [0, 1] and boolean ones are read; others need a mapping file.
+"""Read Langfuse scores, as its API and its ingestion batches take them, as versions 2 and 3 return
+them, and as exports spell them. Numeric scores in [0, 1] and boolean ones are read; others need a
+mapping file.
 
 A request is found by `metadata.pb_request_id`, else by the trace, which then must have the
-request's id.
+request's id. The score of a session is one of all its requests.
 """
 
 from __future__ import annotations
 
-from doors.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
-from ground.json_values import Document
+from collections.abc import Iterator
+from datetime import datetime
+
+from doors.integrations.found import (
+    Defaults,
+    Found,
+    Item,
+    Unconvertible,
+    either,
+    number,
+    object_of,
+    of_score,
+    rfc3339,
+)
+from ground.json_values import Document, Json
 from schemas import Reason
 
 SOURCES = {"ANNOTATION": "human", "EVAL": "judge"}
 """Source of a label, by Langfuse's `source`; scores that came over its API get the default."""
+READ = (None, "NUMERIC", "BOOLEAN")
+"""Data types of scores that are rewards by themselves."""
 
 
-def found_in(document: Document, defaults: Defaults) -> list[Found]:
-    """Return the reward of a score, or the rewards of a page of scores (`data`)."""
-    scores = document["data"] if isinstance(document.get("data"), list) else [document]
-    return [_reward(score, defaults) for score in scores]
+def items_in(document: Document, defaults: Defaults) -> Iterator[Item]:
+    """Yield a score, the scores of a page (`data`), or those of an ingestion batch (`batch`)."""
+    page, batch = document.get("data"), document.get("batch")
+    if isinstance(page, list):
+        for score in page:
+            yield _item(score, {"data": [score]}, defaults)
+    elif isinstance(batch, list):
+        for event in batch:
+            # The other events of a batch are traces and observations.
+            if isinstance(event, dict) and event.get("type") == "score-create":
+                yield _item(event.get("body"), {"batch": [event]}, defaults)
+    elif "value" in document or "stringValue" in document:
+        yield _item(document, document, defaults)
+    else:
+        raise Unconvertible(
+            "this is not a Langfuse score: it has no value, and neither data nor batch",
+            Reason.MISSING_FIELD,
+        )
 
 
-def _reward(score: Document, defaults: Defaults) -> Found:
-    if "value" not in score:
-        raise Unconvertible("value: is missing, so this is not a score", Reason.MISSING_FIELD)
-    if score.get("dataType", "NUMERIC") not in ("NUMERIC", "BOOLEAN"):
+def _item(score: Json, alone: Document, defaults: Defaults) -> Item:
+    return Item(lambda: alone, (lambda: _reward(score, defaults),))
+
+
+def _reward(score: Json, defaults: Defaults) -> Found:
+    if not isinstance(score, dict):
+        raise Unconvertible("is not an object", Reason.MALFORMED_EVENT)
+    name, score_id = score.get("name"), score.get("id")
+    with of_score(name):
+        return Found(
+            "rewards",
+            _fields(score, defaults),
+            score=name,
+            label_id=None if score_id is None else str(score_id),
+        )
+
+
+def _fields(score: Document, defaults: Defaults) -> Document:
+    kind, value = either(score, "dataType"), score.get("value")
+    if kind not in READ:
         raise Unconvertible(
             "dataType: only NUMERIC and BOOLEAN are rewards by themselves; map others with a "
             "mapping file"
         )
-    value = score["value"]
-    if score.get("dataType") == "BOOLEAN" and isinstance(value, bool):
+    if value is None:
+        raise Unconvertible("value: is missing, so this is not a score", Reason.MISSING_FIELD)
+    if kind != "NUMERIC" and isinstance(value, bool):
         value = float(value)  # version 3; before it they were 0 and 1
-    metadata = score.get("metadata") or {}
-    at = score.get("timestamp")
-    fields = {
-        "router_id": metadata.get("pb_router_id", defaults.router_id),
-        "request_id": metadata.get("pb_request_id") or _trace(score),
+    metadata, at = object_of(score.get("metadata")), score.get("timestamp")
+    request_id = metadata.get("pb_request_id") or _trace(score)
+    return {
+        "router_id": metadata.get("pb_router_id") or defaults.router_id,
+        "request_id": request_id,
+        "session_id": None if request_id else _session(score),
         "reward": number(value, "value"),
         "source": SOURCES.get(str(score.get("source")), defaults.source),
         "observed_at": rfc3339(at, "timestamp") if at else None,
+        "revision": _edited(score),
     }
-    return Found("rewards", fields)
 
 
 def _trace(score: Document) -> object:
@@ -49,4 +97,22 @@ def _trace(score: Document) -> object:
     subject = score.get("subject") or {}
     if subject.get("kind") == "trace":
         return subject.get("id")
-    return subject.get("traceId") or score.get("traceId")
+    return either(subject, "traceId") or either(score, "traceId")
+
+
+def _session(score: Document) -> object:
+    subject = score.get("subject") or {}
+    if subject.get("kind") == "session":
+        return subject.get("id")
+    return either(score, "sessionId")
+
+
+def _edited(score: Document) -> int:
+    """Return how many seconds after its creation a score was changed: a later change is a higher
+    revision, whoever reads it."""
+    created, updated = either(score, "createdAt"), either(score, "updatedAt")
+    try:
+        between = datetime.fromisoformat(updated) - datetime.fromisoformat(created)
+    except (TypeError, ValueError):
+        return 0
+    return max(int(between.total_seconds()), 0)

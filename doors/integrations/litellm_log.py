@@ -7,81 +7,123 @@ A request is found by `pb_request_id` in the metadata that the caller gave, else
 
 from __future__ import annotations
 
-from doors.integrations.found import Defaults, Found, Unconvertible, number, status_of
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from doors.integrations.found import Defaults, Found, Item, Unconvertible, number, object_of
 from ground.json_values import Document, Json
+from paretobandit_client.outcomes import retry_after_of, status_of
 from schemas import Reason
+
+OF_AN_ATTEMPT = (
+    "id",
+    "litellm_call_id",
+    "status",
+    "startTime",
+    "endTime",
+    "model_id",
+    "response_cost",
+)
+"""Fields that tell the attempts of a request apart; a payload that is sent again has the same."""
+
+
+def items_in(document: Document, defaults: Defaults) -> Iterator[Item]:
+    """Yield the bill of one call; a failed call costs what LiteLLM says, mostly nothing."""
+    if "call_type" not in document and "response_cost" not in document:
+        raise Unconvertible(
+            "this is not LiteLLM's standard logging payload: it has neither call_type nor "
+            "response_cost",
+            Reason.MISSING_FIELD,
+        )
+    yield Item(lambda: document, (lambda: _bill(document, defaults),))
+
+
+def _bill(document: Document, defaults: Defaults) -> Found:
+    metadata = object_of(document.get("metadata"))
+    own = {
+        # LiteLLM keeps a caller's metadata in one of the two, depending on how the call came in.
+        **object_of(metadata.get("spend_logs_metadata")),
+        **object_of(metadata.get("requester_metadata")),
+    }
+    cached, notes = _cached(document)
+    return Found(
+        "costs",
+        {
+            "router_id": own.get("pb_router_id") or defaults.router_id,
+            "request_id": own.get("pb_request_id")
+            or document.get("litellm_call_id")
+            or document.get("id"),
+            **_money(document),
+            "cached_input_tokens": cached,
+            "model": own.get("pb_model"),
+            # A process that has forgotten an attempt that failed replaces its bill.
+            "revision": int(document.get("status") != "failure"),
+            **_ended(document),
+        },
+        attempt=tuple(str(document.get(name)) for name in OF_AN_ATTEMPT),
+        notes=notes,
+    )
+
+
+def _money(document: Document) -> Document:
+    """Return dollars, or tokens where no price is known. Raises Unconvertible: neither is."""
+    cost = document.get("response_cost")
+    # LiteLLM writes 0, and the reason, if it knows no price: unknown is not free.
+    if cost is not None and not (cost == 0 and document.get("response_cost_failure_debug_info")):
+        return {"cost_usd": number(cost, "response_cost")}
+    tokens = document.get("prompt_tokens"), document.get("completion_tokens")
+    if not any(tokens) and document.get("status") == "failure":
+        return {"cost_usd": 0.0}  # a call that failed mostly cost nothing, and how it failed counts
+    if not any(tokens):
+        raise Unconvertible(
+            "response_cost: neither a price nor a usage is known, which is not the same as free",
+            Reason.MISSING_FIELD,
+        )
+    return {"input_tokens": tokens[0], "output_tokens": tokens[1]}
 
 
 def _ended(document: Document) -> Document:
     """Return how a call ended, and how long it took."""
-    status = None
+    found: Document = {}
     if document.get("status") == "failure":
-        error = document.get("error_information") or {}
-        status = status_of(str(error.get("error_class") or error.get("error_code") or ""))
+        found["status"] = _status(object_of(document.get("error_information")))
+        hidden = object_of(document.get("hidden_params"))
+        headers = object_of(hidden.get("additional_headers"))
+        bare = {name.removeprefix("llm_provider-"): value for name, value in headers.items()}
+        if found["status"] != "cancelled":
+            found["retry_after_seconds"] = retry_after_of(bare, now=datetime.now(UTC))
     started, ended = document.get("startTime"), document.get("endTime")
-    found: Document = {"status": status}
-    if started is not None and ended is not None:
-        found["latency_ms"] = _milliseconds(started, ended)
-        first = document.get("completionStartTime")
-        # Without streaming this is the end of the answer.
-        if first is not None and document.get("stream"):
-            found["first_token_ms"] = _milliseconds(started, first)
+    found["latency_ms"] = _milliseconds(started, ended)
+    # Without streaming the first token comes at the end of the answer.
+    if document.get("stream"):
+        found["first_token_ms"] = _milliseconds(started, document.get("completionStartTime"))
     return found
 
 
-def _cached(document: Document) -> Document:
-    """Return how many input tokens came from the provider's cache, if the usage says so."""
-    usage = (document.get("metadata") or {}).get("usage_object") or {}
-    details = usage.get("prompt_tokens_details") or {}
-    cached, tokens = details.get("cached_tokens"), document.get("prompt_tokens")
-    if not isinstance(cached, int) or not isinstance(tokens, int) or not 0 <= cached <= tokens:
-        return {}
-    return {"cached_input_tokens": cached}
+def _status(error: Document) -> str:
+    # LiteLLM's own limits are of the caller's key, and say nothing about the model.
+    if str(error.get("error_rate_limit_category")).startswith("litellm_"):
+        return "cancelled"
+    return status_of(str(error.get("error_class") or ""), error.get("error_code"))
 
 
-def _milliseconds(start: Json, end: Json) -> float | None:
-    lasted = (number(end, "endTime") - number(start, "startTime")) * 1e3
-    return round(lasted, 3) if lasted >= 0.0 else None
+def _cached(document: Document) -> tuple[Json, tuple[str, ...]]:
+    """Return how many input tokens came from the provider's cache, if the usage says so, and what
+    is odd about it."""
+    usage = object_of(object_of(document.get("metadata")).get("usage_object"))
+    cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
+    tokens = document.get("prompt_tokens")
+    # Compared here, because a bill in dollars holds no other tokens.
+    if isinstance(cached, int) and isinstance(tokens, int) and cached > tokens:
+        return None, ("cached_tokens are more than prompt_tokens, and were left out",)
+    return cached, ()
 
 
-def found_in(document: Document, defaults: Defaults) -> list[Found]:
-    """Return the bill of one call; a failed call costs what LiteLLM says, mostly nothing."""
-    if "call_type" not in document and "response_cost" not in document:
-        raise Unconvertible(
-            "response_cost: is missing; this is not a standard logging payload",
-            Reason.MISSING_FIELD,
-        )
-    metadata = document.get("metadata") or {}
-    own = {
-        # LiteLLM keeps a caller's metadata in one of the two, depending on how the call came in.
-        **(metadata.get("spend_logs_metadata") or {}),
-        **(metadata.get("requester_metadata") or {}),
-    }
-    cost = document.get("response_cost")
-    bill: Document
-    # LiteLLM writes 0, and the reason, if it knows no price: unknown is not free.
-    if cost is None or (cost == 0 and document.get("response_cost_failure_debug_info")):
-        bill = {
-            "input_tokens": document.get("prompt_tokens"),
-            "output_tokens": document.get("completion_tokens"),
-        }
-    else:
-        bill = {"cost_usd": number(cost, "response_cost")}
-    request_id = own.get("pb_request_id") or document.get("litellm_call_id") or document.get("id")
-    router_id = own.get("pb_router_id") or defaults.router_id
-    # An attempt that succeeds replaces the bill of one that failed before it.
-    revision = int(document.get("status") != "failure")
-    return [
-        Found(
-            "costs",
-            {
-                "router_id": router_id,
-                "request_id": request_id,
-                **bill,
-                "model": own.get("pb_model"),
-                "revision": revision,
-                **_ended(document),
-                **_cached(document),
-            },
-        )
-    ]
+def _milliseconds(start: Json, end: Json) -> Json:
+    if start is None or end is None:
+        return None
+    try:
+        return round((number(end, "endTime") - number(start, "startTime")) * 1e3, 3)
+    except Unconvertible:
+        return math.nan  # left out and said, as every odd number beside the money is

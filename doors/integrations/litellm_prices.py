@@ -1,27 +1,32 @@
-"""Read LiteLLM's list of prices without importing LiteLLM, and plan which of them go into a
-portfolio unasked.
-"""
+"""Plan which prices of LiteLLM's list go into a portfolio unasked."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
-from importlib.util import find_spec
-from pathlib import Path
 
-from ground import extras
+from doors.integrations.price_list import CACHE, Listed, NoPriceList, PriceList, read_list
 from ground.json_values import Json
 
-PRICE_LIST = "model_prices_and_context_window_backup.json"
-"""File of prices in LiteLLM's wheel."""
-TALKING = frozenset({"chat", "completion", "responses"})
-"""Modes of LiteLLM's models that answer prompts."""
+__all__ = [
+    "IMPORTED",
+    "IMPORTED_CACHE",
+    "IMPORTED_OFFERS",
+    "Change",
+    "NoPriceList",
+    "PriceList",
+    "plan",
+    "read_list",
+]
+
 JUMP = 10.0
 """Largest factor of a price change that is taken without a question; a larger one is mostly an
 error in the list."""
+DEAR, CHEAP = 1_000.0, 1e-3
+"""Dollars per million tokens beyond which no model is sold: the dearest cost 600, the cheapest some
+cents. A price beyond is mostly in another unit."""
 IMPORTED = "imported"
 """Field of a model in the declaration, ignored by workers, with the prices of the last import. If
 today's prices differ from it, they were set by hand."""
@@ -29,47 +34,8 @@ IMPORTED_OFFERS = "imported_offers"
 """The same field for the model's capabilities."""
 IMPORTED_CACHE = "imported_cache"
 """The same field for the prices of cached input."""
-CACHE = {
-    "cached_input_price_per_m": "cache_read_input_token_cost",
-    "cache_write_price_per_m": "cache_creation_input_token_cost",
-}
-"""Field of the list for each price of cached input in a declaration."""
 CACHE_FIELDS = (*CACHE, "cache_min_tokens")
 """Fields of a declaration about caches that the list may fill."""
-CAN = {
-    "vision": ("supports_vision",),
-    "tools": ("supports_function_calling",),
-    "json_output": ("supports_response_schema", "supports_native_structured_output"),
-}
-"""Capabilities by the list's flags; the list leaves out what it does not know."""
-
-
-class NoPriceList(Exception):
-    """LiteLLM is not installed, or has no list of prices."""
-
-    reason = "no_price_list"
-    retriable = False
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A model of the list: dollars per million tokens, and the date of its deprecation."""
-
-    name: str
-    input_price_per_m: float
-    output_price_per_m: float
-    deprecated: date | None
-    offers: Mapping[str, Json] = field(default_factory=dict)
-    cache: Mapping[str, Json] = field(default_factory=dict)
-    doubt: str | None = None
-
-    @property
-    def prices(self) -> dict[str, float]:
-        """Return the prices as fields of a declaration."""
-        return {
-            "input_price_per_m": self.input_price_per_m,
-            "output_price_per_m": self.output_price_per_m,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +44,13 @@ class Change:
 
     Attributes:
         doubt: why a person has to confirm it; None: it needs no confirmation.
-        listed: the list's entry; None if the list lacks the model, which then stays as it is.
+        listed: the list's entry; None if the list lacks the model or it can't be declared, as
+            `doubt` says: then it stays as it is.
         kept: the prices were set by hand, and stay unless the change is accepted.
         offers: its new capabilities; None: as declared, because they were set by hand or the list
             has none.
         cache: its new prices of cached input; None: as declared, as above.
-        note: what the list does not say about it; None: nothing is missing.
+        note: what the list does not say about it, or says and a declaration can't; None: nothing.
     """
 
     name: str
@@ -103,99 +70,20 @@ class Change:
         )
 
 
-def read_list(path: Path | None = None) -> dict[str, Listed]:
-    """Return every model of the list that answers with text and has both prices.
-
-    Raises:
-        NoPriceList: there is none.
+def find(prices: PriceList, name: str) -> Listed | str:
+    """Return a model's entry, or why there is none; the list omits some providers: `openai/gpt-4o`
+    is `gpt-4o`.
     """
-    # Found and not imported: importing LiteLLM takes seconds, and reads settings of its own.
-    found = find_spec("litellm") if path is None else None
-    if path is None and (found is None or found.origin is None):
-        raise NoPriceList(f"LiteLLM is not installed: {extras.command('litellm')}")
-    path = path or Path(str(found and found.origin)).parent / PRICE_LIST
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise NoPriceList(f"cannot read LiteLLM's list of prices: {error}") from error
-    return {
-        name: one
-        for name, entry in entries.items()
-        if isinstance(entry, dict) and (one := _listed(name, entry))
-    }
-
-
-def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
-    prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-    if entry.get("mode") not in TALKING or not all(
-        isinstance(price, int | float) and price >= 0 for price in prices
-    ):
-        return None
-    # Rounded, since a price per token times a million seldom is the decimal number that was meant.
-    into, out = (round(float(price or 0.0) * 1e6, 9) for price in prices)
-    cache, doubt = _cache(entry, into)
-    deprecated = _date(entry.get("deprecation_date"))
-    return Listed(name, into, out, deprecated, _offers(entry), cache, doubt)
-
-
-def _cache(entry: Mapping[str, Json], input_per_m: float) -> tuple[dict[str, Json], str | None]:
-    """Return an entry's prices of cached input, and a doubt; prices in doubt are left out."""
-    found: dict[str, Json] = {}
-    zero = set()
-    for name, listed in CACHE.items():
-        price = entry.get(listed)
-        if not isinstance(price, int | float) or isinstance(price, bool):
-            continue
-        if price > 0.0:
-            found[name] = round(float(price) * 1e6, 9)
-        elif price == 0.0 and input_per_m > 0.0:
-            zero.add(name)
-    if "cached_input_price_per_m" not in found:
-        free = "cached_input_price_per_m" in zero
-        return {}, "its cached price is 0 in the list, and left out" if free else None
-    if found["cached_input_price_per_m"] > input_per_m:
-        return {}, "its cached price is above its input price in the list"
-    if isinstance(least := entry.get("prompt_cache_min_tokens"), int) and least > 0:
-        found["cache_min_tokens"] = least
-    if "cache_write_price_per_m" in zero:
-        # Taken as nothing extra: a write that is free altogether would make all input free.
-        return found, "its cache write price is 0 in the list, so writes cost its input price"
-    return found, None
-
-
-def _offers(entry: Mapping[str, Json]) -> dict[str, Json]:
-    """Return an entry's capabilities, by the names of a declaration."""
-    found: dict[str, Json] = {
-        name: True for name, flags in CAN.items() if any(entry.get(flag) is True for flag in flags)
-    }
-    for name, field_name in (
-        ("context_window", "max_input_tokens"),
-        ("max_output_tokens", "max_output_tokens"),
-    ):
-        most = entry.get(field_name)
-        if isinstance(most, int) and not isinstance(most, bool) and most > 0:
-            found[name] = most
-    regions = entry.get("supported_regions")
-    # "global" names no place that a request could ask for.
-    if isinstance(regions, list) and (named := [one for one in regions if one != "global"]):
-        found["regions"] = named
-    return found
-
-
-def _date(text: object) -> date | None:
-    try:
-        return date.fromisoformat(str(text))
-    except ValueError:
-        return None
-
-
-def find(prices: Mapping[str, Listed], name: str) -> Listed | None:
-    """Return a model's entry; the list omits some providers: `openai/gpt-4o` is `gpt-4o`."""
-    return prices.get(name) or prices.get(name.partition("/")[2])
+    for one in (name, name.partition("/")[2]):
+        if one in prices:
+            return prices[one]
+        if one in prices.left_out:
+            return f"is in LiteLLM's list and left out: {prices.left_out[one]}"
+    return "is not in LiteLLM's list"
 
 
 def plan(
-    prices: Mapping[str, Listed],
+    prices: PriceList,
     models: Mapping[str, Mapping[str, Json]],
     *,
     only: str | None,
@@ -208,16 +96,13 @@ def plan(
         only: a pattern of names, for these models of the list, new ones included; None: the models
             of the portfolio.
     """
-    names = (
-        list(models)
-        if only is None
-        else sorted({name for name in (*prices, *models) if fnmatchcase(name, only)})
-    )
+    known = {*prices, *prices.left_out, *models}
+    names = list(models) if only is None else sorted(one for one in known if fnmatchcase(one, only))
     return [_change(name, models.get(name), find(prices, name), today=today) for name in names]
 
 
 def _change(
-    name: str, model: Mapping[str, Json] | None, listed: Listed | None, *, today: date
+    name: str, model: Mapping[str, Json] | None, listed: Listed | str, *, today: date
 ) -> Change:
     before = (
         None
@@ -225,17 +110,14 @@ def _change(
         else {field: model[field] for field in ("input_price_per_m", "output_price_per_m")}
     )
     by_hand = model is not None and model.get(IMPORTED) != before
-    if listed is None:
-        return Change(name, before, None, "is not in LiteLLM's list")
+    if isinstance(listed, str):
+        return Change(name, before, None, listed)
     declared = None if model is None else model.get("offers")
     theirs = declared is None or declared == (model or {}).get(IMPORTED_OFFERS)
     news = listed.offers if theirs and listed.offers != (declared or {}) else None
     old = {name: model[name] for name in CACHE_FIELDS if name in (model or {})} if model else {}
     by_list = not old or old == (model or {}).get(IMPORTED_CACHE)
     cache = listed.cache if by_list and listed.cache and listed.cache != old else None
-    unsaid = (
-        "its context window is not in the list" if not listed.offers.get("context_window") else None
-    )
     return Change(
         name,
         before,
@@ -244,13 +126,19 @@ def _change(
         kept=by_hand and listed.prices != before,
         offers=news,
         cache=cache,
-        note="; ".join(filter(None, (listed.doubt, unsaid))) or None,
+        note="; ".join(listed.notes) or None,
     )
 
 
 def _doubt(before: Mapping[str, float] | None, listed: Listed, *, today: date) -> str | None:
     if listed.deprecated is not None and listed.deprecated <= today:
         return f"is deprecated since {listed.deprecated}"
+    if listed.doubt is not None:
+        return listed.doubt
+    for price in listed.prices.values():
+        if price > DEAR or 0.0 < price < CHEAP:
+            than = "more" if price > DEAR else "less"
+            return f"is listed at ${price:,g} per million, {than} than any model costs"
     if 0.0 in listed.prices.values() and (before is None or listed.prices != before):
         return "is listed with a price of 0"
     for name, price in listed.prices.items():

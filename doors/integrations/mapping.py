@@ -9,12 +9,19 @@ fields:
   reward: {path: $.stars, scale: [1, 5]}
   source: {path: $.by, values: {staff: human}, default: user}
   observed_at: {path: $.at, time: true}
+
+Of labels the file may also say where the name of a score is (`name: $.metric`), which one is the
+reward (`score: correctness`), and what identifies a label (`id: $.id`): another value of the same
+id is a correction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+import copy
+import math
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -22,24 +29,26 @@ from jsonpath_ng import parse
 from jsonpath_ng.exceptions import JSONPathError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from doors.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
+from doors.integrations.found import Defaults, Found, Item, Unconvertible, number, of_score, rfc3339
 from ground.files.yaml_text import BadYaml, read_yaml
-from ground.json_values import Json
+from ground.json_values import Document, Json
 from schemas import Reason
 
 THUMBS = {
     "up": 1.0,
     "down": 0.0,
-    "+1": 1.0,
-    "-1": 0.0,
     "👍": 1.0,
     "👎": 0.0,
-    "1": 1.0,
-    "0": 0.0,
     "true": 1.0,
     "false": 0.0,
+    1.0: 1.0,
+    0.0: 0.0,
+    -1.0: 0.0,
 }
-"""Rewards of labels given as words, in lower case."""
+"""Rewards of labels given as words, in lower case, or as numbers."""
+THUMB_WORDS = str.maketrans("", "", ":_- \ufe0e\ufe0f")
+"""Characters without a meaning in the name of a thumb, such as `:thumbs_up:`, and the selectors
+that say whether an emoji has colours."""
 Strict = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -64,6 +73,13 @@ def _readable(path: str) -> str:
 
 
 JsonPath = Annotated[str, AfterValidator(_readable)]
+
+
+def _first(path: str | None, document: Json) -> Json:
+    """Return the first match, as JSONPath orders them; `each` is for payloads with many."""
+    if path is None:
+        return None
+    return next((match.value for match in _compiled(path).find(document)), None)
 
 
 class Rule(BaseModel):
@@ -95,15 +111,17 @@ class Rule(BaseModel):
         """Return the field's value in a payload. Raises Unconvertible."""
         if self.path is None:
             return self.value
-        # The first match, as JSONPath orders them; `each` is for payloads with many.
-        found = next((match.value for match in _compiled(self.path).find(document)), None)
+        found = _first(self.path, document)
         return self.default if found is None else self._meant(found, name)
 
     def _meant(self, found: Json, name: str) -> Json:
         if self.values is not None:
-            if str(found) not in self.values and self.default is None:
+            # 1.0 is 1, as JavaScript writes it, and true is JSON's.
+            keys = str(found), f"{found:g}" if isinstance(found, float) else str(found).lower()
+            meant = next((self.values[key] for key in keys if key in self.values), self.default)
+            if meant is None:
                 raise Unconvertible(f"{name}: has a value that the mapping does not name")
-            return self.values.get(str(found), self.default)
+            return meant
         if self.thumbs:
             return _thumb(found, name)
         if self.scale is not None:
@@ -113,10 +131,22 @@ class Rule(BaseModel):
 
 
 def _thumb(found: Json, name: str) -> float:
-    key = str(found).strip().lower()
-    if key not in THUMBS:
+    reward = THUMBS.get(_thumb_key(found))
+    if reward is None:
         raise Unconvertible(f"{name}: is neither up nor down")
-    return THUMBS[key]
+    return reward
+
+
+def _thumb_key(found: Json) -> str | float:
+    text = str(found).strip().strip(":").lower().replace("\u2212", "-")
+    try:
+        if math.isfinite(key := float(text)):
+            return key
+    except ValueError:
+        pass
+    # A thumb of any colour of skin is a thumb.
+    plain = "".join(one for one in text if "FITZPATRICK" not in unicodedata.name(one, ""))
+    return plain.translate(THUMB_WORDS).removeprefix("thumbs").removeprefix("thumb")
 
 
 class FieldMapping(BaseModel):
@@ -126,18 +156,53 @@ class FieldMapping(BaseModel):
 
     topic: Literal["costs", "rewards"]
     each: JsonPath | None = None
+    name: JsonPath | None = None
+    score: str | None = None
+    id: JsonPath | None = None
     fields: dict[str, JsonPath | Rule] = Field(min_length=1)
 
-    def found_in(self, document: Json, defaults: Defaults) -> list[Found]:
-        """Return the events of a payload. Raises Unconvertible."""
-        parts = (
-            [document]
-            if self.each is None
-            else [match.value for match in _compiled(self.each).find(document)]
-        )
-        if not parts:
+    @model_validator(mode="after")
+    def _labels_alone_have_names(self) -> Self:
+        if self.topic == "costs" and (self.name, self.score, self.id) != (None, None, None):
+            raise ValueError("name, score and id are of labels, topic rewards")
+        if self.score is not None and self.name is None:
+            raise ValueError("score chooses by name: say where that is, as in name: $.metric")
+        return self
+
+    def items_in(self, document: Document, defaults: Defaults) -> Iterator[Item]:
+        """Yield the parts of a payload that `each` matches. Raises Unconvertible."""
+        if self.each is None:
+            yield Item(lambda: document, (lambda: self._found(document, defaults),))
+            return
+        matches = _compiled(self.each).find(document)
+        if not matches:
             raise Unconvertible("each: matches nothing", Reason.MISSING_FIELD)
-        return [Found(self.topic, self._fields(part, defaults)) for part in parts]
+        for index, match in enumerate(matches):
+            yield Item(
+                partial(self._alone, document, index),
+                (partial(self._found, match.value, defaults),),
+            )
+
+    def _alone(self, document: Document, index: int) -> Document:
+        """Return a document without the matches of `each` but one."""
+        found = copy.deepcopy(document)
+        matches = list(enumerate(_compiled(self.each).find(found)))
+        # From the end, as the places of a list move up.
+        for other, match in reversed(matches):
+            if other != index:
+                match.full_path.filter(lambda _: True, found)
+        return found
+
+    def _found(self, part: Json, defaults: Defaults) -> Found:
+        score = None if self.name is None else str(_first(self.name, part) or "")
+        label_id = _first(self.id, part)
+        with of_score(score):
+            return Found(
+                self.topic,
+                self._fields(part, defaults),
+                score=score,
+                label_id=None if label_id is None else str(label_id),
+            )
 
     def _fields(self, part: Json, defaults: Defaults) -> dict[str, object]:
         given: dict[str, object] = {"router_id": defaults.router_id}

@@ -2,145 +2,264 @@
 events or log records.
 
 Semantic conventions for generative AI: attributes `gen_ai.usage.*`, event
-`gen_ai.evaluation.result` with `gen_ai.evaluation.score.value`. A request is found by the attribute
-`pb.request_id`, which the application sets, else by `gen_ai.response.id`. Spans of other operations
-make no bills: an agent's repeats the tokens of the calls inside it.
+`gen_ai.evaluation.result` with `gen_ai.evaluation.score.value`; `otel_names` has the older names. A
+request is found by the attribute `pb.request_id`, which the application sets, else by
+`gen_ai.response.id`. Spans of other operations make no bills: an agent's repeats the tokens of the
+calls inside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 
 from doors.integrations.found import (
     Defaults,
     Found,
+    Item,
+    NothingHere,
     Unconvertible,
+    either,
     number,
+    of_score,
     rfc3339,
-    status_of,
+)
+from doors.integrations.otel_names import (
+    CACHED,
+    EVALUATED,
+    FIRST_TOKEN,
+    INPUT,
+    OUTPUT,
+    REQUEST,
+    SCORE,
+    attributes_of,
+    first_of,
+    is_call,
 )
 from ground.json_values import Document, Json
+from paretobandit_client.outcomes import retry_after_of, status_of
 from schemas import Reason
 
-EVALUATED = "gen_ai.evaluation.result"
-"""The event of OpenTelemetry's semantic conventions for generative AI."""
-USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
-"""Attributes for the tokens of a call, by OpenTelemetry's semantic conventions for generative
-AI."""
-CACHED = "gen_ai.usage.cache_read.input_tokens"
-"""Attribute for input tokens from a provider's cache, by the same conventions."""
-FIRST_TOKEN = "gen_ai.response.time_to_first_chunk"
-"""Attribute for the seconds to the first chunk, by the same conventions."""
-NO_CALLS = frozenset(
-    {
-        "create_agent",
-        "create_memory",
-        "create_memory_store",
-        "delete_memory",
-        "delete_memory_store",
-        "embeddings",
-        "execute_tool",
-        "invoke_agent",
-        "invoke_workflow",
-        "plan",
-        "retrieval",
-        "search_memory",
-        "update_memory",
-        "upsert_memory",
+LEVELS = {
+    "spans": ("resourceSpans", ("scopeSpans", "instrumentationLibrarySpans"), "spans"),
+    "logs": ("resourceLogs", ("scopeLogs", "instrumentationLibraryLogs"), "logRecords"),
+}
+"""Fields of an export request, from the outside in; the older names of a scope as well."""
+RETRY_AFTER = "http.response.header."
+"""Attributes of a response's headers begin with it."""
+FAILED = (2, "2", "STATUS_CODE_ERROR")
+"""Codes of a span's status that is an error."""
+
+
+def items_in(document: Document, defaults: Defaults) -> Iterator[Item]:
+    """Yield the spans and log records of an export request, of one resource, of one scope, or a
+    span alone. Raises Unconvertible: it is no OTLP."""
+    wholes = {kind: _whole(kind, document) for kind in LEVELS}
+    if all(either(whole, LEVELS[kind][0]) is None for kind, whole in wholes.items()):
+        if either(document, "resourceMetrics") is not None:
+            raise Unconvertible(
+                "resourceMetrics: metrics hold no bills of single calls: send traces or logs",
+                Reason.MISSING_FIELD,
+            )
+        raise Unconvertible(
+            "this is not OTLP as JSON: it has neither resourceSpans nor resourceLogs",
+            Reason.MISSING_FIELD,
+        )
+    for kind, whole in wholes.items():
+        for path, record in _records(kind, whole):
+            yield Item(
+                partial(_alone, kind, path, record),
+                tuple(_reads_of(kind, record, defaults)),
+            )
+
+
+def _whole(kind: str, document: Document) -> Document:
+    """Return a document as an export request: file exporters and queues also write a resource, a
+    scope or a span alone."""
+    outer, middles, inner = LEVELS[kind]
+    if any(either(document, name) is not None for name in middles):
+        return {outer: [document]}
+    if either(document, inner) is not None:
+        return {outer: [{middles[0]: [document]}]}
+    if kind == "spans" and either(document, "spanId") and "attributes" in document:
+        return {outer: [{middles[0]: [{inner: [document]}]}]}
+    return document
+
+
+def _records(kind: str, whole: Document) -> Iterator[tuple[tuple[Document, Document], Json]]:
+    """Yield each record, after the resource and the scope that it stands in."""
+    outer, middles, inner = LEVELS[kind]
+    for resource in either(whole, outer) or ():
+        if not isinstance(resource, dict):
+            yield ({}, {}), resource  # odd, and refused by itself
+            continue
+        for scope in chain.from_iterable(either(resource, middle) or () for middle in middles):
+            if not isinstance(scope, dict):
+                yield (resource, {}), scope
+                continue
+            for record in either(scope, inner) or ():
+                yield (resource, scope), record
+
+
+def _alone(kind: str, path: tuple[Document, Document], record: Json) -> Document:
+    """Return an export request with one record."""
+    outer, middles, inner = LEVELS[kind]
+    resource, scope = (
+        {name: one for name, one in whole.items() if not isinstance(one, list)} for whole in path
+    )
+    return {outer: [{**resource, middles[0]: [{**scope, inner: [record]}]}]}
+
+
+def _reads_of(kind: str, record: Json, defaults: Defaults) -> Iterator[Callable[[], Found | None]]:
+    if kind == "logs":
+        yield partial(_of_log, record, defaults)
+        return
+    yield partial(_bill, record, defaults)
+    for event in _events(record):
+        if event.get("name") == EVALUATED:
+            yield partial(_of_event, event, record, defaults)
+
+
+def _events(span: Json) -> list[Document]:
+    events = span.get("events") if isinstance(span, dict) else None
+    return [one for one in events if isinstance(one, dict)] if isinstance(events, list) else []
+
+
+def _of_log(record: Json, defaults: Defaults) -> Found | None:
+    attributes = attributes_of(record)
+    if EVALUATED not in (either(record, "eventName"), attributes.get("event.name")):
+        return None
+    return _reward(attributes, either(record, "timeUnixNano"), defaults)
+
+
+def _of_event(event: Document, span: Document, defaults: Defaults) -> Found | None:
+    # An evaluation may omit its request: it belongs to the span that it is attached to.
+    attributes = {**attributes_of(span), **attributes_of(event)}
+    return _reward(attributes, either(event, "timeUnixNano"), defaults)
+
+
+def _bill(span: Json, defaults: Defaults) -> Found | None:
+    attributes = attributes_of(span)
+    if not is_call(attributes):
+        return None
+    status = _status(attributes, span)
+    tokens = {
+        "input_tokens": first_of(attributes, INPUT),
+        "output_tokens": first_of(attributes, OUTPUT),
     }
-)
-"""Well-known values of `gen_ai.operation.name` that are not inference."""
-KINDS = (("stringValue", str), ("intValue", int), ("doubleValue", float), ("boolValue", bool))
-"""Fields of OTLP's `AnyValue` in JSON, and what they hold; 64-bit integers stand as text there."""
-
-
-def found_in(document: Document, defaults: Defaults) -> list[Found]:
-    """Return the bills and rewards of an export request of traces or of logs."""
-    found = []
-    for span in _records(document, "resourceSpans", "scopeSpans", "spans"):
-        attributes = _attributes(span)
-        # Only known non-inference is skipped, so that a future kind of call is billed.
-        called = attributes.get("gen_ai.operation.name") not in NO_CALLS
-        if called and any(name in attributes for name in USAGE):
-            found.append(_bill(attributes, span, defaults))
-        for event in span.get("events", []):
-            evaluation = _attributes(event)
-            if event.get("name") == EVALUATED and not _failed(evaluation):
-                at = event.get("timeUnixNano")
-                # An evaluation may omit its request: it belongs to the span that it is attached to.
-                found.append(_reward({**attributes, **evaluation}, at, defaults))
-    for record in _records(document, "resourceLogs", "scopeLogs", "logRecords"):
-        attributes = _attributes(record)
-        named = EVALUATED in (record.get("eventName"), attributes.get("event.name"))
-        if named and not _failed(attributes):
-            found.append(_reward(attributes, record.get("timeUnixNano"), defaults))
-    return found
-
-
-def _records(document: Document, outer: str, middle: str, inner: str) -> Iterator[Document]:
-    for resource in document.get(outer, []):
-        for scope in resource.get(middle, []):
-            yield from scope.get(inner, [])
-
-
-def _attributes(record: Document) -> Document:
-    found = {}
-    for attribute in record.get("attributes", []):
-        value = attribute.get("value", {})
-        for name, kind in KINDS:
-            if name in value:
-                found[attribute["key"]] = kind(value[name])
-    return found
-
-
-def _bill(attributes: Document, span: Document, defaults: Defaults) -> Found:
-    error = attributes.get("error.type")
+    if all(count is None for count in tokens.values()):
+        raise NothingHere(
+            f"{INPUT[0]}: is missing, as is every older name of it", Reason.MISSING_FIELD
+        )
     # A failed call may report only its input tokens.
-    unsaid = None if error is None else 0
-    tokens = {name.rpartition(".")[2]: attributes.get(name, unsaid) for name in USAGE}
-    started, ended = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
-    lasted = None if not (started and ended) else (int(ended) - int(started)) / 1e6
-    first = attributes.get(FIRST_TOKEN)
+    if status is not None and tokens["output_tokens"] is None:
+        tokens["output_tokens"] = 0
+    started, ended = either(span, "startTimeUnixNano"), either(span, "endTimeUnixNano")
+    first = first_of(attributes, FIRST_TOKEN)
     return Found(
         "costs",
         {
             **_ids(attributes, defaults),
-            **tokens,
+            **{name: _count(count, name) for name, count in tokens.items()},
             "model": attributes.get("pb.model"),
-            "cached_input_tokens": attributes.get(CACHED),
-            # An attempt that is answered replaces the bill of one that failed before it.
-            "revision": int(error is None),
-            "status": None if error is None else status_of(error),
-            "latency_ms": lasted if lasted is None or lasted >= 0.0 else None,
-            "first_token_ms": None if first is None else number(first, FIRST_TOKEN) * 1e3,
+            "cached_input_tokens": first_of(attributes, CACHED),
+            # A process that has forgotten an attempt that failed replaces its bill.
+            "revision": int(status is None),
+            "status": status,
+            "retry_after_seconds": _rest(attributes, status),
+            "latency_ms": _milliseconds(started, ended),
+            "first_token_ms": None if first is None else _scaled(first, 1e3),
         },
+        attempt=_attempt(span, tokens, status),
     )
 
 
-def _failed(evaluation: Document) -> bool:
-    """Tell whether the evaluation itself failed; then it says nothing about the answer."""
-    return "error.type" in evaluation and "gen_ai.evaluation.score.value" not in evaluation
+def _attempt(span: Document, tokens: Document, status: str | None) -> tuple[str, ...]:
+    """Return what tells the attempts of a request apart; a span that is sent again has the same."""
+    span_id, times = either(span, "spanId"), ("startTimeUnixNano", "endTimeUnixNano")
+    if span_id:
+        return str(either(span, "traceId")), str(span_id), str(status)
+    return (*(str(either(span, name)) for name in times), str(tokens), str(status))
 
 
-def _reward(attributes: Document, at: Json, defaults: Defaults) -> Found:
-    score = attributes.get("gen_ai.evaluation.score.value")
-    if score is None:
-        raise Unconvertible("gen_ai.evaluation.score.value: is missing", Reason.MISSING_FIELD)
-    return Found(
-        "rewards",
-        {
-            **_ids(attributes, defaults),
-            "reward": number(score, "gen_ai.evaluation.score.value"),
-            "source": attributes.get("pb.source", defaults.source),
-            "model": attributes.get("pb.model"),
-            "observed_at": rfc3339(at, "timeUnixNano") if at else None,
-        },
-    )
+def _status(attributes: Document, span: Document) -> str | None:
+    """Return how a failed call ended; None: it was answered. Older instrumentations leave the
+    error's name to the event of an exception."""
+    error = attributes.get("error.type")
+    code = (span.get("status") or {}).get("code")
+    if error is None and code not in FAILED:
+        return None
+    thrown = [
+        attributes_of(event).get("exception.type")
+        for event in _events(span)
+        if event.get("name") == "exception"
+    ]
+    name = next((str(one) for one in (error, *thrown) if one is not None), "")
+    return status_of(name, first_of(attributes, ("http.response.status_code", "http.status_code")))
+
+
+def _rest(attributes: Document, status: str | None) -> float | None:
+    if status in (None, "cancelled"):
+        return None
+    headers = {
+        name.removeprefix(RETRY_AFTER): value
+        for name, value in attributes.items()
+        if name.startswith(RETRY_AFTER)
+    }
+    return retry_after_of(headers, now=datetime.now(UTC))
+
+
+def _count(value: Json, name: str) -> Json:
+    """Return a count of tokens, which some exporters write as text or as a double."""
+    if value is None:
+        return None
+    count = number(value, name)
+    return int(count) if count.is_integer() else count
+
+
+def _milliseconds(started: Json, ended: Json) -> float | None:
+    if not started or not ended:
+        return None
+    try:
+        return (int(ended) - int(started)) / 1e6
+    except (TypeError, ValueError):
+        return math.nan  # left out and said, as every odd number beside the money is
+
+
+def _scaled(value: Json, scale: float) -> float:
+    try:
+        return number(value, "") * scale
+    except Unconvertible:
+        return math.nan
+
+
+def _reward(attributes: Document, at: Json, defaults: Defaults) -> Found | None:
+    value, name = attributes.get(SCORE), attributes.get("gen_ai.evaluation.name")
+    # An evaluation that itself failed says nothing about the answer.
+    if value is None and "error.type" in attributes:
+        return None
+    score = None if name is None else str(name)
+    with of_score(score):
+        if value is None:
+            raise Unconvertible(f"{SCORE}: is missing", Reason.MISSING_FIELD)
+        return Found(
+            "rewards",
+            {
+                **_ids(attributes, defaults),
+                "reward": number(value, SCORE),
+                "source": attributes.get("pb.source") or defaults.source,
+                "model": attributes.get("pb.model"),
+                "observed_at": rfc3339(at, "timeUnixNano") if at and str(at) != "0" else None,
+            },
+            score=score,
+        )
 
 
 def _ids(attributes: Document, defaults: Defaults) -> Document:
-    request_id = attributes.get("pb.request_id") or attributes.get("gen_ai.response.id")
     return {
-        "router_id": attributes.get("pb.router_id", defaults.router_id),
-        "request_id": request_id,
+        "router_id": attributes.get("pb.router_id") or defaults.router_id,
+        "request_id": first_of(attributes, REQUEST),
     }

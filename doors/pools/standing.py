@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from doors.console.bus import Bus
 from ground.json_values import Document
@@ -19,11 +20,13 @@ class LineStanding:
     Attributes:
         usd: dollars as declared; None if the declaration has no such budget.
         routers: the lease that each router reports.
+        unasked: routers of them that have decided nothing yet.
     """
 
     name: str
     usd: float | None = None
     routers: dict[str, PeriodStanding] = field(default_factory=dict)
+    unasked: set[str] = field(default_factory=set)
 
     @property
     def lent_usd(self) -> float:
@@ -34,6 +37,49 @@ class LineStanding:
     def charged_usd(self) -> float:
         """Return the dollars charged to all routers."""
         return math.fsum(one.charged_usd for one in self.routers.values())
+
+    @property
+    def is_spent(self) -> bool:
+        """Tell whether nothing is left to lend."""
+        return self.usd is not None and self.charged_usd >= self.usd
+
+    @property
+    def ends(self) -> datetime | None:
+        """Return when its period ends; None without a lease."""
+        return max((one.ends for one in self.routers.values()), default=None)
+
+    @property
+    def forecast_usd(self) -> tuple[float, float, float] | None:
+        """Return what will be charged at the end, and its low and high ends; None while no router
+        has been asked, or once nothing is left.
+
+        The ends are the sums of the routers' own: as if all were off in the same direction.
+        """
+        if not self.routers.keys() - self.unasked or self.is_spent:
+            return None
+        every = self.routers.values()
+        return (
+            math.fsum(one.forecast_usd for one in every),
+            math.fsum(one.forecast_low_usd for one in every),
+            math.fsum(one.forecast_high_usd for one in every),
+        )
+
+    @property
+    def why(self) -> str | None:
+        """Return why routers have the leases that they have; None without any."""
+        if not self.routers:
+            return None
+        if self.is_spent:
+            return "nothing is left: `when_spent` of each router says what follows"
+        if self.forecast_usd is None:
+            return "shares are even: no traffic has been seen yet"
+        expected = math.fsum(one.forecast_usd - one.charged_usd for one in self.routers.values())
+        if self.usd is not None and expected <= self.usd - self.charged_usd:
+            return (
+                "more is left than all expect to spend: shares are even, and at least what each "
+                "expects"
+            )
+        return "less is left than all would spend: it goes where a dollar earns most"
 
 
 async def read_states(bus: Bus) -> list[LambdaUpdated]:
@@ -52,16 +98,24 @@ def lines_of(
     pools: Mapping[str, Document], states: Iterable[LambdaUpdated]
 ) -> dict[str, LineStanding]:
     """Return every budget of every pool by its name, "POOL/PERIOD", with the routers that share
-    it."""
+    its current period."""
     found: dict[str, LineStanding] = {}
     for pool_id, document in pools.items():
         given = document.get("budget") or []
         for budget in given if isinstance(given, list) else [given]:
             name = f"{pool_id}/{budget.get('per') or 'dates'}"
             found[name] = LineStanding(name, float(budget["usd"]))
-    for state in states:
+    known = list(states)
+    newest: dict[str, datetime] = {}
+    for one in (one for state in known for one in state.budgets or ()):
+        if one.line is not None:
+            newest[one.line] = max(one.begins, newest.get(one.line, one.begins))
+    for state in known:
         for one in state.budgets or ():
-            if one.line is not None:
+            # A router that nobody has asked since reports an earlier period.
+            if one.line is not None and one.begins == newest[one.line]:
                 line = found.setdefault(one.line, LineStanding(one.line))
                 line.routers[state.router_id] = one
+                if not state.decided:
+                    line.unasked.add(state.router_id)
     return found

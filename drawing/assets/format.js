@@ -28,7 +28,7 @@ export const until = (value) => known(value) && value >= UNREACHABLE ? UNTIL : "
 /** λ_t as a line shows it: a line up to where no price meets the budget would flatten the rest. */
 export const drawn = (value) => known(value) && value < UNREACHABLE ? value : null;
 export const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString([], { hour12: false });
-export const moment = (seconds) => new Date(1000 * seconds).toLocaleString([], { hour12: false });
+export const moment = (seconds) => new Date(1000 * seconds).toLocaleString("sv"); // 2026-11-21 09:31:00, as the terminal writes it
 export const signed = (value, many = 3) => {
   const text = fixed(value, many);
   return !known(value) || text.startsWith("−") ? text : `+${text}`;

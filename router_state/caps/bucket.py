@@ -78,16 +78,16 @@ def keep_within(
     expected: Sequence[float],
     *,
     now: float,
-) -> tuple[list[str | None], str | None]:
+) -> tuple[list[str | None], str | None, bool]:
     """Rule out arms that what is left of a cap can't pay for; where that changes anything the
-    reason is "capped".
+    reason is "capped". The last of what is returned tells whether enough is left for any arm.
 
     Where no arm is left a soft cap leaves the cheapest one, and an alert tells of it once.
 
     Raises:
         CapReached: a hard cap leaves nothing.
     """
-    # The buckets are not changed here: a refusal must leave them as they were.
+    # No bucket is refilled here, but by `refill`: a refusal must leave them as they were.
     lefts = [bucket.left_at(now) for bucket in buckets]
     left = min(lefts)
     under = [
@@ -95,9 +95,7 @@ def keep_within(
         for why, cost in zip(excluded, expected, strict=True)
     ]
     if None in under:
-        for bucket in buckets:
-            bucket.recover(now)
-        return under, None if under == excluded else "capped"
+        return under, None if under == excluded else "capped", True
     tightest = [bucket for bucket, usd in zip(buckets, lefts, strict=True) if usd <= left]
     for bucket in tightest:
         if bucket.exhaust():
@@ -109,14 +107,22 @@ def keep_within(
             f"${max(left, 0.0):.6f} is left of the router's cap, less than the cheapest eligible "
             "model costs"
         )
-    for bucket in buckets:
-        bucket.refill(now)
     cheapest = min(
         (cost, k)
         for k, (cost, why) in enumerate(zip(expected, excluded, strict=True))
         if why is None
     )[1]
-    return [None if k == cheapest else why or "capped" for k, why in enumerate(excluded)], "capped"
+    found = [None if k == cheapest else why or "capped" for k, why in enumerate(excluded)]
+    return found, "capped", False
+
+
+def refill(buckets: list[Bucket], *, enough: bool, now: float) -> None:
+    """Refill up to the time of a request that was decided; `enough` as `keep_within` told it."""
+    for bucket in buckets:
+        if enough:
+            bucket.recover(now)
+        else:
+            bucket.refill(now)
 
 
 def _tell(journal: Journal, cap: Cap, left_usd: float, now: float) -> None:

@@ -11,7 +11,7 @@ from msgspec import convert
 from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.capability import Capability
-from router_state.caps.bucket import Bucket, Cap, declare, keep_within
+from router_state.caps.bucket import Bucket, Cap, declare, keep_within, refill
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.record import RequestRecord
@@ -89,11 +89,15 @@ class Caps(Capability):
     def afford(self, choice: Choice) -> None:
         """See Capability."""
         costs = choice.seen.expected_cost_usd
-        kept = keep_within(self.buckets, self.journal, choice.excluded, costs, now=choice.now)
-        choice.cap(*kept)
+        excluded, reason, enough = keep_within(
+            self.buckets, self.journal, choice.excluded, costs, now=choice.now
+        )
+        choice.cap(excluded, reason)
+        choice.beyond = not enough
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""
+        refill(self.buckets, enough=not choice.beyond, now=choice.now)
         for bucket in self.buckets:
             bucket.spend(record.expected_cost_usd)
 

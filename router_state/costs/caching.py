@@ -55,6 +55,12 @@ class Caching:
             return
         self._journal.pieces.add(PIECE)
 
+    def begin_window(self) -> None:
+        """Forget the savings of requests that are in the window no more."""
+        if self.slots:
+            self.slots = {}
+            self._journal.pieces.add(PIECE)
+
     def clear(self) -> None:
         """Forget what was learned, when no model has a price of cached input any more."""
         if self.values() is not None:

@@ -54,12 +54,18 @@ class InputTokens:
         self._journal.pieces.add(PIECE)
         begins = tokens is not None and self.count == IN_USE_FROM
         if begins:
-            self.slots = np.full(WINDOW, self.mean)
+            self.begin_window()
         return begins
 
     def of(self, tokens: int | None) -> float:
         """Return the tokens that a request counts as having; 0 while they are not in use."""
         return 0.0 if not self.in_use else self.mean if tokens is None else float(tokens)
+
+    def begin_window(self) -> None:
+        """Count requests whose tokens nobody has placed yet with the mean length."""
+        if self.in_use:
+            self.slots = np.full(WINDOW, self.mean)
+            self._journal.pieces.add(PIECE)
 
     def place(self, slot: int, tokens: float) -> None:
         """Store a request's tokens, as used, beside its context in the window."""

@@ -31,12 +31,6 @@ from router_state.kernel.costs.cost_means import (
 from router_state.kernel.costs.cost_model import MOST_TAUGHT, CostModel
 from router_state.kernel.costs.predictive import Predictive, lognormal_mean
 from router_state.kernel.costs.ratio import MOST_EXPONENT, bounded, list_price_of
-from router_state.kernel.errors import (
-    CorruptSnapshot,
-    NonFiniteInput,
-    RouterStateError,
-    WrongContext,
-)
 from router_state.kernel.given import Matrix, Vector
 from router_state.kernel.learning.counts import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.learning.detector import CUT_AT, LIMIT, Detector, Shift, Side
@@ -48,6 +42,7 @@ from router_state.kernel.learning.shared_prior import SharedPrior
 from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
 from router_state.kernel.numbers.linear import EPSILON
 from router_state.kernel.numbers.randomness import Chance
+from router_state.kernel.numbers.total import Total
 from router_state.kernel.pacing.debt import HORIZON, SAVED, Debt
 from router_state.kernel.pacing.dual import FAR, Options
 from router_state.kernel.pacing.waiting import waits
@@ -97,24 +92,21 @@ __all__ = [
     "Arm",
     "Candidates",
     "Chance",
-    "CorruptSnapshot",
     "CostModel",
     "Debt",
     "Detector",
     "Matrix",
-    "NonFiniteInput",
     "Options",
     "Portfolio",
     "PosteriorSample",
     "Predictive",
     "Regression",
-    "RouterStateError",
     "SharedPrior",
     "Shift",
     "Side",
+    "Total",
     "Vector",
     "Window",
-    "WrongContext",
     "bounded",
     "check",
     "conclude_shifted",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from router_state.choice import Excluded
 from router_state.errors import NoCapableModel
@@ -17,7 +17,8 @@ class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         context_window: most tokens of a call's input.
         max_output_tokens: tokens of its longest answer.
-        vision, tools, json_output: whether it reads images, calls tools, answers in JSON.
+        vision, audio, tools, json_output: whether it reads images, hears sound, calls tools,
+            answers in JSON. Where no model of a portfolio hears sound, it is known of none.
         regions: where it may run.
         retention_days: how long its provider keeps prompts; 0: not at all.
     """
@@ -25,6 +26,7 @@ class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
     context_window: int | None = None
     max_output_tokens: int | None = None
     vision: bool = False
+    audio: bool = False
     tools: bool = False
     json_output: bool = False
     regions: tuple[str, ...] = ()
@@ -38,7 +40,7 @@ NOTHING = Needs()
 def lacking(offers: Offers, needs: Needs, input_tokens: int | None) -> dict[str, str]:
     """Return the needs that a model does not meet: {reason of exclusion: in words}."""
     found: dict[str, str] = {}
-    for name in ("vision", "tools", "json_output"):
+    for name in ("vision", "audio", "tools", "json_output"):
         if getattr(needs, name) and not getattr(offers, name):
             found[f"no_{name}"] = name
     window, tokens, out = offers.context_window, input_tokens or 0, needs.output_tokens or 0
@@ -67,6 +69,9 @@ def rule_out(
     Raises:
         NoCapableModel: nothing is left; the message names the needs.
     """
+    if needs is not None and needs.audio and not any(one.audio for one in offers.values()):
+        # Declarations and lists of prices seldom say who hears sound.
+        needs = structs.replace(needs, audio=False)
     found = list(excluded)
     missing: list[dict[str, str]] = []
     for k, (name, why) in enumerate(zip(names, excluded, strict=True)):

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ground.json_values import Document
 from router_state.errors import InvalidConfig
-from router_state.periods.calendar import Per, period_at, zone_of
+from router_state.periods.calendar import FOREVER, Per, period_at, zone_of
 
 WhenSpent = Literal["cheapest", "refuse", "overrun"]
 HOURS = 168
@@ -24,7 +24,7 @@ class PeriodBudget:
         per: the period; None: between `starts` and `until`.
         zone: IANA name of the time zone whose wall clock counts.
         starts: seconds since the epoch: when the first period begins, and all others follow.
-        until: seconds since the epoch: when a budget without a period ends.
+        until: seconds since the epoch: when a budget without a period ends; both at most `FOREVER`.
         carry: unspent dollars that one period may leave to the next at most.
     """
 
@@ -37,6 +37,9 @@ class PeriodBudget:
 
     def __post_init__(self) -> None:
         zone_of(self.zone)
+        for name in ("starts", "until"):
+            if (at := getattr(self, name)) is not None and at > FOREVER:
+                object.__setattr__(self, name, FOREVER)
         if not 0.0 <= self.usd < math.inf:
             raise InvalidConfig(f"usd of a budget must be finite and ≥ 0, not {self.usd}")
         if not self.carry >= 0.0:

@@ -24,6 +24,9 @@ CHEAPEST, FREE = 1e6, 1e-6
 """Ends of the search for the price of a dollar, in rewards per mean cost: the cheapest win, or
 costs hardly count."""
 
+LEAST_UNIT = 1e-290
+"""Least mean cost in dollars that prices refer to, so that they stay finite."""
+
 
 class Kept(NamedTuple):
     """Expected rewards of the last requests: of the chosen models, and of the best ones."""
@@ -69,7 +72,7 @@ def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: M
     behind = min(max(lately - kept.reward, -MOST_CORRECTED), MOST_CORRECTED)
     target = floor + (behind if kept.best else 0.0)
     rows = np.arange(len(scores))
-    unit = float(costs.min(1).mean()) or float(costs.mean()) or 1.0
+    unit = max(float(costs.min(1).mean()) or float(costs.mean()) or 1.0, LEAST_UNIT)
 
     def at(price: float) -> tuple[float, float]:
         won = (scores - price / unit * costs).argmax(1)

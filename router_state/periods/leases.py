@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ground.json_values import Document, Json
+from router_state.errors import StaleGrant
 from router_state.periods.accounts import KEPT, Account, Accounts
 from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.declared import PeriodBudget
@@ -58,6 +59,7 @@ class Granted(Struct, frozen=True):
         born: which membership it is for, see `Leases`; a grant for another one is void.
         n: number of the grant; of several the highest counts.
         offset: where it stands on its topic, −1: on none.
+        epoch: number of the pool's owner that sent it, −1: it names none.
     """
 
     pool_id: str
@@ -65,13 +67,27 @@ class Granted(Struct, frozen=True):
     n: int
     lines: tuple[Lent, ...] = ()
     offset: int = -1
+    epoch: int = -1
+
+    def require_epoch(self, least: int) -> None:
+        """Raise StaleGrant where it comes from an earlier owner of the pool than another one."""
+        if self.epoch < least:
+            raise StaleGrant(
+                "the grant names no owner of its pool, or an earlier one: only workers write grants"
+            )
 
 
 class Loan(NamedTuple):
-    """Dollars of one period, and until when they may be spent."""
+    """Dollars of one period, and until when they may be spent; `back`: the pool was told that its
+    time is up, whatever the clock says later."""
 
     usd: float
     until: float
+    back: bool = False
+
+    def lasts(self, now: float) -> bool:
+        """Tell whether it may be spent at a time."""
+        return now < self.until and not self.back
 
 
 @dataclass(slots=True)
@@ -97,7 +113,8 @@ class LeasedAccounts(Accounts):
         loan = self.loans.get(account.begin)
         if loan is None:
             return 0.0
-        return loan.usd if now < loan.until else min(loan.usd, account.charged_usd)
+        # Sums of bills and what was expected leave residues on either side of 0.
+        return loan.usd if loan.lasts(now) else min(loan.usd, max(account.charged_usd, 0.0))
 
     def is_lent(self, account: Account) -> bool:
         """See Accounts."""
@@ -115,6 +132,10 @@ class LeasedAccounts(Accounts):
         for begin in sorted(self.loans)[:-KEPT]:
             del self.loans[begin]
 
+    def has_lapsed(self, now: float) -> list[float]:
+        """Return the periods whose loan's time is up, and was not given back yet."""
+        return [begin for begin, loan in self.loans.items() if now >= loan.until and not loan.back]
+
 
 @dataclass(slots=True)
 class Leases:
@@ -126,6 +147,7 @@ class Leases:
         n: number of the last grant, 0: none has come.
         moves: counter of changes; of two reports the one with more is newer.
         lines: what is lent.
+        epoch: the last owner of the pool whose grant was taken, −1: none has named itself.
     """
 
     pool_id: str
@@ -133,6 +155,7 @@ class Leases:
     n: int = 0
     moves: int = 0
     lines: list[LeasedAccounts] = field(default_factory=list)
+    epoch: int = -1
 
     @classmethod
     def none(cls, pool_id: str, *, born: int) -> Leases:
@@ -142,24 +165,38 @@ class Leases:
 
     def take(self, grant: Granted) -> bool:
         """Put a grant in force; return False for an older one or one for another membership, which
-        change nothing."""
+        change nothing.
+
+        Raises:
+            StaleGrant, InvalidConfig: it comes from somebody else, or a lease is of no period.
+                Nothing has changed.
+        """
         if (grant.pool_id, grant.born) != (self.pool_id, self.born) or grant.n <= self.n:
             return False
-        self.n = grant.n
+        grant.require_epoch(self.epoch)
+        budgets = [lent.budget for lent in grant.lines]
+        self.n, self.epoch = grant.n, grant.epoch
         before = {(one.line, one.budget.identity): one for one in self.lines}
         loose = before.get((UNKNOWN, self.lines[0].budget.identity)) if self.lines else None
         lines: dict[tuple[object, ...], LeasedAccounts] = {}
-        for lent in grant.lines:
-            at = lent.line, lent.budget.identity
+        for lent, budget in zip(grant.lines, budgets, strict=True):
+            at = lent.line, budget.identity
             line = lines.get(at) or before.get(at)
             if line is None:
-                line = LeasedAccounts(lent.budget, line=lent.line)
+                line = LeasedAccounts(budget, line=lent.line)
                 _move(loose, line, lent)
             lines[at] = line
             line.lend(lent)
         # A budget that the pool no longer has does not limit the router.
         self.lines = list(lines.values()) or self.lines
         return True
+
+    def give_back(self, now: float) -> bool:
+        """Give back the loans whose time is up; tell whether there were any."""
+        lapsed = [(line, begin) for line in self.lines for begin in line.has_lapsed(now)]
+        for line, begin in lapsed:
+            line.loans[begin] = line.loans[begin]._replace(back=True)
+        return bool(lapsed)
 
     def pack(self) -> Document:
         """Return it as JSON's types."""
@@ -169,13 +206,15 @@ class Leases:
             "n": self.n,
             "moves": self.moves,
             "lines": [_pack(line) for line in self.lines],
+            **({} if self.epoch < 0 else {"epoch": self.epoch}),
         }
 
     @classmethod
     def unpack(cls, packed: Document) -> Leases:
         """Invert `pack`."""
         lines = [_unpack(*line) for line in packed["lines"]]
-        return cls(packed["pool"], packed["born"], packed["n"], packed["moves"], lines)
+        numbers = packed["born"], packed["n"], packed["moves"]
+        return cls(packed["pool"], *numbers, lines, packed.get("epoch", -1))
 
     def is_sound(self) -> bool:
         """Tell whether its values are possible."""
@@ -205,7 +244,7 @@ def _move(loose: LeasedAccounts | None, line: LeasedAccounts, lent: Lent) -> Non
 def _pack(line: LeasedAccounts) -> list[Json]:
     budget = line.budget
     identity = [budget.per, budget.zone, budget.starts, budget.until]
-    loans = [[begin, *loan] for begin, loan in line.loans.items()]
+    loans = [[begin, *(loan if loan.back else loan[:2])] for begin, loan in line.loans.items()]
     return [line.line, identity, loans, line.pack()]
 
 
@@ -219,5 +258,5 @@ def _unpack(
         accounts.kept,
         accounts.told,
         line=name,
-        loans={begin: Loan(usd, until) for begin, usd, until in loans},
+        loans={begin: Loan(*loan) for begin, *loan in loans},
     )

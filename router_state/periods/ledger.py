@@ -11,7 +11,7 @@ from router_state.config import Vector
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.declared import Spending
 from router_state.periods.floor import MEMORY as LATELY
-from router_state.periods.leases import Granted, Leases
+from router_state.periods.leases import Granted, LeasedAccounts, Leases
 from router_state.periods.standing import Standing
 from router_state.periods.traffic import FIRST, Traffic
 from router_state.record import RequestRecord
@@ -100,6 +100,18 @@ class Ledger:
             return False
         self.accounts = [*self.budgets, *self.leases.lines]
         self.traffic.declare(self.spending.traffic, self._zone)
+        self._moved()
+        return True
+
+    @property
+    def leased(self) -> list[LeasedAccounts]:
+        """Return the accounts of what a pool lends; none without one."""
+        return [] if self.leases is None else self.leases.lines
+
+    def give_back(self, now: float) -> bool:
+        """Give back to the pool what was lent until a time; tell whether that was anything."""
+        if self.leases is None or not self.leases.give_back(now):
+            return False
         self._moved()
         return True
 

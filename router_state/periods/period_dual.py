@@ -123,7 +123,7 @@ class PeriodDual(DollarDual):
         ledger.floor_usd = met.usd
         self.pace(ledger.per_request_usd)
         super()._solve(arms, now=now)
-        won = (scores - self.lambda_t / self.budget_usd * costs).argmax(1)
+        won = (scores - self.per_dollar(1.0) * costs).argmax(1)
         self._compare(met, float(means[np.arange(len(won)), won].mean()), now=now)
 
     def _compare(self, met: Met, reward: float, *, now: float) -> None:

@@ -25,6 +25,11 @@ NOTHING, EVERYTHING = 0.003, 10.0
 where costs hardly count, and the mean cheapest one at the highest, where only costs count."""
 WIDE = 12
 """Prices of a report between these two, at equal ratios."""
+LEAST_PRICE, MOST_PRICE = 1e-12, 1e12
+"""Prices that a report names, in reward per dollar; tiny bills and tiny lists of prices have
+others. Between them a pool looks for its own."""
+MOST_USD = 1e12
+"""Most dollars that a report or a lease names, as the wire contract has it."""
 NEAR = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
 """Further prices of a report, as multiples of the router's own."""
 
@@ -105,7 +110,7 @@ def _held(
         if account is None:
             continue
         spent = account.charged_usd + ledger.reserved_usd(account)
-        is_lent = loan is not None and now < min(loan.until, account.end) and not left
+        is_lent = loan is not None and loan.lasts(now) and now < account.end and not left
         holds = max(spent, loan.usd) if is_lent and loan is not None else spent
         curve: Curve = ()
         if now < account.end and prices:
@@ -114,11 +119,16 @@ def _held(
             first = FIRST * (account.end - account.begin)
             requests = ledger.traffic.left(max(now, begin), account.end, first=first)
             curve = tuple(
-                (price, requests * min(cost, most))
+                (price, bounded_usd(requests * min(cost, most)))
                 for price, cost in zip(prices, costs, strict=True)
             )
-        found.append(Held(line.line, begin, max(holds, 0.0), max(spent, 0.0), curve))
+        found.append(Held(line.line, begin, bounded_usd(holds), bounded_usd(spent), curve))
     return found
+
+
+def bounded_usd(usd: float) -> float:
+    """Return dollars within what a report may say."""
+    return min(max(usd, 0.0), MOST_USD)
 
 
 def _most(ledger: Ledger, line: LeasedAccounts, *, now: float) -> float:
@@ -141,8 +151,8 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     open_to = np.where(costs < 0.5 * CLOSED, costs, 0.0)
     dearest_usd = float(open_to.max(1).mean()) or 1.0
     cheapest_usd = float(costs.min(1).mean()) or dearest_usd
-    low, high = NOTHING / dearest_usd, EVERYTHING / cheapest_usd
-    wide = [low * (high / low) ** (k / (WIDE - 1)) for k in range(WIDE)]
+    low, high = _price(NOTHING / dearest_usd), _price(EVERYTHING / cheapest_usd)
+    wide = [_price(low * (high / low) ** (k / (WIDE - 1))) for k in range(WIDE)]
     own = pacer.lambda_t / pacer.budget_usd
     near = [step * own for step in NEAR if low < step * own < high]
     rows = np.arange(len(scores))
@@ -151,3 +161,7 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     declared = pacer.declared_usd if isinstance(pacer, PeriodDual) else None
     most = math.inf if declared is None else declared
     return prices, [min(mean, most) for mean in means]
+
+
+def _price(price: float) -> float:
+    return min(max(price, LEAST_PRICE), MOST_PRICE)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ground.json_values import Document, Json
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Lent
-from router_state.periods.reporting import Curve, Held
+from router_state.periods.reporting import Curve, Held, bounded_usd
 from router_state.pools.declared import Share
 from router_state.pools.sharing import Wish, share, together
 
@@ -22,6 +22,8 @@ KEPT = 0.5
 change is in force does not exceed its lease."""
 WORTH_A_CHANGE = 0.02
 """Share of what a member has left that a change of its lease must be."""
+Kind = tuple[str, tuple[object, ...]]
+"""A budget: its name, and what defines its periods."""
 MICRO = 1_000_000
 """Leases are whole millionths of a dollar: they add up without rounding."""
 
@@ -34,6 +36,8 @@ class Part:
         usd: dollars of the last grant.
         most: highest of the grants that may be in force, as they are not confirmed.
         holds, spent: as the member said last.
+        back_usd, back_until: dollars that the member gave back before they were to end by the
+            pool's clock, and until when they count: a clock that steps back may spend them again.
         before: dollars that it spent in earlier memberships.
         until: when the lease ends, seconds since the epoch.
         curve: what it would still spend.
@@ -46,36 +50,65 @@ class Part:
     before: float = 0.0
     until: float = 0.0
     curve: Curve = ()
+    back_usd: float = 0.0
+    back_until: float = 0.0
 
     @property
     def exposed(self) -> float:
         """Return the charges that its loans allow at most."""
-        return self.before + max(self.most, self.holds)
+        return self.before + max(self.most, self.holds, self.back_usd)
 
     @property
     def charged(self) -> float:
         """Return its known charges."""
         return self.before + self.spent
 
-    def say(self, held: Held, *, confirmed: bool, moved: bool) -> None:
+    def say(
+        self, held: Held, *, confirmed: bool, moved: bool, newer: bool, left: bool, now: float
+    ) -> None:
         """Take what the member says.
 
         Args:
             confirmed: whether it has taken the last grant.
             moved: whether anything has moved since it spoke last. Else it can only hold less, as
                 its lease has ended: the two reports may have come in any order.
+            newer: whether it has taken a grant since it spoke last; left: whether it is a member
+                no more. Either ends what it held before, whatever its clock says.
         """
+        if newer or left:
+            self.back_usd = 0.0
         self.holds = held.holds_usd if moved else min(self.holds, held.holds_usd)
         self.spent, self.curve = held.spent_usd, held.curve
         if confirmed:
             # A lease whose time was up before it was renewed was given back.
+            if held.holds_usd < self.usd and now < self.until and not left:
+                self.back_usd = max(self.back_usd, self.usd)
+                self.back_until = max(self.back_until, self.until)
             self.most, self.usd = 0.0, min(self.usd, held.holds_usd)
+
+    def come_back(self, now: float) -> None:
+        """Count no more what was given back, once it has ended by the pool's clock too."""
+        if now >= self.back_until:
+            self.back_usd = 0.0
 
     def begin_anew(self) -> None:
         """Begin another membership; the exposure of the one before counts as spent."""
         self.before = self.exposed
-        self.usd = self.most = self.holds = self.spent = self.until = 0.0
+        self.usd = self.most = self.holds = self.spent = self.until = self.back_usd = 0.0
         self.curve = ()
+
+    def pack(self) -> list[Json]:
+        """Return it as JSON's types."""
+        numbers = [self.usd, self.most, self.holds, self.spent, self.before, self.until]
+        back = [self.back_usd, self.back_until] if self.back_usd else []
+        return [*numbers, [list(point) for point in self.curve], *back]
+
+    @classmethod
+    def unpack(cls, packed: list[Json]) -> Part:
+        """Invert `pack`; an older program may have left less than nothing of a lease."""
+        usd, most, holds, spent, before, until, curve, *back = packed
+        points = tuple((price, dollars) for price, dollars in curve)
+        return cls(max(usd, 0.0), most, holds, spent, before, until, points, *back)
 
 
 @dataclass(slots=True)
@@ -83,14 +116,17 @@ class Line:
     """One period of one budget.
 
     Attributes:
+        number: of all lines that its pool ever had, by which members' pieces name it.
         name: the pool whose budget it is, and the budget's name.
         budget: says when its periods begin.
         begin, end: the period, seconds since the epoch.
         usd: dollars that there are to lend.
-        until: when they must be back, where they are another pool's.
+        until: when they must be back, where they are another pool's; 0: they were given back.
         parts: by member.
+        gone_usd: dollars that members have spent who left and are forgotten.
     """
 
+    number: int
     name: str
     budget: PeriodBudget
     begin: float
@@ -98,20 +134,31 @@ class Line:
     usd: float = 0.0
     until: float = math.inf
     parts: dict[str, Part] = field(default_factory=dict)
+    gone_usd: float = 0.0
+
+    @property
+    def kind(self) -> Kind:
+        """Return which budget it is of."""
+        return self.name, self.budget.identity
 
     @property
     def exposed_usd(self) -> float:
         """Return what all members may have been charged at the end."""
-        return math.fsum(part.exposed for part in self.parts.values())
+        return math.fsum((self.gone_usd, *(part.exposed for part in self.parts.values())))
 
     @property
     def charged_usd(self) -> float:
         """Return what all members have been charged, as far as is known."""
-        return math.fsum(part.charged for part in self.parts.values())
+        return math.fsum((self.gone_usd, *(part.charged for part in self.parts.values())))
 
     def curve(self) -> Curve:
         """Return what all members would still spend."""
         return together([part.curve for part in self.parts.values() if part.curve])
+
+    def forget(self, member: str) -> None:
+        """Forget a member; what it has spent, or still holds, stays spent."""
+        if (part := self.parts.pop(member, None)) is not None:
+            self.gone_usd += part.exposed
 
     def lend(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
         """Set the leases of members anew, and return those whose lease has changed.
@@ -122,6 +169,8 @@ class Line:
             members: those that may have leases now: the shares between which they stay, and until
                 when a lease may last.
         """
+        for part in self.parts.values():
+            part.come_back(now)
         bounds = {name: share for name, (share, _) in members.items()}
         for member in bounds:
             self.parts.setdefault(member, Part())
@@ -129,7 +178,7 @@ class Line:
         others = math.fsum(p.exposed for name, p in self.parts.items() if name not in bounds)
         charged = {name: self.parts[name].charged for name in bounds}
         usd = self.usd if now < self.until else 0.0
-        left = usd - others - math.fsum(charged.values())
+        left = usd - self.gone_usd - others - math.fsum(charged.values())
         wishes = [
             self._wish(name, bounds[name], charged[name], left, len(bounds)) for name in bounds
         ]
@@ -151,11 +200,12 @@ class Line:
             part = self.parts[name]
             has = part.before + part.usd
             kept = part.charged + KEPT * max(has - part.charged, 0.0)
-            less = _whole(max(aim, kept))
+            # What earlier memberships spent has no whole millionths: a lease is not below 0.
+            less = max(_whole(max(aim, kept)) - part.before, 0.0)
             # Half a millionth tells one less from none, so that nothing is left of a lease.
-            if has - less > max(WORTH_A_CHANGE * (has - part.charged), 0.5 / MICRO):
+            if part.usd - less > max(WORTH_A_CHANGE * (has - part.charged), 0.5 / MICRO):
                 part.most = max(part.most, part.usd)
-                part.usd = less - part.before
+                part.usd = less
                 changed.add(name)
         return changed
 
@@ -172,7 +222,7 @@ class Line:
         changed = set()
         for name, more in wanted.items():
             part = self.parts[name]
-            usd = _whole(part.exposed - part.before + more * min(1.0, free / whole))
+            usd = _whole(bounded_usd(part.exposed - part.before + more * min(1.0, free / whole)))
             if usd > part.usd:
                 part.usd, part.most = usd, max(part.most, usd)
                 changed.add(name)
@@ -189,8 +239,8 @@ class Line:
         return changed
 
     def lent(self, member: str) -> Lent:
-        """Return a member's lease."""
-        budget, part = self.budget, self.parts[member]
+        """Return a member's lease; one of nothing where it has none."""
+        budget, part = self.budget, self.parts.get(member, Part())
         return Lent(
             self.name,
             budget.per,
@@ -204,38 +254,28 @@ class Line:
         )
 
     def pack(self) -> Document:
-        """Return it as JSON's types."""
+        """Return it as JSON's types, without its parts, which stand with the members."""
         budget = self.budget
         until = None if math.isinf(self.until) else self.until
         return {
+            "number": self.number,
             "name": self.name,
             "budget": [budget.per, budget.zone, budget.starts, budget.until],
-            "numbers": [self.begin, self.end, self.usd, until],
-            "parts": {name: _pack(part) for name, part in self.parts.items()},
+            "numbers": [self.begin, self.end, self.usd, until, self.gone_usd],
         }
 
     @classmethod
     def unpack(cls, packed: Document) -> Line:
-        """Invert `pack`."""
+        """Invert `pack`; a line of an older program holds its parts, and has no number."""
         per, zone, starts, ends = packed["budget"]
-        begin, end, usd, until = packed["numbers"]
-        parts = {name: _unpack(part) for name, part in packed["parts"].items()}
+        begin, end, usd, until, *gone = packed["numbers"]
+        parts = {name: Part.unpack(part) for name, part in packed.get("parts", {}).items()}
         budget = PeriodBudget(0.0, per, zone, starts, ends)
         until = math.inf if until is None else until
-        return cls(packed["name"], budget, begin, end, usd, until, parts)
+        number = packed.get("number", -1)
+        return cls(number, packed["name"], budget, begin, end, usd, until, parts, *gone)
 
 
 def _whole(usd: float) -> float:
     """Return dollars without what is less than a millionth."""
     return int(usd * MICRO) / MICRO
-
-
-def _pack(part: Part) -> list[Json]:
-    numbers = [part.usd, part.most, part.holds, part.spent, part.before, part.until]
-    return [*numbers, [list(point) for point in part.curve]]
-
-
-def _unpack(packed: list[Json]) -> Part:
-    usd, most, holds, spent, before, until, curve = packed
-    points = tuple((price, dollars) for price, dollars in curve)
-    return Part(usd, most, holds, spent, before, until, points)

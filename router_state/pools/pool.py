@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from ground.json_values import Document
+from ground.json_values import Document, Json
+from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.calendar import bounded
+from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted
-from router_state.periods.reporting import Held, Reported
-from router_state.pools.declared import PoolConfig
-from router_state.pools.line import Line, Part
+from router_state.periods.reporting import Held, Reported, bounded_usd
+from router_state.pools.declared import LEASE_SECONDS, PoolConfig
+from router_state.pools.line import Kind, Line, Part
+from router_state.pools.member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
+from router_state.pools.pieces import CONFIG, HEAD, pack, restore
 
 AHEAD = 60.0
 """Seconds before a period begins that its money is lent."""
 KEPT = 4
 """Periods of a line that are kept, as routers keep their accounts."""
-MOST_LINES = 64
-"""Periods of all lines that are kept, at most: pools may be members of each other in a circle."""
+MOST_BUDGETS = 32
+"""Most budgets of which a pool lends, its own and those of the pools above it. Of each there are up
+to two periods at a time."""
+MOST_LINES = 2 * MOST_BUDGETS
+"""Periods of all lines beyond which those are forgotten that have ended."""
 AGAIN = 5.0
 """Seconds after which a grant that was not confirmed is said again."""
 
@@ -27,35 +34,20 @@ At = tuple[str, tuple[object, ...], float]
 
 
 @dataclass(slots=True)
-class Member:
-    """One member, as far as its pool knows it.
-
-    Attributes:
-        born: the membership's number; moves: of its last report.
-        n: number of the last grant; taken: of the last one that it confirmed.
-        said_at: when it said something last, seconds since the epoch.
-        left: whether it is none any more.
-    """
-
-    born: int
-    moves: int = -1
-    n: int = 0
-    taken: int = 0
-    said_at: float = 0.0
-    left: bool = False
-
-
-@dataclass(slots=True)
 class Pool:
     """The state of one pool. Whatever it is told twice, or late, changes nothing the second time.
 
     Attributes:
         config: as declared; None: it is gone, and lends nothing any more.
-        born: number of its membership in its own pool; taken: the last grant of that.
+        born: number of its membership in its own pool; taken: the last grant of that; epoch: the
+            owner of its own pool that sent it, see `Leases`.
         moves: how often anything has moved.
+        numbered: how many lines it ever had.
         members: by "router:…" or "pool:…".
         lines: every period of every budget that it lends of.
         said: when each member's last grant was said last; not kept.
+        at: when it heard or lent last, seconds since the epoch; not kept.
+        changed: names of the pieces that differ from what was last written, see `pieces`.
     """
 
     pool_id: str
@@ -63,24 +55,61 @@ class Pool:
     born: int = -1
     taken: int = 0
     moves: int = 0
+    numbered: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     lines: dict[At, Line] = field(default_factory=dict)
     said: dict[str, float] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    at: float = 0.0
+    epoch: int = -1
 
     def declare(self, config: PoolConfig | None) -> None:
-        """Put a declaration in force; None: the pool is gone."""
+        """Put a declaration in force; None: the pool is gone.
+
+        Raises:
+            InvalidConfig: with those of the pools above it has too many budgets.
+        """
         before, after = (None if one is None else one.parent for one in (self.config, config))
+        if config is not None:
+            self._require_few(config, self._kinds(self._lent()) if before == after else set())
         if config is not None and before != after:
-            self.born, self.taken = config.offset, 0
+            self.born, self.taken, self.epoch = config.offset, 0, -1
         if before != after:
             for line in self._lent():
                 line.usd = 0.0
         self.config = config
+        self._moved(CONFIG)
+
+    def _require_few(self, config: PoolConfig, above: set[Kind]) -> None:
+        """Refuse what has too many budgets, as none of them may be left out."""
+        count = len(config.budgets) + len(above)
+        if count > MOST_BUDGETS:
+            raise InvalidConfig(
+                f"pool {self.pool_id} has {count} budgets with those of the pools above it, "
+                f"{MOST_BUDGETS} is the most: declare fewer"
+            )
+
+    @staticmethod
+    def _kinds(lines: Iterable[Line]) -> set[Kind]:
+        return {line.kind for line in lines}
+
+    def _moved(self, *pieces: str) -> None:
+        """Note a change, and which pieces beside the head it is in."""
         self.moves += 1
+        self.changed.update((HEAD, *pieces))
 
     def hear(self, report: Reported, *, now: float) -> bool:
-        """Take a member's report; tell whether it says anything new."""
+        """Take a member's report; tell whether it says anything new.
+
+        Raises:
+            TooManyMembers: it is of a new member, and the pool has room for no more.
+            ImplausibleNumber: it is of a new member, and names a grant that nobody can count on
+                from.
+        """
+        self.at = now
         member = self.members.get(report.member)
+        if member is None:
+            self._require_room(report)
         if member is None or report.born > member.born:
             if member is not None:
                 for line in self.lines.values():
@@ -94,12 +123,25 @@ class Pool:
         moved = report.moves > member.moves
         member.moves, member.left = report.moves, report.left
         member.said_at = max(now, member.said_at)
+        newer = report.n > member.taken
         member.taken = max(member.taken, min(report.n, member.n))
-        self._say(report, confirmed=report.left or member.taken == member.n, moved=moved)
-        self.moves += 1
+        confirmed = report.left or member.taken == member.n
+        self._say(report, confirmed=confirmed, moved=moved, newer=newer, now=now)
+        self._moved(report.member)
         return True
 
-    def _say(self, report: Reported, *, confirmed: bool, moved: bool) -> None:
+    def _require_room(self, report: Reported) -> None:
+        if len(self.members) >= MOST_MEMBERS:
+            raise TooManyMembers(
+                f"pool {self.pool_id} has {MOST_MEMBERS} members: let some of them share a pool of "
+                "their own whose parent it is"
+            )
+        if report.n > MOST_COUNTED:
+            raise ImplausibleNumber(f"n is above {MOST_COUNTED}: no pool has made so many grants")
+
+    def _say(
+        self, report: Reported, *, confirmed: bool, moved: bool, newer: bool, now: float
+    ) -> None:
         said = {(held.line, held.begin): held for held in report.lines}
         for (name, _, begin), line in self.lines.items():
             held = said.get((name, begin))
@@ -109,45 +151,88 @@ class Pool:
                 held = Held(name, begin, spent, spent)
             if held is not None:
                 part = line.parts.setdefault(report.member, Part())
-                part.say(held, confirmed=confirmed, moved=moved or report.left)
+                part.say(
+                    held,
+                    confirmed=confirmed,
+                    moved=moved or report.left,
+                    newer=newer,
+                    left=report.left,
+                    now=now,
+                )
 
     def take(self, grant: Granted) -> bool:
-        """Put in force what the pool's own pool lends to it; tell whether that is anything new."""
+        """Put in force what the pool's own pool lends to it; tell whether that is anything new.
+
+        Raises:
+            StaleGrant: it comes from somebody else.
+            InvalidConfig: a lease is of no period, or they are of too many budgets. Nothing has
+                changed, and what was lent before ends by its time.
+        """
         config = self.config
-        mine = config is not None and (grant.pool_id, grant.born) == (config.parent, self.born)
-        if not mine or grant.n <= self.taken:
+        if config is None or (grant.pool_id, grant.born) != (config.parent, self.born):
             return False
-        self.taken = grant.n
-        missing = {id(line): line for line in self._lent()}
-        for lent in grant.lines:
-            at = lent.line, lent.budget.identity, lent.begin
-            # Money that comes back in a circle of pools is the pool's own.
-            if lent.line.rpartition("/")[0] == self.pool_id or (
-                at not in self.lines and len(self.lines) >= MOST_LINES
-            ):
-                continue
-            line = self.lines.get(at)
-            if line is None:
-                line = self.lines[at] = Line(lent.line, lent.budget, lent.begin, lent.end)
-            line.usd, line.until = lent.usd, lent.until
-            missing.pop(id(line), None)
-        for line in missing.values():
+        if grant.n <= self.taken:
+            return False
+        grant.require_epoch(self.epoch)
+        # Money that comes back in a circle of pools is the pool's own.
+        lent = {
+            (one.line, one.budget.identity, one.begin): one
+            for one in grant.lines
+            if one.line.rpartition("/")[0] != self.pool_id
+        }
+        kinds = {at[:2] for at in lent}
+        self._require_few(config, kinds)
+        self.taken, self.epoch = grant.n, grant.epoch
+        for line in self._lent():
             line.usd = 0.0
-        self.moves += 1
+        for at, one in lent.items():
+            line = self._line(at, one.budget, one.end)
+            line.usd, line.until = one.usd, one.until
+        self._drop_ended(kinds)
+        self._moved()
         return True
+
+    def _drop_ended(self, kinds: set[Kind]) -> None:
+        """Forget ended periods of budgets that are lent no more; and of others the oldest, where
+        there are too many."""
+        ended = sorted(
+            (line.end, at)
+            for at, line in self.lines.items()
+            if line.end <= self.at and not line.name.startswith(f"{self.pool_id}/")
+        )
+        most = len(self.lines) - MOST_LINES
+        for number, (_, at) in enumerate(ended):
+            if number < most or at[:2] not in kinds:
+                del self.lines[at]
+
+    def _line(self, at: At, budget: PeriodBudget, end: float) -> Line:
+        """Return a line, a new one where there is none."""
+        if (line := self.lines.get(at)) is None:
+            line = self.lines[at] = Line(self.numbered, at[0], budget, at[2], end)
+            self.numbered += 1
+        return line
 
     def lend(self, *, now: float) -> list[tuple[str, Granted]]:
         """Set all leases anew; return what there is to say, by member."""
-        config = self.config
+        return [(name, self.grant(name, now=now)) for name in self.set_leases(now=now)]
+
+    def set_leases(self, *, now: float) -> list[str]:
+        """Set all leases anew; return the members to whom there is something to say.
+
+        What is done for one member may be durable without the others: money is lent again only
+        after who had it has confirmed that.
+        """
+        config, self.at = self.config, now
         dropped = self._drop_budgets()
         moved = self._open(now)
+        forgotten = self._forget_members(now)
         seconds = PoolConfig().lease_seconds if config is None else config.lease_seconds
         changed: set[str] = set()
         # Of a member that is silent nothing is known: its lease ends so long after its last word.
         members = {
             name: ((config or PoolConfig()).share(name), member.said_at + seconds)
             for name, member in self.members.items()
-            if not member.left and now < member.said_at + seconds
+            if not member.left and now < member.said_at + seconds and member.n < MOST_NUMBER
         }
         for line in self._going_on(now):
             changed |= line.lend(members, now=now)
@@ -155,20 +240,36 @@ class Pool:
             changed |= members.keys()
         for name in changed:
             self.members[name].n += 1
-        self.moves += bool(changed or moved)
+        if changed or moved or forgotten:
+            self._moved(*changed, *forgotten)
         unheard = {name for name in members if self._is_unheard(name, now)}
-        return [(name, self._grant(name, now)) for name in sorted(changed | unheard)]
+        return sorted(changed | unheard)
 
     def _is_unheard(self, name: str, now: float) -> bool:
         member = self.members[name]
         return member.taken < member.n and abs(now - self.said.get(name, -math.inf)) >= AGAIN
 
-    def _grant(self, name: str, now: float) -> Granted:
+    def grant(self, name: str, *, now: float) -> Granted:
+        """Return a member's leases as they are.
+
+        The last period of a pool's above counts until the next one comes: a budget that is not
+        named does not limit the member.
+        """
         member, self.said[name] = self.members[name], now
         lines = [line for line in self._going_on(now) if name in line.parts]
+        lines += self._last_of_others(self._kinds(lines))
         return Granted(
             self.pool_id, member.born, member.n, tuple(line.lent(name) for line in lines)
         )
+
+    def _last_of_others(self, known: set[Kind]) -> Iterable[Line]:
+        """Return the last period of each budget of the pools above that is not among the known."""
+        last: dict[Kind, Line] = {}
+        if self.config is not None and self.config.parent is not None:
+            for line in sorted(self._lent(), key=lambda line: line.begin):
+                if line.kind not in known:
+                    last[line.kind] = line
+        return last.values()
 
     def _going_on(self, now: float) -> Iterator[Line]:
         return (line for line in self.lines.values() if bounded(now) < line.end)
@@ -188,10 +289,8 @@ class Pool:
                 if (period := budget.period(bounded(at))) is None:
                     continue
                 name, (begin, end) = f"{self.pool_id}/{budget.name}", period
-                line = self.lines.setdefault(
-                    (name, budget.identity, begin), Line(name, budget, begin, end)
-                )
-                line.usd = budget.usd + self._carried(line, budget.carry)
+                line = self._line((name, budget.identity, begin), budget, end)
+                line.usd = bounded_usd(budget.usd + self._carried(line, budget.carry))
         self._forget(now)
         return before != {at: line.usd for at, line in self.lines.items()}
 
@@ -221,6 +320,33 @@ class Pool:
                 return min(max(other.usd - other.exposed_usd, 0.0), most)
         return 0.0
 
+    def _forget_members(self, now: float) -> list[str]:
+        """Forget members of which nothing is outstanding, and return them.
+
+        That is who has left, and who holds nothing of a period that goes on; so long after its last
+        word that no report of it is on its way any more. Those stay that the declaration names.
+        """
+        config = self.config or PoolConfig()
+        before = now - max(config.lease_seconds, LEASE_SECONDS)
+        gone = [
+            name
+            for name, member in self.members.items()
+            if member.said_at <= before
+            and name.partition(":")[2] not in config.shares
+            and (member.left or not any(self._exposed(name, now)))
+        ]
+        for name in gone:
+            del self.members[name]
+            self.said.pop(name, None)
+            for line in self.lines.values():
+                line.forget(name)
+        return gone
+
+    def _exposed(self, name: str, now: float) -> Iterator[float]:
+        """Yield what a member may be charged in each period that goes on."""
+        lines = self._going_on(now)
+        return (line.parts[name].exposed for line in lines if name in line.parts)
+
     def _forget(self, now: float) -> None:
         ended: dict[tuple[str, tuple[object, ...]], list[At]] = {}
         for at, line in self.lines.items():
@@ -229,6 +355,16 @@ class Pool:
         for every in ended.values():
             for at in sorted(every, key=lambda at: at[2])[: 1 - KEPT]:
                 del self.lines[at]
+
+    def give_back(self, *, now: float) -> bool:
+        """Give back to the pool above what was lent until a time; tell whether that was
+        anything."""
+        lapsed = [line for line in self._lent() if line.until and now >= min(line.until, line.end)]
+        for line in lapsed:
+            line.until = 0.0
+        if lapsed:
+            self._moved()
+        return bool(lapsed)
 
     def reported(self, *, now: float) -> Reported | None:
         """Return what the pool says to its own pool; None where it has none."""
@@ -239,9 +375,9 @@ class Pool:
         for line in self._lent():
             charged, exposed = line.charged_usd, line.exposed_usd
             is_lent = now < min(line.until, line.end)
-            holds = max(exposed, line.usd) if is_lent else exposed
+            holds = bounded_usd(max(exposed, line.usd) if is_lent else exposed)
             curve = line.curve() if now < line.end else ()
-            lines.append(Held(line.name, line.begin, holds, charged, curve))
+            lines.append(Held(line.name, line.begin, holds, bounded_usd(charged), curve))
         said, name = tuple(lines), f"pool:{self.pool_id}"
         return Reported(config.parent, name, self.born, self.taken, self.moves, False, said)
 
@@ -251,25 +387,12 @@ class Pool:
         return self.config is None and not self.members
 
     def pack(self) -> Document:
-        """Return it as JSON's types."""
-        return {
-            "config": None if self.config is None else self.config.pack(),
-            "numbers": [self.born, self.taken, self.moves],
-            "members": {name: list(astuple(one)) for name, one in self.members.items()},
-            "lines": [line.pack() for line in self.lines.values()],
-        }
+        """Return all pieces by name, as JSON's types."""
+        return pack(self)
 
     @classmethod
-    def unpack(cls, pool_id: str, packed: Document) -> Pool:
-        """Invert `pack`."""
-        lines = [Line.unpack(line) for line in packed["lines"]]
-        config, (born, taken, moves) = packed["config"], packed["numbers"]
-        return cls(
-            pool_id,
-            None if config is None else PoolConfig.unpack(config),
-            born,
-            taken,
-            moves,
-            {name: Member(*one) for name, one in packed["members"].items()},
-            {(line.name, line.budget.identity, line.begin): line for line in lines},
-        )
+    def unpack(cls, pool_id: str, packed: Mapping[str, Json]) -> Pool:
+        """Invert `pack`; one piece alone is a pool as an older program wrote it."""
+        pool = cls(pool_id)
+        restore(pool, packed)
+        return pool

@@ -10,12 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from router_state.periods.reporting import Curve
+from router_state.periods.reporting import LEAST_PRICE, MOST_PRICE, Curve, bounded_usd
 
-CHEAPEST, DEAREST = 1e-12, 1e12
-"""Prices, in reward per dollar, between which one is looked for."""
 STEPS = 64
-"""Halvings of the price's logarithm: it is known to one part in 10¹⁷ of the 24 decades then."""
+"""Halvings of the price's logarithm, or of an even share: they are known to one part in 10¹⁷
+then."""
 POINTS = 48
 """Prices of the curve that a pool passes on to its own pool."""
 
@@ -41,6 +40,8 @@ def spent_at(curve: Curve, price: float) -> float:
     """Return the spend of a curve at a price: interpolated over the logarithm of the price, falling
     above its last one."""
     before_price, before = curve[0]
+    if price <= before_price:
+        return before
     for next_price, usd in curve[1:]:
         if price < next_price:
             if price <= before_price:
@@ -48,7 +49,9 @@ def spent_at(curve: Curve, price: float) -> float:
             if before_price <= 0.0:
                 part = price / next_price
             else:
-                part = math.log(price / before_price) / math.log(next_price / before_price)
+                # Differences, as the quotient of two prices that somebody made up may overflow.
+                low = math.log(before_price)
+                part = (math.log(price) - low) / (math.log(next_price) - low)
             return before + (usd - before) * part
         before_price, before = next_price, usd
     return before if before_price <= 0.0 else before * min(before_price / price, 1.0)
@@ -57,15 +60,16 @@ def spent_at(curve: Curve, price: float) -> float:
 def share(usd: float, wishes: Sequence[Wish]) -> list[float]:
     """Return each member's share of the money left, in total no more than that.
 
-    Money left even at a price of 0 goes where the most would be spent, as traffic may grow.
+    Where they would not spend all of it even at a price of 0, shares are even, except that nobody
+    gets less than it would spend: of what is left over nobody knows who will need it.
     """
     least = [wish.least for wish in wishes]
     if not wishes or math.fsum(least) >= usd:
         return _part(usd, least)
     found = [wish.at(0.0) for wish in wishes]
     if math.fsum(found) <= usd:
-        return _spread(usd, found, [wish.most for wish in wishes])
-    low, high = math.log(CHEAPEST), math.log(DEAREST)
+        return _even(usd, found, [wish.most for wish in wishes])
+    low, high = math.log(LEAST_PRICE), math.log(MOST_PRICE)
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
         price = math.exp(middle)
@@ -83,21 +87,20 @@ def _part(usd: float, parts: Sequence[float]) -> list[float]:
     return [max(usd, 0.0) * part / whole if whole > 0.0 else 0.0 for part in parts]
 
 
-def _spread(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[float]:
-    """Return more than these parts, in proportion to them, up to the most of each."""
-    found = list(parts)
-    for _ in range(len(parts)):
-        left = usd - math.fsum(found)
-        open_to = [k for k in range(len(found)) if found[k] < most[k]]
-        weights = {k: parts[k] for k in open_to}
-        if not any(weights.values()):
-            weights = dict.fromkeys(open_to, 1.0)
-        whole = math.fsum(weights.values())
-        if left <= 0.0 or whole <= 0.0:
-            break
-        for k in open_to:
-            found[k] = min(found[k] + left * weights[k] / whole, most[k])
-    return found
+def _even(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[float]:
+    """Return even shares, but at least these parts, and up to the most of each."""
+
+    def at(level: float) -> list[float]:
+        return [min(max(part, level), top) for part, top in zip(parts, most, strict=True)]
+
+    low, high = 0.0, usd
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        if math.fsum(at(middle)) > usd:
+            high = middle
+        else:
+            low = middle
+    return at(low)
 
 
 def together(curves: Sequence[Curve]) -> Curve:
@@ -106,4 +109,7 @@ def together(curves: Sequence[Curve]) -> Curve:
     # Evenly many between two of them: where members stand there are the most.
     step = max((len(prices) - 1) / (POINTS - 1), 1.0)
     some = [prices[round(k * step)] for k in range(min(POINTS, len(prices)))]
-    return tuple((price, math.fsum(spent_at(curve, price) for curve in curves)) for price in some)
+    return tuple(
+        (price, bounded_usd(math.fsum(spent_at(curve, price) for curve in curves)))
+        for price in some
+    )

@@ -6,6 +6,7 @@ from math import isfinite
 
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
+from router_state.kernel import Total
 from router_state.record import RequestRecord
 
 
@@ -42,16 +43,15 @@ class Books:
         rewards_applied: decisions that have a reward.
         t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
         latest: when something last happened, in seconds since the epoch.
-        spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a
-            request.
-        committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order
-            of seq}.
+        spent: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
+        committed: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of
+            seq}.
         forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no
             remembered request stands for.
     """
 
     __slots__ = (
-        "committed_usd",
+        "committed",
         "expired",
         "forgotten",
         "latest",
@@ -59,7 +59,7 @@ class Books:
         "rewards_applied",
         "seq",
         "settled",
-        "spend_usd",
+        "spent",
         "t",
         "unmatched_cost_usd",
     )
@@ -72,8 +72,18 @@ class Books:
     def start_over(self) -> None:
         """Empty the books, for a router that goes on from another one's learned state."""
         self.seq = self.settled = self.expired = self.rewards_applied = 0
-        self.spend_usd = self.committed_usd = self.unmatched_cost_usd = 0.0
+        self.spent, self.committed, self.unmatched_cost_usd = Total(), Total(), 0.0
         self.forgotten = Forgotten()
+
+    @property
+    def spend_usd(self) -> float:
+        """Dollars of the bills of decided requests."""
+        return self.spent.usd
+
+    @property
+    def committed_usd(self) -> float:
+        """Dollars that decisions are expected to cost whose bill is awaited."""
+        return self.committed.usd
 
     @property
     def in_flight(self) -> int:
@@ -85,18 +95,19 @@ class Books:
         self.seq, self.t = record.seq, self.t + ticks
         self.latest = max(self.latest, record.decided_at)
         self.open_commitments[request_id] = record.decided_at
-        self.committed_usd += record.expected_cost_usd
+        self.committed.add(record.expected_cost_usd)
 
     def bill(self, request_id: str, record: RequestRecord, cost_usd: float) -> None:
         """Book a request's bill, or replace it by a later revision."""
         before = record.bill
         if before is None:
-            self.spend_usd += cost_usd
+            self.spent.add(cost_usd)
             self.settled += 1
             self._close(request_id, record)
         else:
             # By the difference: `settled` counts requests, and this one is counted.
-            self.spend_usd += cost_usd - before.cost_usd
+            self.spent.add(cost_usd)
+            self.spent.add(-before.cost_usd)
 
     def expire(self, request_id: str, record: RequestRecord) -> None:
         """Stop waiting for a bill; the commitment stands at its expectation."""
@@ -117,7 +128,7 @@ class Books:
     def _close(self, request_id: str, record: RequestRecord) -> None:
         """Take a commitment off the books, if it is still there."""
         if self.open_commitments.pop(request_id, None) is not None:
-            self.committed_usd -= record.expected_cost_usd
-            # Reset to 0 when nothing is awaited, as sums of floats drift.
+            self.committed.add(-record.expected_cost_usd)
+            # Reset to 0 when nothing is awaited, as what is kept of roundings is rounded, too.
             if not self.open_commitments:
-                self.committed_usd = 0.0
+                self.committed = Total()

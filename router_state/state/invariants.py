@@ -38,8 +38,9 @@ def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
 def faults(state: RouterState) -> Iterator[str]:
     """Yield the faults of a state, without its requests. O(K·d³)."""
     arms = state.arms
-    for name, value in zip(layout.COUNTERS.names, layout.COUNTERS.of(state), strict=True):
-        is_sum = name.endswith("_usd") or name == "latest"
+    numbers = (*layout.COUNTERS.of(state), *layout.RESTS.of(state))
+    for name, value in zip((*layout.COUNTERS.names, *layout.RESTS.names), numbers, strict=True):
+        is_sum = name.endswith(("usd", "rest")) or name == "latest"
         if not (_finite(value) if is_sum else _count(value)):
             yield name
     if len(set(arms.names)) != len(arms) or not all(map(_is_name, arms.names)):
@@ -114,6 +115,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
             yield "contexts of the window"
         if not all(0 <= slot < window.size for slot in window.limited):
             yield "limits of the window"
+    slots = pacer.window.size if isinstance(pacer, DollarDual) else 0
+    if not all(0 <= slot < slots for slot in state.arms.caching.slots):
+        yield "savings of the window"
 
 
 def _derived(state: RouterState) -> Iterator[str]:

@@ -90,8 +90,8 @@ COUNTERS = Numbers(
     "settled",
     "expired",
     "rewards_applied",
-    "spend_usd",
-    "committed_usd",
+    "spent.usd",
+    "committed.usd",
     "unmatched_cost_usd",
     "latest",
     "forgotten.requests",
@@ -100,6 +100,8 @@ COUNTERS = Numbers(
     "forgotten.spend_usd",
 )
 """The books of a router."""
+RESTS = Numbers("spent.rest", "committed.rest")
+"""Roundings of its sums, in the head where they are not 0."""
 EMA = Numbers("lambda_t", "cost_ema_usd")
 """The paper's pacer."""
 DUAL = Numbers(

@@ -21,14 +21,20 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     A model that comes back while its last requests are still remembered goes on with what it knew.
 
     Raises:
-        InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has
-            changed.
+        InvalidConfig: another number of dimensions or profile, or a prior that does not fit;
+            nothing has changed.
     """
     arms, policy = state.arms, POLICIES[config.profile]
     if config.dimensions != arms.d:
         raise InvalidConfig(
             f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare "
             "another router_id"
+        )
+    # What is learned together under `live` has another prior in it than what is learned apart.
+    if config.profile != state.config.profile:
+        raise InvalidConfig(
+            f"the router has profile {state.config.profile!r} and can't change to "
+            f"{config.profile!r}, because they learn differently: declare another router_id"
         )
     joining = {name: model for name, model in config.models.items() if name not in arms.row}
     # All are prepared before the first one joins: a prior that does not fit then changes nothing,

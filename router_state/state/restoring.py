@@ -56,6 +56,7 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
 def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
     arms, state.policy = state.arms, POLICIES[state.config.profile]
     layout.COUNTERS.put(state, head["counters"])
+    layout.RESTS.put(state, head.get("rests", (0.0, 0.0)))
     state.since = Since.unpack(head["since"])
     _restore_chance(state, head["chance"] if "chance" in head else head["rng"])
     if state.config.spending is not None:

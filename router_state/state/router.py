@@ -13,7 +13,8 @@ from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.events import Asked
-from router_state.kernel import Arm, Candidates, Chance, CostModel
+from router_state.kernel import Arm, Candidates, Chance, CostModel, Window
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.traffic import SHAPE
@@ -162,7 +163,13 @@ class RouterState(Books):
         if pacer is not self.pacer:
             # Its pieces are to be deleted: what paces anew starts without a history.
             self.journal.pieces.update(self.pacer.pieces)
+        if _window(pacer) is not _window(self.pacer):
+            self.arms.begin_window()
         self.config, self.policy, self.pacer, self.chance = config, policy, pacer, chance
         if pacer.budget_usd is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)
+
+
+def _window(pacer: Pacer) -> Window | None:
+    return pacer.window if isinstance(pacer, DollarDual) else None

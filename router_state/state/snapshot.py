@@ -62,6 +62,7 @@ def _head(state: RouterState) -> bytes:
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
+            **({"rests": rests} if any(rests := layout.RESTS.of(state)) else {}),
             **({"sessions": len(state.sessions)} if any(state.sessions.drawers.values()) else {}),
         }
     )

@@ -133,6 +133,12 @@ async def partition_counts(settings: Settings) -> dict[str, int]:
         return await counts_of(admin)
 
 
+async def cluster_id(settings: Settings) -> str:
+    """Return the name by which a Kafka cluster knows itself; "" where it has none."""
+    async with _admin(settings) as admin:
+        return str((await admin.describe_cluster())["cluster_id"] or "")
+
+
 async def counts_of(admin: AIOKafkaAdminClient) -> dict[str, int]:
     """Return how many partitions each topic has, of those that the user may see."""
     # Asking for a topic by name would create it where the broker allows that, with the broker's

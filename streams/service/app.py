@@ -67,9 +67,11 @@ class App(faust.App):  # type: ignore[misc]
         lease: this worker's membership; nothing is written or said without it.
         spans: what is traced, or None.
         announce: told where /readyz is served, once it is.
+        cluster_id: Kafka's own name, of which the keys in Redis are made.
     """
 
     settings: Settings
+    cluster_id = ""
     announce: Callable[[str], None]
 
     def __init__(self, settings: Settings) -> None:

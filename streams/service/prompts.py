@@ -25,6 +25,9 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
+SLOW, SAY_AGAIN_AFTER, LONG = 0.25, 60.0, 100_000
+"""Seconds of encoding after which the client's patience ends by default, seconds between two lines
+of the log about it, and characters of a prompt that takes long."""
 TRY_AGAIN_AFTER = 30.0
 """Seconds after which an encoder that could not be loaded is tried again: its files may
 have come.
@@ -55,6 +58,7 @@ class PromptEncoder:
         self._encoders: Encoders | None = None
         self._missing: set[ProjectionRef] = set()
         self._failed_at: float | None = None
+        self._slow_at: float | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
         self.projections = projections_of(settings)
         self.trouble: str | None = "loading the encoder"
@@ -85,15 +89,33 @@ class PromptEncoder:
         encoder = self._encoder(named)
         if isinstance(encoder, EncoderUnavailable):
             return [encoder] * len(prompts)
+        began = self._clock()
         # One prompt may be too much for the encoder; the others must not fail with it.
         with Attempt() as together:
-            return list(_encoded(encoder, prompts))
+            contexts = list(_encoded(encoder, prompts))
+            self._say_if_slow(prompts, self._clock() - began)
+            return contexts
         log.warning(
             "%d prompts can't be encoded together: each is encoded alone",
             len(prompts),
             exc_info=together.error,
         )
         return [_alone(encoder, prompt) for prompt in prompts]
+
+    def _say_if_slow(self, prompts: list[str], seconds: float) -> None:
+        now, longest = self._clock(), max(map(len, prompts))
+        said = self._slow_at is not None and now - self._slow_at < SAY_AGAIN_AFTER
+        # Many short ones take as long together, and that is no reason to look at any of them.
+        if seconds < SLOW or longest < LONG or said:
+            return
+        self._slow_at = now
+        log.warning(
+            "encoding %d prompts took %.1f s, as the longest has %d characters: callers may have "
+            "gone to their fallbacks; PB_PROMPT_BYTES refuses long prompts",
+            len(prompts),
+            seconds,
+            longest,
+        )
 
     def _encoder(self, named: ProjectionRef | int) -> Encoder | EncoderUnavailable:
         encoders = self._loaded()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import orjson
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -48,8 +49,15 @@ RECENT = 1.0 / 200.0
 
 PERIODS = {
     "usd": ("pb_router_period_budget_usd", "Budget of the period that goes on"),
+    "charged_usd": ("pb_router_period_charged_usd", "What is charged of it"),
     "left_usd": ("pb_router_period_left_usd", "What is left of it"),
     "forecast_usd": ("pb_router_period_forecast_usd", "What will be charged at its end"),
+    "forecast_low_usd": (
+        "pb_router_period_forecast_low_usd",
+        "The same in a case of few requests; nine of ten cases are between low and high",
+    ),
+    "forecast_high_usd": ("pb_router_period_forecast_high_usd", "In a case of many requests"),
+    "ends": ("pb_router_period_end_timestamp_seconds", "When it ends, since the epoch"),
     "binds": ("pb_router_period_binds", "1 for the tightest budget of a router"),
 }
 """The same by field of a budget in `budgets`; label `period`, of a lease its line."""
@@ -183,7 +191,14 @@ def _periods(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
     for name, (metric, meaning) in PERIODS.items():
         family = GaugeMetricFamily(metric, meaning, labels=["router_id", "period"])
         for router_id, router in shown:
+            if name.startswith("forecast") and not router.shown.get("decided"):
+                continue  # no traffic has been seen to forecast
             for standing in router.shown.get("budgets", ()):
                 period = standing.get("line") or standing["period"]
-                family.add_metric([router_id, period], float(standing[name]))
+                family.add_metric([router_id, period], _number(standing[name]))
         yield family
+
+
+def _number(value: float | str) -> float:
+    """Return a published number, or a time as seconds since the epoch."""
+    return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else float(value)

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 import uvloop
 
 from streams.log.rights_check import require_rights
-from streams.log.topics import TopicsNotReady, check_topics
+from streams.log.topics import TopicsNotReady, check_topics, cluster_id
 from streams.service.app import App
 from streams.service.collecting import collect_after_losses, little_by_little
 from streams.state.lost_state import require_state
@@ -48,6 +48,7 @@ async def serve(app: App) -> None:
         from streams.state.redis_rights import require_redis
 
         await require_redis(app.settings)
+        app.cluster_id = await cluster_id(app.settings)
     sys.setswitchinterval(GIVE_WAY)  # of this process, which does nothing but serve
     collect_after_losses(app.states)
     with little_by_little():

@@ -11,13 +11,13 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 
-import orjson
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Link, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from agents.group import Batch, Group, Passed
+from ground.json_text import loads
 from ground.json_values import Document
 from ground.messages import Record, headers_of
 from ground.traces import trace_of
@@ -109,8 +109,8 @@ class Spans:
 
 def _request_id(value: bytes | None) -> str | None:
     try:
-        event = orjson.loads(value or b"null")
-    except orjson.JSONDecodeError:
+        event = loads(value or b"null")
+    except ValueError:
         return None
     found = event.get("request_id") if isinstance(event, dict) else None
     return found if isinstance(found, str) else None

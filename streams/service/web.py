@@ -56,8 +56,8 @@ class Web:
             await web.TCPSite(self._runner, self._bind, self._port).start()
         except OSError as error:
             hint = (
-                f"cannot listen on {self._bind}:{self._port}: {error.strerror}; set PB_WEB_BIND, "
-                "or PB_WEB_PORT (0 takes a free port)"
+                f"cannot listen on {self._bind}:{self._port}: {error.strerror}; give another "
+                "--port (0 takes a free one), or set PB_WEB_PORT or PB_WEB_BIND"
             )
             raise OSError(error.errno, hint) from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from faust.types import TP
 
 from agents import housekeeping
+from agents.behind import Behind
 from agents.context_store import Contexts
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import LearnFromRewards
@@ -25,6 +26,7 @@ from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.priors.references import prior_reader, projection_checker
 from streams.service.app import App, build_app
+from streams.service.books_metrics import BooksMetrics
 from streams.service.memory import usual_memory
 from streams.service.pool_metrics import PoolMetrics
 from streams.service.prompts import PromptEncoder
@@ -62,6 +64,8 @@ LEND_EVERY = 0.5
 """Seconds between two rounds of pools' loans and members' reports."""
 END_WAITS_EVERY = 0.5
 """Seconds between two checks of parked events, by which a wait may be too long."""
+LOOK_BEHIND_EVERY = 0.5
+"""Seconds between two looks at how long bills and labels have waited."""
 SWEEP_EVERY = 5.0
 """Seconds between two sweeps, each bounded in bytes and in time."""
 LOOK_AT_REDIS_EVERY = 2.0
@@ -78,6 +82,7 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     app.spans = spans_of(settings) if spans is None else spans
     service = build_service(app)
     app.metrics.registry.register(PoolMetrics(service))
+    app.metrics.registry.register(BooksMetrics(service))
     _register(app, service)
     return app
 
@@ -147,14 +152,14 @@ def _redis_contexts(app: App) -> Contexts | None:
         return None
     # The client library takes memory that a worker without Redis does not need.
     from streams.state.read_back import ChangelogContexts
-    from streams.state.redis_contexts import RedisContexts, address_of, connect
+    from streams.state.redis_contexts import RedisContexts, address_of, connect, namespace_of
 
     url = settings.redis_url.get_secret_value()
     what = f"Redis at {address_of(url)} (PB_REDIS_URL)"
     app.redis = Reach(what)
     contexts = RedisContexts(
         connect(url),
-        prefix=settings.prefix,
+        namespace=lambda: namespace_of(settings, app.cluster_id),
         ttl=settings.context_ttl,
         retry_for=settings.retry_for,
         read_back=ChangelogContexts(settings),
@@ -206,6 +211,7 @@ def _register(app: App, service: Service) -> None:
         (LEND_EVERY, lambda: lend(service)),
         (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
         (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
+        (LOOK_BEHIND_EVERY, Behind(service).look),
         (SWEEP_EVERY, sweep.round),
     ):
         app.timer(seconds)(_fatal(app, duty))

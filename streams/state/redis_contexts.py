@@ -7,21 +7,22 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import blake2b
+from struct import pack
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
 import redis.asyncio as redis
 from aiokafka.errors import KafkaError
-from redis.exceptions import ConnectionError, RedisError, TimeoutError
+from redis.exceptions import InvalidResponse, ResponseError
 
-from agents.context_store import DecidedAt, Ref
-from ground.boundary import retrying
+from agents.context_store import Decided, DecidedAt, Ref
+from ground.boundary import Attempt, retrying
 from router_state.config import Vector
 from streams.log.reach import Reach
+from streams.settings import Settings
 
-UNREACHED = (ConnectionError, TimeoutError, OSError)
-"""Errors of redis-py, or of the system below it, where Redis does not answer."""
 TRANSIENT = (KafkaError, TimeoutError, OSError)
 """Errors of reading the changelog that another try may mend."""
 ANSWER_WITHIN = 1.0
@@ -32,6 +33,8 @@ twice."""
 RECENT_BYTES = 4 * 2**20
 """Bytes of contexts that were just written, kept in case they are asked for before Redis has
 them."""
+SEAL_BYTES = 8
+"""Bytes before each context that bind it to its decision."""
 PROBE: Ref = ("\x00", "probe")
 """Key of a context that no router can have, because no router has such a name."""
 
@@ -43,14 +46,16 @@ class ReadBack(Protocol):
 
 
 class RedisContexts:
-    """Keep contexts as `{prefix}context:{router_id}:{request_id}` with a time to live, all of a
-    batch in one round trip.
+    """Keep contexts as `{namespace}{router_id}:{request_id}` with a time to live, all of a batch in
+    one round trip.
 
-    A Redis that is away or full stops nothing: the failure is logged and counted, and missing
-    contexts are read back from the changelog.
+    A Redis that is away, full or out of its mind stops nothing: the failure is logged and counted.
+    A context counts only if it bears the seal of its decision; all others are read back from the
+    changelog.
 
     Args:
         client: opens its connections when first used.
+        namespace: returns what all keys of this service begin with.
         ttl: seconds until a context is forgotten.
         read_back: finds contexts in the changelog.
         partition_of: partition of a router.
@@ -63,7 +68,7 @@ class RedisContexts:
         self,
         client: redis.Redis,
         *,
-        prefix: str,
+        namespace: Callable[[], str],
         ttl: float,
         retry_for: float,
         read_back: ReadBack,
@@ -74,7 +79,7 @@ class RedisContexts:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._prefix = prefix
+        self._namespace = namespace
         self._ttl_ms = int(ttl * 1000)
         self._retry_for = retry_for
         self._read_back = read_back
@@ -86,9 +91,9 @@ class RedisContexts:
         self._recent: dict[Ref, bytes] = {}
         self._recent_bytes = 0
 
-    async def put(self, contexts: Sequence[tuple[Ref, Vector]]) -> None:
+    async def put(self, contexts: Sequence[Decided]) -> None:
         """Keep contexts, each of shape (d,), unless Redis refuses them."""
-        packed = {ref: x.astype("<f8", copy=False).tobytes() for ref, x in contexts}
+        packed = {ref: (at, x.astype("<f8", copy=False).tobytes()) for ref, at, x in contexts}
         self._remember(packed)
         await self._put(packed)
 
@@ -99,22 +104,19 @@ class RedisContexts:
             GaveUp: the changelog could not be read.
         """
         found: dict[Ref, bytes] = {ref: self._recent[ref] for ref in refs if ref in self._recent}
-        asked = [ref for ref in refs if ref not in found]
-        if asked:
-            values = await self._ask(self._mget, asked) or [None] * len(asked)
-            found |= {
-                ref: value for ref, value in zip(asked, values, strict=True) if value is not None
-            }
-        lost = {
-            ref: at for ref in asked if ref not in found and (at := decided_at(ref)) is not None
+        asked = {
+            ref: at for ref in refs if ref not in found and (at := decided_at(ref)) is not None
         }
+        if asked:
+            found |= await self._ask(self._mget, asked) or {}
+        lost = {ref: at for ref, at in asked.items() if ref not in found}
         if lost:
             found |= await self._find(lost)
         return [np.frombuffer(found[ref], "<f8") if ref in found else None for ref in refs]
 
     async def look(self) -> None:
         """Ask whether Redis answers, so that an idle worker knows whether it is ready."""
-        await self._ask(self._mget, [PROBE])
+        await self._ask(self._mget, {PROBE: 0.0})
 
     async def close(self) -> None:
         """Close the connections."""
@@ -132,64 +134,94 @@ class RedisContexts:
                 deadline=self._retry_for,
                 clock=self._clock,
             )
-        await self._put(found)
+        await self._put({ref: (lost[ref], context) for ref, context in found.items()})
         return found
 
-    async def _put(self, contexts: Mapping[Ref, bytes]) -> None:
+    async def _put(self, contexts: Mapping[Ref, tuple[float, bytes]]) -> None:
         if contexts:
             await self._ask(self._set, contexts)
 
-    async def _set(self, contexts: Mapping[Ref, bytes]) -> None:
+    async def _set(self, contexts: Mapping[Ref, tuple[float, bytes]]) -> None:
         # No transaction: contexts are independent, and a full Redis that refuses some keeps the
         # others.
         async with self._client.pipeline(transaction=False) as pipe:
-            for ref, value in contexts.items():
-                pipe.set(key_of(self._prefix, ref), value, px=self._ttl_ms)
-            refused = [
-                outcome
-                for outcome in await pipe.execute(raise_on_error=False)
-                if isinstance(outcome, Exception)
-            ]
-        if refused:
-            raise refused[0]
+            for ref, (at, context) in contexts.items():
+                key, value = key_of(self._namespace(), ref), seal(ref, at, context) + context
+                pipe.set(key, value, px=self._ttl_ms)
+            outcomes = await pipe.execute(raise_on_error=False)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+        if not all(outcome is True for outcome in outcomes):
+            raise InvalidResponse("SET is answered neither by OK nor by an error")
         self._full.answered()
 
-    async def _mget(self, refs: Sequence[Ref]) -> list[bytes | None]:
-        values = await self._client.mget([key_of(self._prefix, ref) for ref in refs])
-        return [value if isinstance(value, bytes) else None for value in values]
+    async def _mget(self, asked: Mapping[Ref, float]) -> dict[Ref, bytes]:
+        """Return the contexts of decisions, by the time of each, that are there."""
+        values = await self._client.mget([key_of(self._namespace(), ref) for ref in asked])
+        if not isinstance(values, list) or len(values) != len(asked):
+            raise InvalidResponse(f"MGET of {len(asked)} keys is answered by another number")
+        found = {}
+        for (ref, at), value in zip(asked.items(), values, strict=True):
+            context = opened(ref, at, value)
+            if context is not None:
+                found[ref] = context
+            elif value is not None:
+                self._count()
+        return found
 
     async def _ask(self, call: Callable[[Any], Awaitable[object]], argument: Any) -> Any:
         """Return Redis's answer; None on a failure, which is logged and counted."""
         if self._clock() < self._rests_until:
             return None
-        try:
+        with Attempt() as asking:
             answer = await call(argument)
-        # First, as both of redis-py's are RedisErrors too.
-        except UNREACHED as error:
-            self._rests_until = self._clock() + REST
-            self._count()
-            self._reach.failed(f"{type(error).__name__}: {error}")
-            return None
-        except RedisError as error:
-            self._count()
+            self._reach.answered()
+            return answer
+        error = asking.error
+        self._count()
+        if isinstance(error, ResponseError):
             # It answered, and takes nothing, as out of memory: it is there.
             self._reach.answered()
             self._full.failed(f"{type(error).__name__}: {error}")
-            return None
-        self._reach.answered()
-        return answer
+        else:
+            # It does not answer, or with bytes over which redis-py's parser stumbles, each kind of
+            # them by an error of another class.
+            self._rests_until = self._clock() + REST
+            self._reach.failed(f"{type(error).__name__}: {error}")
+        return None
 
-    def _remember(self, contexts: Mapping[Ref, bytes]) -> None:
-        for ref, value in contexts.items():
+    def _remember(self, contexts: Mapping[Ref, tuple[float, bytes]]) -> None:
+        for ref, (_, value) in contexts.items():
             self._recent_bytes += len(value) - len(self._recent.pop(ref, b""))
             self._recent[ref] = value
         while self._recent_bytes > RECENT_BYTES:
             self._recent_bytes -= len(self._recent.pop(next(iter(self._recent))))
 
 
-def key_of(prefix: str, ref: Ref) -> str:
+def seal(ref: Ref, decided_at: float, context: bytes) -> bytes:
+    """Return what binds a context to one decision: a key may hold that of another service, of an
+    earlier request of this name, or an answer to another question."""
+    about = "\0".join(ref).encode() + pack("<d", decided_at)
+    return blake2b(about + context, digest_size=SEAL_BYTES).digest()
+
+
+def opened(ref: Ref, decided_at: float, value: object) -> bytes | None:
+    """Return the context in what Redis holds; None if it is not that of this decision."""
+    if not isinstance(value, bytes):
+        return None
+    context = value[SEAL_BYTES:]
+    return context if value[:SEAL_BYTES] == seal(ref, decided_at, context) else None
+
+
+def namespace_of(settings: Settings, cluster_id: str) -> str:
+    """Return what all keys of a service begin with: no other one has its group in its cluster."""
+    return f"{settings.prefix}context:{cluster_id}:{settings.app_id}:"
+
+
+def key_of(namespace: str, ref: Ref) -> str:
     """Return the key of a request's context."""
-    return f"{prefix}context:{ref[0]}:{ref[1]}"
+    return f"{namespace}{ref[0]}:{ref[1]}"
 
 
 def address_of(url: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.exceptions import AuthenticationError, NoPermissionError
 
+from ground.boundary import Attempt
 from streams.log.rights_check import MissingRights
 from streams.settings import Settings
-from streams.state.redis_contexts import PROBE, connect, key_of
+from streams.state.redis_contexts import PROBE, connect, key_of, namespace_of
 
 COMMANDS = ("set", "mget")
 """Commands of Redis that a worker uses; `acl` grants these and no more."""
@@ -31,19 +32,18 @@ async def require_redis(settings: Settings) -> None:
     url = settings.redis_url.get_secret_value()
     user = urlsplit(url).username or "default"
     client = connect(url)
-    key = key_of(settings.prefix, PROBE)
-    try:
+    key = key_of(namespace_of(settings, ""), PROBE)
+    # Any other failure: it is away, full, or talks nonsense, for which redis-py's parser has errors
+    # of all classes. A worker goes on without it.
+    with Attempt() as asking:
         await client.set(key, b"", px=1000)
         await client.mget([key])
-    except AuthenticationError:
+    await client.aclose()
+    if isinstance(asking.error, AuthenticationError):
         raise MissingRights(
             f"Redis refuses user {user}: look at its name and password in PB_REDIS_URL"
-        ) from None
-    except NoPermissionError as error:
+        )
+    if isinstance(asking.error, NoPermissionError):
         raise MissingRights(
-            f"Redis: {error}; user {user} needs: `ACL SETUSER {acl(settings, user)}`"
-        ) from None
-    except (RedisError, OSError):
-        pass
-    finally:
-        await client.aclose()
+            f"Redis: {asking.error}; user {user} needs: `ACL SETUSER {acl(settings, user)}`"
+        )

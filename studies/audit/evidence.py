@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from agents import keys
 from agents.kept import DAMAGE
@@ -93,6 +94,10 @@ class Evidence:
         waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
             offsets.
         watermarks: last offset of each source topic that the state contains, by its short name.
+        served_until: when it last took an event in, seconds since the epoch; 0 if it never did.
+        written: when each router's state was last written.
+        untaken: by short topic, how many events came behind those that the state contains, and the
+            time of the oldest; of topics that were read.
     """
 
     number: int
@@ -100,12 +105,20 @@ class Evidence:
     letters: dict[str, dict[int, Letter]]
     waiting: dict[str, set[int]]
     watermarks: dict[str, int]
+    served_until: float
+    written: dict[str, float]
     engines: dict[str, Engine] = field(default_factory=dict)
+    untaken: dict[str, tuple[int, float]] = field(default_factory=dict)
 
-    def contained(self, topic: str, read: Progress) -> list[Record] | filter[Record]:
-        """Read the source events that the state contains."""
-        last = self.watermarks.get(topic, -1)
-        return filter(lambda record: record.offset <= last, read(topic, self.number))
+    def contained(self, topic: str, read: Progress) -> Iterator[Record]:
+        """Read the source events that the state contains, and count the others."""
+        last, count, oldest = self.watermarks.get(topic, -1), 0, inf
+        for record in read(topic, self.number):
+            if record.offset <= last:
+                yield record
+            else:
+                count, oldest = count + 1, min(oldest, record.timestamp)
+        self.untaken[topic] = count, oldest
 
     def check_letter(self, topic: str, record: Record, findings: Findings) -> bool:
         """Tell whether an event has a dead letter, and check that it is a copy of the event."""
@@ -135,6 +148,7 @@ def gather(
     """
     # Recovered by the workers' own code: another reader would prove only itself.
     partition = Partition(number)
+    written: dict[bytes, float] = {}
     for record in read("changelog", number):
         findings.checked["changelog"] += 1
         if record.key is None:
@@ -142,6 +156,8 @@ def gather(
                 Kind.CORRUPT, f"changelog-{number} offset {record.offset}", "a record without a key"
             )
             continue
+        if record.key[:1] in (keys.HEAD, keys.WATERMARKS):
+            written[record.key] = record.timestamp
         partition.recover(
             record.key,
             record.value,
@@ -166,6 +182,8 @@ def gather(
         {name: letters.get((name, number), {}) for name in SOURCES},
         waiting,
         {names[topic]: offset for topic, offset in shard.watermarks.offsets.items()},
+        written.pop(keys.WATERMARKS, 0.0),
+        {keys.split(key)[1]: at for key, at in written.items()},
     )
     _unpack(evidence, findings)
     return evidence

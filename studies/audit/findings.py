@@ -44,6 +44,7 @@ class Kind(StrEnum):
     LAMBDA = "lambda_differs"
     PUBLISHED = "published_state_differs"
     CORRUPT = "state_corrupt"
+    UNSERVED = "no_worker_answers"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from router_state.engine import Engine
 from router_state.periods.leases import Granted, Leases, Lent
 from router_state.periods.reporting import Reported
 from router_state.pools.line import Line, Part
-from router_state.pools.pool import Member, Pool
+from router_state.pools.member import Member
+from router_state.pools.pool import Pool
 from schemas.event import MalformedEvent, decode
 from schemas.leases import LeaseNoted
 from studies.audit.evidence import Evidence
@@ -87,7 +88,8 @@ class PoolCheck:
 
     def _check_line(self, pool: Pool, line: Line) -> None:
         """Check that no more was lent than the line has."""
-        lent = math.fsum(part.before + max(part.usd, part.most) for part in line.parts.values())
+        parts = line.parts.values()
+        lent = math.fsum((line.gone_usd, *(one.before + max(one.usd, one.most) for one in parts)))
         where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
         if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
             return

@@ -19,6 +19,7 @@ from studies.audit.findings import Findings, Kind
 from studies.audit.learned import LearnedCheck, StateContexts
 from studies.audit.pools import PoolCheck
 from studies.audit.refusals import RefusalCheck
+from studies.audit.served import check_served
 from studies.audit.topic_reading import Progress, Topics
 from studies.history.account import Account
 from studies.history.rerun import Rerun
@@ -33,12 +34,18 @@ class Strays:
 
 
 def audit(
-    topics: Topics, settings: Settings, *, tell: Callable[[int], None] = lambda read: None
+    topics: Topics,
+    settings: Settings,
+    *,
+    now: float | None = None,
+    tell: Callable[[int], None] = lambda read: None,
 ) -> Findings:
     """Check everything that the topics of a service can prove.
 
     Args:
         settings: prefix, partitions, ranks of sources and priors as the workers have them.
+        now: when the topics were looked at, seconds since the epoch; None: long ago, so nobody
+            needs to answer.
         tell: called now and then with the number of records read so far.
     """
     findings, read = Findings(), Progress(topics, tell)
@@ -46,7 +53,9 @@ def audit(
     refusals = RefusalCheck(topics, read, findings)
     strays, pools = Strays(Counter(), Counter()), PoolCheck(findings)
     for number in topics.partitions():
-        _audit_partition(number, topics, read, letters, refusals, findings, strays, pools, settings)
+        _audit_partition(
+            number, topics, read, letters, refusals, findings, strays, pools, settings, now
+        )
     pools.run()
     # Counted over all partitions: a stray leaves one and arrives on another.
     for place, count in (strays.sent - strays.arrived).items():
@@ -80,6 +89,7 @@ def _audit_partition(
     strays: Strays,
     pools: PoolCheck,
     settings: Settings,
+    now: float | None,
 ) -> None:
     home_of = partial(partition_of, partitions=settings.partitions)
     evidence = gather(
@@ -112,3 +122,5 @@ def _audit_partition(
         account=account,
     )
     LearnedCheck(evidence, findings).run(read, rerun, account)
+    if now is not None:
+        check_served(evidence, findings, now=now)

@@ -13,12 +13,13 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
+from ground.json_text import halved
 from ground.json_values import Json
 from router_state.events import Needs
 from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
-from schemas.prompt_length import input_tokens
+from schemas.prompt_length import input_tokens, is_wordless
 from schemas.quick import Usage
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
@@ -52,6 +53,11 @@ class Request(Struct, frozen=True, gc=False):
         # context.
         if self.context is not None and self.context[-1:] != [1.0]:
             raise ValueError("a context ends with the bias 1.0")
+
+    @property
+    def is_wordless(self) -> bool:
+        """Tell whether it was decided on the mean context."""
+        return self.context is None and is_wordless(self.prompt, self.needs)
 
     @property
     def tokens(self) -> int | None:
@@ -144,8 +150,21 @@ class Reward(Struct, frozen=True, gc=False):
         return subject_of(self.request_id, self.session_id)
 
 
+_REQUEST: Callable[[Any], Request] = Decoder(Request).decode
+
+
+def _request(value: bytes | None) -> Request:
+    try:
+        return _REQUEST(value)
+    except NO_JSON:
+        # As a worker reads it: half of a character in a prompt is replaced.
+        if value is None or (found := halved(value)) is None:
+            raise
+        return _REQUEST(found[1])
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
-    "requests": Decoder(Request).decode,
+    "requests": _request,
     "routes": Decoder(Decision).decode,
     "costs": Decoder(RecordedBill).decode,
     "rewards": Decoder(Reward).decode,

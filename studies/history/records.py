@@ -5,7 +5,7 @@ files.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
@@ -14,6 +14,7 @@ import orjson
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import Decoder
 
+from ground.json_text import halved
 from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from streams.log.partitioner import partition_of
 
@@ -130,7 +131,7 @@ class JsonlHistory:
                 if text == b"\n":
                     continue
                 try:
-                    line = decode(text)
+                    line = _line(decode, text)
                 except NO_JSON as error:
                     raise BrokenLine(f"{path}, line {number}: {error}") from None
                 key, value = line.key, bytes(line.value)
@@ -143,6 +144,16 @@ class JsonlHistory:
                     value if value[2:8] != b"base64" and value != b"null" else _opaque(value),
                     line.headers or NO_HEADERS,
                 )
+
+
+def _line(decode: Callable[[bytes], Line], text: bytes) -> Line:
+    try:
+        return decode(text)
+    except NO_JSON:
+        # A prompt may hold half of a character, which a worker replaces.
+        if (found := halved(text)) is None:
+            raise
+        return decode(found[1])
 
 
 def _opaque(value: bytes) -> bytes | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from agents.core_events import seconds
 from agents.declared import config_of
+from agents.mean_context import mean_context
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -137,9 +138,12 @@ class Rerun:
         if known is not None and known.seq != event.decision.seq:
             # The worker must have forgotten the request, as it decided again.
             sweeping.drop(engine.state, engine.records, {event.decision.request_id: known})
+        d = engine.state.arms.d
         record = engine.decide(
             event.decision.request_id,
-            self._contexts.of(request, engine.state.config.projection or engine.state.arms.d),
+            mean_context(d)
+            if request.is_wordless
+            else self._contexts.of(request, engine.state.config.projection or d),
             now=event.at,
             allowed_models=request.allowed_models,
             max_price_per_1k=request.max_price_per_1k,
@@ -201,6 +205,9 @@ def sweep(engine: Engine, step: Step) -> None:
         case "l":
             if engine.state.ledger is not None and step.grant is not None:
                 engine.state.ledger.take(step.grant)
+        case "e":
+            if engine.state.ledger is not None:
+                engine.state.ledger.give_back(step.time or 0.0)
         case "t":
             portfolio.drop_retired(engine.state, before=step.time or 0.0)
 

@@ -9,6 +9,7 @@ from typing import Any
 from agents.lease_notes import grant_of
 from router_state.periods.leases import Granted
 from schemas.event import MalformedEvent, decode
+from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted
 from schemas.reasons import Reason
 from schemas.routers import decode_router
@@ -128,7 +129,8 @@ def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
         except MalformedEvent:
             continue
         if note.kind == "grant":
-            found[record.offset] = grant_of(note, offset=record.offset)
+            headers = ((name, text.encode()) for name, text in record.headers.items())
+            found[record.offset] = grant_of(note, offset=record.offset, epoch=epoch_of(headers))
     return found
 
 

@@ -4,12 +4,16 @@ which time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 import numpy as np
 
+from drawing.pareto import Pareto, Point
+from studies.simulate.direct import DirectModel
+from studies.simulate.estimators import guessed_difference
 from studies.simulate.simulation import PolicyRun
 from studies.simulate.study import Study
 from studies.simulate.track import Track
@@ -25,7 +29,12 @@ def doubt(track: Track, best: Track) -> float | None:
     """Return half the width of the 95 % interval of the difference between two mean rewards, paired
     by stretch of the history.
     """
-    stretches = _stretches(track, best)
+    return spread(track, [(1.0, best)])
+
+
+def spread(track: Track, mix: Sequence[tuple[float, Track]]) -> float | None:
+    """Return the same for the difference from a mix, given as shares and tracks."""
+    stretches = _stretches(track, mix)
     if len(stretches) < LEAST_STRETCHES:
         return None
     differences, rewarded = np.array([s[0] for s in stretches]), sum(s[1] for s in stretches)
@@ -34,13 +43,21 @@ def doubt(track: Track, best: Track) -> float | None:
     return float(1.96 * differences.std(ddof=1) * len(stretches) ** 0.5 / max(rewarded, 1))
 
 
-def _stretches(track: Track, best: Track) -> list[tuple[float, int]]:
+def _stretches(track: Track, mix: Sequence[tuple[float, Track]]) -> list[tuple[float, int]]:
     """Return the difference of rewards in each stretch, and the number of rewards."""
     size = -(-len(track.buckets) // MOST_STRETCHES)
-    pairs = list(zip(track.buckets, best.buckets, strict=False))
+    others = zip(*(other.buckets for _, other in mix), strict=False)
+    pairs = list(zip(track.buckets, others, strict=False))
     parts = [pairs[at : at + size] for at in range(0, len(pairs), size or 1)]
+    shares = [share for share, _ in mix]
     sums = [
-        (sum(a.reward - b.reward for a, b in part), sum(a.rewarded for a, _ in part))
+        (
+            sum(
+                a.reward - sum(s * b.reward for s, b in zip(shares, mixed, strict=True))
+                for a, mixed in part
+            ),
+            sum(a.rewarded for a, _ in part),
+        )
         for part in parts
     ]
     return [(difference, count) for difference, count in sums if count]
@@ -66,7 +83,7 @@ def told_apart(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
 
 
 def _result(study: Study) -> Iterator[str]:
-    runs = told_apart(study.runs)
+    runs, q = told_apart(study.runs), study.survey.outcomes.rewards
     earned = {name: run.track.total.mean_reward for name, run in runs.items()}
     ranked = sorted(
         (name for name, reward in earned.items() if reward is not None),
@@ -79,23 +96,63 @@ def _result(study: Study) -> Iterator[str]:
     within = [name for name in ranked if not _is_over(runs[name])]
     best = (within or ranked)[0]
     over = "" if within else ", as all of them over the budget"
-    yield f"{best} earned {earned[best]:.3f} per request{_money(runs[best])}{over}."
+    off = runs[best].reward.direct.half_width
+    by = f" ± {off:.3f}" if off else ""
+    yield f"{best} earned {earned[best]:.3f}{by} per request{_money(runs[best])}{over}."
     for other in ranked:
         if other != best:
-            yield f"{other}: {_compared(runs[other].track, runs[best].track)}{_money(runs[other])}."
+            yield f"{other}: {_compared(runs[other], runs[best], q)}{_money(runs[other])}."
+    for name, run in runs.items():
+        if (beside := beside_mix(study, run)) is not None:
+            yield f"{name} beside the best fixed mix of models at its cost: {beside}."
     for names in runs:
         if names not in study.runs:
             yield f"{names} decided alike."
 
 
-def _compared(other: Track, best: Track) -> str:
-    gap = (other.total.mean_reward or 0.0) - (best.total.mean_reward or 0.0)
-    half = doubt(other, best)
+def _compared(other: PolicyRun, best: PolicyRun, q: DirectModel) -> str:
+    gap = (other.track.total.mean_reward or 0.0) - (best.track.total.mean_reward or 0.0)
+    half = doubt(other.track, best.track)
+    guessed = guessed_difference([(1.0, other.reward.filled), (-1.0, best.reward.filled)], q)
+    return _told(gap, half, guessed)
+
+
+def _told(gap: float, half: float | None, guessed: float) -> str:
+    if not math.isfinite(guessed):
+        return f"{gap:+.3f}, but nothing is known of a model in it"
     if half is None:
         return f"{gap:+.3f}, too short a history to tell chance from more"
+    # Stretches tell how far requests differ, and not by how much guesses may be off.
+    half = math.hypot(half, guessed)
     if abs(gap) <= half:
         return f"{gap:+.3f} ± {half:.3f}, which chance may make"
     return f"{gap:+.3f} ± {half:.3f}"
+
+
+def beside_mix(study: Study, run: PolicyRun) -> str | None:
+    """Return how much more a policy earned than the best fixed mix of models at its cost, with the
+    95 % interval; None where no mix is to be had, or the policy is one of its models.
+    """
+    total, alone = run.track.total, study.alone
+    sums = {model: other.track.total for model, other in alone.items()}
+    points = [
+        Point(model, one.mean_cost_usd, one.mean_reward)
+        for model, one in sums.items()
+        if one.mean_cost_usd is not None and one.mean_reward is not None
+    ]
+    if total.mean_cost_usd is None or total.mean_reward is None or len(total.calls) < 2:
+        return None
+    shares = Pareto(points).mix_shares(total.mean_cost_usd)
+    if not shares:
+        return None
+    parts = [(share, alone[model]) for model, share in shares.items()]
+    gap = total.mean_reward - sum(s * (sums[model].mean_reward or 0) for model, s in shares.items())
+    guessed = guessed_difference(
+        [(1.0, run.reward.filled), *((-share, one.reward.filled) for share, one in parts)],
+        study.survey.outcomes.rewards,
+    )
+    half = spread(run.track, [(share, one.track) for share, one in parts])
+    return _told(gap, half, guessed)
 
 
 def _is_over(run: PolicyRun) -> bool:
@@ -122,15 +179,15 @@ def _over(study: Study) -> str:
     )
     guessed = (
         (
-            " What models that were not called would have earned is modelled for "
-            f"{survey.without_outcomes:,} of them."
+            f" For {survey.without_outcomes:,} of them only the called model's outcome is known; "
+            "what others would have earned is estimated."
         )
         if survey.without_outcomes
         else ""
     )
     made = (
-        f" Made by pbstream {version('paretobandit-streams')}; ± is a 95 % interval over "
-        "stretches of the history."
+        f" Made by pbstream {version('paretobandit-streams')}; ± is a 95 % interval: of "
+        "differences over stretches of the history, and of what is estimated."
     )
     return f"Over {survey.requests:,} requests{when}.{guessed}{made}"
 

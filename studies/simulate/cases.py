@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agents.core_events import seconds
 from agents.declared import cache_of, projection_ref
+from agents.mean_context import mean_context
 from ground.json_values import Json
 from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice, usd_of
@@ -152,7 +153,9 @@ class Cases:
         case = Case(
             self.decided,
             decision.request_id,
-            self._contexts.of(request, self.projection or self._dimensions),
+            mean_context(self._dimensions)
+            if request.is_wordless
+            else self._contexts.of(request, self.projection or self._dimensions),
             at,
             request.allowed_models,
             request.max_price_per_1k,

@@ -5,15 +5,28 @@ estimates.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
+import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
 from studies.simulate.cases import Case
-from studies.simulate.estimators import DirectModel, OffPolicy
+from studies.simulate.direct import DirectModel, Expectations
+from studies.simulate.estimators import OffPolicy
 
 BLOCK = 512
 """Cases that are settled together, at most."""
+
+
+def reward_model() -> DirectModel:
+    """Return a model of rewards in [0, 1] that has seen nothing."""
+    return DirectModel(noise=0.09)
+
+
+def cost_model() -> DirectModel:
+    """Return a model of bills that has seen nothing."""
+    return DirectModel(noise=0.3, relative=True)
 
 
 def learn(cases: Sequence[Case], rewards: DirectModel, costs: DirectModel) -> None:
@@ -30,11 +43,12 @@ class Comparison:
 
     Args:
         estimates: of every policy those of its reward and of its cost.
+        weighted: whether history says how likely its choices were.
     """
 
-    def __init__(self, estimates: Sequence[tuple[OffPolicy, OffPolicy]]) -> None:
-        self._estimates = estimates
-        self._rewards, self._costs = DirectModel(), DirectModel()
+    def __init__(self, estimates: Sequence[tuple[OffPolicy, OffPolicy]], *, weighted: bool) -> None:
+        self._estimates, self._weighted = estimates, weighted
+        self._rewards, self._costs = reward_model(), cost_model()
         self._cases: list[Case] = []
         self._choices: list[list[str | None]] = []
         self._settled = 0
@@ -52,31 +66,75 @@ class Comparison:
         """Let everything that was observed count."""
         if not self._cases:
             return
-        models, X = _called(self._cases)
-        propensities = np.array([case.propensity for case in self._cases])
-        outcomes = (
-            (_rewards(self._cases), self._rewards.predict_all(X)),
-            (_costs(self._cases), self._costs.predict_all(X)),
-        )
+        block = _Block(self._cases)
+        expected = block.expected(self._rewards, self._costs) if self._weighted else ()
         for estimates, choices in zip(
             self._estimates, zip(*self._choices, strict=True), strict=True
         ):
-            agrees = np.array(
-                [a == b for a, b in zip(choices, models, strict=True)], dtype=np.float64
-            )
-            chance = np.array(list(map(_had_a_chance, self._cases, choices)))
-            made = np.array([choice is not None for choice in choices])
-            for estimate, (values, expected) in zip(estimates, outcomes, strict=True):
-                columns = agrees, propensities, values, expected.of(choices), expected.of(models)
-                # A policy that chose nothing, and a case without an outcome, say nothing about a
-                # mean.
-                known = made & np.isfinite(values)
-                estimate.observe(*(column[known] for column in columns), chance=chance[known])
+            block.fill(estimates, choices)
+            if expected:
+                block.weigh(estimates, choices, expected)
         # Learned after the block was estimated: q must not have seen the cases that it predicts.
-        learn(self._cases, self._rewards, self._costs)
+        if self._weighted:
+            learn(self._cases, self._rewards, self._costs)
         self._settled += len(self._cases)
         self._cases.clear()
         self._choices.clear()
+
+    def conclude(self, rewards: DirectModel, costs: DirectModel) -> None:
+        """Make the direct estimates, by models that were fitted to all of history."""
+        self.settle()
+        for of_reward, of_cost in self._estimates:
+            of_reward.direct = of_reward.filled.estimate(rewards)
+            of_cost.direct = of_cost.filled.estimate(costs)
+
+
+class _Block:
+    """Some cases that are settled together."""
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self._cases = cases
+        self._models, self._X = _called(cases)
+        self._observed = _rewards(cases), _costs(cases)
+
+    def expected(self, *models: DirectModel) -> tuple[Expectations, ...]:
+        """Return what these models expect of the cases."""
+        return tuple(model.predict_all(self._X) for model in models)
+
+    def fill(self, estimates: tuple[OffPolicy, OffPolicy], choices: Sequence[str | None]) -> None:
+        """Take in what became of a policy's choices."""
+        agrees = self._agrees(choices) > 0.0
+        for outcome, (estimate, values) in enumerate(zip(estimates, self._observed, strict=True)):
+            known = self._known(choices, values)
+            told = [
+                case.outcomes[choice or ""][outcome] if choice in case.outcomes else np.nan
+                for case, choice in zip(self._cases, choices, strict=True)
+            ]
+            became = np.where(agrees, values, told)
+            estimate.filled.add(list(compress(choices, known)), self._X[known], became[known])
+
+    def weigh(
+        self,
+        estimates: tuple[OffPolicy, OffPolicy],
+        choices: Sequence[str | None],
+        expected: Sequence[Expectations],
+    ) -> None:
+        """Take in what history's choices say of a policy's."""
+        propensities = np.array([case.propensity for case in self._cases])
+        chance = np.array(list(map(_had_a_chance, self._cases, choices)))
+        for estimate, values, q in zip(estimates, self._observed, expected, strict=True):
+            known, agrees = self._known(choices, values), self._agrees(choices)
+            columns = agrees, propensities, values, q.of(choices), q.of(self._models)
+            estimate.observe(*(column[known] for column in columns), chance=chance[known])
+
+    def _agrees(self, choices: Sequence[str | None]) -> Vector:
+        same = [a == b for a, b in zip(choices, self._models, strict=True)]
+        return np.array(same, dtype=np.float64)
+
+    def _known(self, choices: Sequence[str | None], values: Vector) -> npt.NDArray[np.bool_]:
+        """Tell which cases say something about a mean: not those without a choice or outcome."""
+        made = np.array([choice is not None for choice in choices])
+        return made & np.isfinite(values)
 
 
 def _had_a_chance(case: Case, choice: str | None) -> bool:

@@ -70,6 +70,8 @@ def _budget(event: Budget) -> str:
     floor = "" if event.min_reward is None else f", rewards from {event.min_reward:g}"
     if event.usd is not None:
         return f"budget ${event.usd:,.10g} per {event.per}{floor}"
+    if event.factor is not None:
+        return f"budget × {event.factor:g}{floor}"
     if event.usd_per_request is not None:
         return f"budget ${event.usd_per_request:.3g}{floor}"
     return "no budget" if not floor else f"rewards from {event.min_reward:g}"

@@ -1,111 +1,32 @@
 """Estimate what another policy would have earned, from rewards of the models that were called.
 
 A policy chooses π(x) where history chose a with probability p. Three estimates of its mean
-outcome are made:
+outcome over these requests are made, with w = 1{π(x) = a}/p.
 
-- direct: the mean of q(x, π(x)),
-- inverse propensity: the mean of w·r with w = 1{π(x) = a}/p,
-- doubly robust: the mean of q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011, arXiv:1103.4601).
+The direct one is the mean of r where π(x) = a, and of q(x, π(x)) elsewhere.
 
-q is a ridge regression per model, fitted on earlier requests only. So the doubly robust terms are a
-martingale around the truth, and their spread gives an honest interval.
+That by inverse propensities is Σw·r ÷ Σw (self-normalised: Swaminathan and Joachims 2015).
+
+The doubly robust one is the mean of q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011,
+arXiv:1103.4601).
+
+The direct q is fitted on all requests, the robust one on earlier requests only. So the doubly
+robust terms are a martingale around the truth, and their spread gives an honest interval, whatever
+q is. That of the direct estimate holds where q has the right form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
+from studies.simulate.direct import DirectModel
 from studies.simulate.limits import ENOUGH, OUT_OF_BALANCE, ROUNDING, SUPPORTED, Z95
-
-RIDGE = 1.0
-"""Ridge of the regression of rewards, equal to one observation of zero."""
-
-
-class Ridge:
-    """Ridge regression of an outcome on the context."""
-
-    def __init__(self, d: int) -> None:
-        self._A = np.eye(d) * RIDGE
-        self._b = np.zeros(d)
-        self._theta: Vector | None = None
-
-    def observe(self, X: Matrix, values: Vector) -> None:
-        """Take outcomes in, shape (n,), of contexts, shape (n, d)."""
-        self._A += X.T.dot(X)
-        self._b += values.dot(X)
-        self._theta = None
-
-    @property
-    def theta(self) -> Vector:
-        """Return the coefficients, shape (d,)."""
-        if self._theta is None:
-            # Solved on demand, once a block, as many outcomes come between two predictions.
-            self._theta = np.asarray(np.linalg.solve(self._A, self._b), dtype=np.float64)
-        return self._theta
-
-
-class Expectations(NamedTuple):
-    """The outcomes that are expected of every model for n contexts, shape (n, K + 1); the last
-    column is for models that are not known.
-    """
-
-    column: Mapping[str | None, int]
-    table: Matrix
-
-    def of(self, models: Sequence[str | None]) -> Vector:
-        """Return the expected outcomes of these models, one per context, shape (n,)."""
-        found: Vector = self.table[
-            # −1 is the last column, for unknown models.
-            np.arange(len(models)), [self.column.get(model, -1) for model in models]
-        ]
-        return found
-
-
-class DirectModel:
-    """A ridge regression of outcomes per model; an unknown model gets the mean over all."""
-
-    def __init__(self) -> None:
-        self._models: dict[str, Ridge] = {}
-        self._total = 0.0
-        self._count = 0
-
-    def observe(self, models: Sequence[str], X: Matrix, values: Vector) -> None:
-        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d); NaN: nothing is
-        known of it.
-        """
-        rows: dict[str, list[int]] = {}
-        for at in np.flatnonzero(np.isfinite(values)).tolist():
-            rows.setdefault(models[at], []).append(at)
-        for model, of_model in rows.items():
-            ridge = self._models.get(model)
-            if ridge is None:
-                ridge = self._models[model] = Ridge(X.shape[1])
-            ridge.observe(X[of_model], values[of_model])
-            self._total += values[of_model].sum().item()
-            self._count += len(of_model)
-
-    def predict(self, model: str, x: Vector) -> float:
-        """Return the expected outcome for a context, shape (d,)."""
-        ridge = self._models.get(model)
-        return self._mean if ridge is None else ridge.theta.dot(x).item()
-
-    def predict_all(self, X: Matrix) -> Expectations:
-        """Return the expected outcomes of every model for contexts, shape (n, d)."""
-        table = np.full((len(X), len(self._models) + 1), self._mean)
-        for k, ridge in enumerate(self._models.values()):
-            table[:, k] = X.dot(ridge.theta)
-        return Expectations({model: k for k, model in enumerate(self._models)}, table)
-
-    @property
-    def _mean(self) -> float:
-        return self._total / self._count if self._count else 0.0
 
 
 @dataclass(slots=True)
@@ -127,6 +48,11 @@ class Moments:
         return self.total / self.n if self.n else math.nan
 
     @property
+    def effective(self) -> float:
+        """The number of equal numbers that they count for, (Σw)²/Σw²."""
+        return self.total**2 / self.squares if self.squares else 0.0
+
+    @property
     def half_width(self) -> float:
         """Half of the 95 % interval of the mean."""
         if self.n < 2:
@@ -138,12 +64,18 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean outcome and half of its 95 % interval; the direct estimate has none that covers its
-    bias.
-    """
+    """A mean outcome and half of its 95 % interval; None: nothing is known of a model in it."""
 
     value: float
     half_width: float | None = None
+
+    def widened(self, least: float) -> Estimate:
+        """Return it with at least this half-width, if it has any."""
+        return (
+            self
+            if self.half_width is None
+            else replace(self, half_width=max(self.half_width, least))
+        )
 
     def __str__(self) -> str:
         return (
@@ -154,16 +86,66 @@ class Estimate:
 
 
 @dataclass(slots=True)
+class Filled:
+    """Sums of outcomes where they are known of the policy's model, and of contexts where they are
+    not, by that model.
+    """
+
+    n: int = 0
+    known: float = 0.0
+    guesses: dict[str | None, tuple[float, Vector]] = field(default_factory=dict)
+
+    def add(self, choices: Sequence[str | None], X: Matrix, outcomes: Vector) -> None:
+        """Take n cases in: what the policy chose, and what became of it; NaN: not known."""
+        self.n += len(outcomes)
+        self.known += np.nansum(outcomes).item()
+        others: dict[str | None, list[int]] = {}
+        for at in np.flatnonzero(np.isnan(outcomes)).tolist():
+            others.setdefault(choices[at], []).append(at)
+        for model, rows in others.items():
+            count, x = self.guesses.get(model, (0, np.zeros(X.shape[1])))
+            self.guesses[model] = count + len(rows), x + X[rows].sum(axis=0)
+
+    def estimate(self, q: DirectModel) -> Estimate:
+        """Return the mean, with `q` where history called another model."""
+        if not self.n:
+            return Estimate(math.nan)
+        guessed, variance = q.guess(self.guesses)
+        off = Z95 * math.sqrt(variance) / self.n
+        return Estimate((self.known + guessed) / self.n, off if math.isfinite(off) else None)
+
+
+def guessed_difference(parts: Sequence[tuple[float, Filled]], q: DirectModel) -> float:
+    """Return half of the 95 % interval that guesses leave to Σ share·mean over the same cases;
+    infinity where nothing is known of a model.
+
+    Args:
+        parts: shares and what they are of, as 1 and −1 of a difference.
+    """
+    total: dict[str | None, tuple[float, Vector]] = {}
+    for share, filled in parts:
+        for model, (count, x) in filled.guesses.items():
+            # Where two guess the same model, its outcome is off by the same.
+            n, sums = total.get(model, (0.0, np.zeros(len(x))))
+            total[model] = n + share * count, sums + share * x
+    return Z95 * math.sqrt(q.guess(total)[1]) / max(*(filled.n for _, filled in parts), 1)
+
+
+@dataclass(slots=True)
 class OffPolicy:
     """Estimates of one policy's mean outcome.
 
     Attributes:
-        weight: Σw and Σw²; agreed: how often history chose as the policy does.
-        possible: how often history could have chosen so.
+        direct: the direct estimate, once all is read; filled: what it is made from.
+        weighted: sums of w·r; mixed: Σw²·r; robust: of the doubly robust terms.
+        weight: sums of w; agreed: how often history chose as the policy does; possible: how often
+            it could have.
     """
 
-    direct: Moments = field(default_factory=Moments)
-    ips: Moments = field(default_factory=Moments)
+    filled: Filled = field(default_factory=Filled)
+    direct: Estimate = Estimate(math.nan)
+    weighted: Moments = field(default_factory=Moments)
+    mixed: float = 0.0
     robust: Moments = field(default_factory=Moments)
     weight: Moments = field(default_factory=Moments)
     agreed: int = 0
@@ -196,15 +178,17 @@ class OffPolicy:
         )
         self.agreed += int(agrees.sum())
         self.possible += int(np.count_nonzero(chance))
-        self.direct.add(q_policy)
-        self.ips.add(weights * outcomes)
+        self.weighted.add(weights * outcomes)
+        self.mixed += (weights @ (weights * outcomes)).item()
         self.robust.add(q_policy + weights * (outcomes - q_logged))
         self.weight.add(weights)
 
     @property
     def effective(self) -> float:
-        """Return the effective sample size (Σw)²/Σw²."""
-        return self.weight.total**2 / self.weight.squares if self.weight.squares else 0.0
+        """Return the effective sample size, (Σw)²/Σw²; or that of the outcomes, where it is less: a
+        few dear bills may be most of a cost.
+        """
+        return min(self.weight.effective, self.weighted.effective or math.inf)
 
     @property
     def support(self) -> float:
@@ -220,20 +204,50 @@ class OffPolicy:
         return abs(self.weight.mean - 1.0) <= OUT_OF_BALANCE * max(self.weight.half_width, ROUNDING)
 
     @property
+    def happened(self) -> bool:
+        """Tell whether the policy made history's own choices."""
+        return self.weight.n > 0 and self.agreed == self.weight.n
+
+    @property
     def supported(self) -> bool:
         """Tell whether the weighted estimates mean anything."""
         return self.support >= SUPPORTED and self.effective >= ENOUGH and self.balanced
 
+    @property
+    def ips(self) -> Estimate:
+        """Return the estimate by inverse propensities."""
+        mean, w = self.weighted.total / self.weight.total, self.weight
+        left = self.weighted.squares - 2.0 * mean * self.mixed + mean**2 * w.squares
+        return Estimate(mean, Z95 * math.sqrt(max(left, 0.0)) / w.total)
+
     def estimates(self) -> dict[str, Estimate]:
-        """Return the estimates by name; the weighted ones only where history supports them."""
-        found = {"direct": Estimate(self.direct.mean)}
-        if self.supported:
-            found["inverse propensity"] = Estimate(self.ips.mean, self.ips.half_width)
-            found["doubly robust"] = Estimate(self.robust.mean, self.robust.half_width)
-        return found
+        """Return the estimates by name: none of what happened, and the weighted ones only where
+        history supports them.
+        """
+        if self.happened:
+            return {}
+        if not self.supported:
+            return {"direct": self.direct}
+        found = {
+            "direct": self.direct,
+            "inverse propensity": self.ips,
+            "doubly robust": Estimate(self.robust.mean, self.robust.half_width),
+        }
+        # The more the estimates of one mean differ, the less any of them is worth.
+        values = [one.value for one in found.values()]
+        found = {
+            name: one.widened(max(abs(one.value - value) for value in values))
+            for name, one in found.items()
+        }
+        # Its few dear outcomes vary more than they show: it holds all that the robust one holds.
+        robust, ips = found["doubly robust"], found["inverse propensity"]
+        reach = abs(ips.value - robust.value) + (robust.half_width or 0.0)
+        return found | {"inverse propensity": ips.widened(reach)}
 
     def verdict(self) -> str:
         """Return a sentence on how far the estimates can be trusted."""
+        if self.happened:
+            return "no estimate: history made these choices, and this is what happened"
         if self.supported:
             return f"supported: effective sample size {self.effective:,.0f} of {self.weight.n:,}"
         if self.support < SUPPORTED:

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
 
-from schemas.routers import ModelDeclared, RouterDeclared
+import orjson
+
+from ground.json_values import Document
+from schemas.event import decode
+from schemas.routers import RouterDeclared
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
 from studies.history.reading import Decision, Metadata, RecordedBill, Request, Reward
 from studies.warm_start.judgements import JudgedPrompt
@@ -32,14 +36,22 @@ class Rows:
 
     Args:
         budget_usd: per request; None: what the rows cost on average.
+        started: further fields of the declaration, and `models` with those of each model: priors,
+            and the projection that they belong to.
 
     Raises:
         UnplayableRows: there is no score, or a model without a cost.
     """
 
     def __init__(
-        self, judged: Sequence[JudgedPrompt], *, router_id: str, budget_usd: float | None
+        self,
+        judged: Sequence[JudgedPrompt],
+        *,
+        router_id: str,
+        budget_usd: float | None,
+        started: Document | None = None,
     ) -> None:
+        self._started = dict(started or {})
         self._judged = judged
         self._router_id = router_id
         costs: dict[str, list[float]] = {}
@@ -79,16 +91,20 @@ class Rows:
                 yield from self._request(row, model, at, outcomes if complete else None)
 
     def _declared(self) -> RouterDeclared:
-        price = 1e6 / TOKENS
+        price, begins = 1e6 / TOKENS, self._started.get("models", {})
         models = {
-            model: ModelDeclared(input_price_per_m=price * mean, output_price_per_m=price * mean)
+            model: {
+                "input_price_per_m": price * mean,
+                "output_price_per_m": price * mean,
+                **begins.get(model, {}),
+            }
             for model, mean in self.mean_cost_usd.items()
         }
         # No budget if all rows are free.
         budget = self.budget_usd or None
-        return RouterDeclared(
-            router_id=self._router_id, models=models, budget_usd_per_request=budget
-        )
+        declared = {"router_id": self._router_id, "budget_usd_per_request": budget}
+        document = {**self._started, **declared, "models": models}
+        return decode(RouterDeclared, orjson.dumps(document))
 
     def _request(
         self, row: JudgedPrompt, model: str, at: int, outcomes: dict[str, dict[str, float]] | None

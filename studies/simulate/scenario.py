@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -26,7 +27,12 @@ CLOSED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 """Rules of a scenario: a misspelt field is an error, not left out."""
 
 Model = Annotated[
-    str, Field(min_length=1, max_length=200, description="Name of a model of the router")
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="Name of a model of the router; or $cheapest, $middle, $dearest of them",
+    ),
 ]
 Index = Annotated[int, Field(ge=0, description="Index of a request, from 0")]
 Percent = Annotated[
@@ -54,6 +60,10 @@ Point = Annotated[
 Share = Annotated[float, Field(ge=0, le=1)]
 Milliseconds = Annotated[float, Field(gt=0, le=86_400_000)]
 Kind = Literal["costs", "rewards", "both"]
+
+
+ROLES = {"$cheapest": 0.0, "$middle": 0.5, "$dearest": 1.0}
+"""Names that stand for a model of any history, by its place among list prices."""
 
 
 class BadScenario(Exception):
@@ -198,6 +208,9 @@ class Budget(Happening):
 
     kind: Literal["budget"]
     usd_per_request: Annotated[float, Field(gt=0)] | None = None
+    factor: Annotated[float, Field(gt=0, le=1e6)] | None = Field(
+        default=None, description="Times the budget per request that the router has"
+    )
     usd: Annotated[float, Field(ge=0, le=1e9)] | None = Field(
         default=None, description="Dollars of the period `per`"
     )
@@ -211,10 +224,10 @@ class Budget(Happening):
         if of_period != (self.per is not None):
             raise ValueError("a budget of a period needs usd and per")
         of_request = "usd_per_request" in self.model_fields_set
-        if not of_period and not of_request and self.min_reward is None:
-            raise ValueError("say one of usd_per_request, usd and per, min_reward")
-        if of_period and of_request:
-            raise ValueError("say usd_per_request, or usd and per")
+        if not (of_period or of_request or self.factor) and self.min_reward is None:
+            raise ValueError("say one of usd_per_request, factor, usd and per, min_reward")
+        if of_period + of_request + (self.factor is not None) > 1:
+            raise ValueError("say one of usd_per_request, factor, usd and per")
         return self
 
 
@@ -337,6 +350,38 @@ class Scenario(BaseModel):
         if len(set(names)) < len(names):
             raise ValueError("policies need different names")
         return self
+
+
+def named(scenario: Scenario, ranked: Sequence[str]) -> Scenario:
+    """Return a scenario with the names of `ROLES` replaced by models, the cheapest of them first.
+
+    Raises:
+        BadScenario: there is no model that a name could stand for.
+    """
+
+    def model(name: str | None) -> str | None:
+        place = ROLES.get(name or "")
+        if place is None:
+            return name
+        if not ranked:
+            raise BadScenario(f"{name}: no model is both declared and called in this history")
+        return ranked[math.ceil(place * (len(ranked) - 1))]
+
+    events = [
+        event.model_copy(update={"model": model(getattr(event, "model", None))})
+        if hasattr(event, "model")
+        else event
+        for event in scenario.events
+    ]
+    policies = {
+        one.name: one.model_copy(
+            update={"model": model(one.model), "name": model(one.name) or one.name}
+        )
+        for one in scenario.policies
+    }
+    # Two names may stand for one model.
+    alike = {one.name: one for one in policies.values()}
+    return scenario.model_copy(update={"events": tuple(events), "policies": tuple(alike.values())})
 
 
 def load_scenario(path: Path) -> Scenario:

@@ -9,8 +9,8 @@ from router_state.errors import RouterStateError
 from schemas.routers import RouterDeclared
 from studies.history.happened import Declared
 from studies.simulate.cases import Case
-from studies.simulate.compare import BLOCK, Comparison, learn
-from studies.simulate.estimators import DirectModel, OffPolicy
+from studies.simulate.compare import BLOCK, Comparison, cost_model, learn, reward_model
+from studies.simulate.estimators import OffPolicy
 from studies.simulate.policies import Decider
 from studies.simulate.times import UNTOLD, Seconds, Times
 from studies.simulate.track import Track
@@ -23,8 +23,7 @@ class Outcomes:
     """
 
     def __init__(self) -> None:
-        self.rewards = DirectModel()
-        self.costs = DirectModel()
+        self.rewards, self.costs = reward_model(), cost_model()
         self.times = Times()
         self._waiting: list[Case] = []
 
@@ -116,17 +115,26 @@ class Simulation:
 
     Args:
         runs: policies by name.
-        compare: also estimate from the logged propensities what each policy would have earned.
+        compare: also estimate what each policy would have earned, and how well that is known.
+        weighted: use the logged propensities as well.
     """
 
     def __init__(
-        self, world: World, outcomes: Outcomes, runs: dict[str, PolicyRun], *, compare: bool
+        self,
+        world: World,
+        outcomes: Outcomes,
+        runs: dict[str, PolicyRun],
+        *,
+        compare: bool,
+        weighted: bool = True,
     ) -> None:
         self.world = world
         self.runs = runs
         self._outcomes = outcomes
         self._comparison = (
-            Comparison([(run.reward, run.cost) for run in runs.values()]) if compare else None
+            Comparison([(run.reward, run.cost) for run in runs.values()], weighted=weighted)
+            if compare
+            else None
         )
         self._base: RouterDeclared | None = None
         self._declared = 0
@@ -146,7 +154,7 @@ class Simulation:
                 self._step(run, case)
             self._compare(case)
         if self._comparison is not None:
-            self._comparison.settle()
+            self._comparison.conclude(self._outcomes.rewards, self._outcomes.costs)
         for run in self.runs.values():
             run.finish()
 

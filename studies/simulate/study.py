@@ -16,11 +16,13 @@ from studies.history.rerun import ReadPrior
 from studies.simulate.case_file import CaseFile
 from studies.simulate.cases import Case, Cases
 from studies.simulate.policies import decider_of
-from studies.simulate.scenario import Scenario
+from studies.simulate.scenario import Added, Policy, Removed, Scenario, named
 from studies.simulate.simulation import Outcomes, PolicyRun, Simulation
 from studies.simulate.track import Track
 from studies.simulate.world import World
 
+MOST_ALONE = 8
+"""Most models that are each played alone, for the fixed mixes: each costs a tenth of a policy."""
 MOST_CHANGES = 20
 """Last changes of the declaration that charts number."""
 
@@ -35,7 +37,8 @@ class NoRequest(Exception):
 @dataclass(slots=True)
 class Survey:
     """The summary of a first pass over a history; `first` and `last` decision in seconds since the
-    epoch; `changes`, new declarations by the index of the next request.
+    epoch; `changes`, new declarations by the index of the next request; `prices`, last list price
+    of each declared model.
     """
 
     requests: int = 0
@@ -44,15 +47,21 @@ class Survey:
     last: float | None = None
     models: set[str] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
+    prices: dict[str, float] = field(default_factory=dict)
     index_of: dict[datetime, int] = field(default_factory=dict)
     changes: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
     outcomes: Outcomes = field(default_factory=Outcomes)
+
+    @property
+    def ranked(self) -> list[str]:
+        """Return the declared models of which an outcome is known, the cheapest first."""
+        return sorted(self.models & self.declared, key=lambda one: (self.prices[one], one))
 
 
 @dataclass(slots=True)
 class Study:
     """A finished study. `seconds` is the processor's time, from the first record to the last
-    decision.
+    decision; `alone`, each model always called, of which fixed mixes are made.
     """
 
     scenario: Scenario
@@ -61,6 +70,7 @@ class Study:
     runs: dict[str, PolicyRun]
     account: Account
     seconds: float
+    alone: dict[str, PolicyRun] = field(default_factory=dict)
 
 
 def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
@@ -74,7 +84,12 @@ def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
     before: Portfolio | None = None
     for case in cases:
         if isinstance(case, Declared):
-            found.declared.update(() if case.router is None else case.router.models)
+            declared = {} if case.router is None else case.router.models
+            found.declared.update(declared)
+            found.prices |= {
+                name: one.input_price_per_m + one.output_price_per_m
+                for name, one in declared.items()
+            }
             after = None if case.router is None else Portfolio.of(case.router)
             if before is not None and after is not None and found.requests:
                 told = differences(before, after, at=0.0)
@@ -109,7 +124,7 @@ def world_of(scenario: Scenario, found: Survey) -> World:
     if not found.requests:
         raise NoRequest
     return World(
-        scenario,
+        named(scenario, found.ranked),
         requests=found.requests,
         index_of=found.index_of,
         models=found.models,
@@ -127,14 +142,15 @@ def study(
     until: float = float("inf"),
     offsets: tuple[int, int] | None = None,
     compare: bool | None = None,
+    weighted: bool = True,
     account: Account | None = None,
 ) -> Study:
     """Play a scenario over one router's history.
 
     Args:
         happened: the history, read once.
-        compare: estimate from logged propensities what policies would have earned; None: where
-            outcomes are missing.
+        compare: estimate what policies would have earned; None: where outcomes are missing.
+        weighted: use logged propensities for it.
         account: takes what is left out, and is part of the study.
 
     Raises:
@@ -147,7 +163,15 @@ def study(
             happened, contexts=contexts, account=account, since=since, until=until, offsets=offsets
         )
         found = survey(kept.keep(cases), scenario)
-        done = run(kept, found, scenario, read_prior=read_prior, compare=compare)
+        done = run(
+            kept,
+            found,
+            scenario,
+            read_prior=read_prior,
+            compare=compare,
+            weighted=weighted,
+            beside_mix=True,
+        )
     return replace(done, account=account, seconds=time.process_time() - started)
 
 
@@ -158,14 +182,20 @@ def run(
     *,
     read_prior: ReadPrior,
     compare: bool | None = None,
+    weighted: bool = True,
+    beside_mix: bool = False,
 ) -> Study:
     """Play a scenario over cases that were surveyed.
+
+    Args:
+        beside_mix: also play each model alone, for `Study.alone`.
 
     Raises:
         BadScenario: it does not fit.
         NoRequest: there is no case.
     """
     started = time.process_time()
+    scenario = named(scenario, found.ranked)
     world = world_of(scenario, found)
     boundaries = sorted({mark.index for mark in world.marks if mark.index > 0})
     runs = {
@@ -175,11 +205,27 @@ def run(
         )
         for policy in scenario.policies
     }
+    alone = {}
+    for model in _always_there(scenario, found) if beside_mix else ():
+        policy = Policy(name=model, model=model)
+        decider = decider_of(policy, seed=scenario.seed, read_prior=read_prior)
+        alone[model] = PolicyRun(decider, Track(model, boundaries))
     simulation = Simulation(
         world,
         found.outcomes,
-        runs,
+        {**runs, **{f"\0{model}": run for model, run in alone.items()}},
         compare=found.without_outcomes > 0 if compare is None else compare,
+        weighted=weighted,
     )
     simulation.play(cases)
-    return Study(scenario, found, world, runs, Account(), time.process_time() - started)
+    spent = time.process_time() - started
+    return Study(scenario, found, world, runs, Account(), spent, alone)
+
+
+def _always_there(scenario: Scenario, found: Survey) -> list[str]:
+    """Return the models that a fixed mix may be made of: those that no event adds or removes; none
+    where there are too many to play each alone.
+    """
+    moved = {event.model for event in scenario.events if isinstance(event, Added | Removed)}
+    models = [model for model in found.ranked if model not in moved]
+    return models if 2 <= len(models) <= MOST_ALONE else []

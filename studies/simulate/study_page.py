@@ -65,8 +65,8 @@ def _notes(study: Study) -> list[str]:
         notes.append(
             f"For {survey.without_outcomes:,} requests history knows only the model that was "
             "called. What another one would have "
-            "earned there is what a ridge regression per model expects, counted as modelled: it "
-            "may be biased, see the estimates."
+            "earned there is what a regression expects, which keeps each model's mean and lets "
+            "models share what prompts tell; it is counted as modelled."
         )
     if len(survey.changes) == MOST_CHANGES:
         notes.append(f"Of what was declared in history, the last {MOST_CHANGES} changes are drawn.")

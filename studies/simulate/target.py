@@ -12,8 +12,8 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 
 from ground.messages import Raw
 from ground.messages import Record as KafkaRecord
-from schemas.dlq import SOURCE_TOPIC
-from schemas.event import encode
+from schemas.dlq import SOURCE_TOPIC, DeadLetter
+from schemas.event import MalformedEvent, encode
 from schemas.routers import RouterDeclared
 from schemas.topic_roles import SOURCES
 from streams.log.partitioner import partition_of
@@ -30,6 +30,10 @@ class Answer(NamedTuple):
 
     request_id: str
     model: str | None
+
+
+class DeclarationRefused(Exception):
+    """The workers of the target refuse the router."""
 
 
 class Target:
@@ -49,6 +53,7 @@ class Target:
         self._key = router_id.encode()
         self._number = partition_of(router_id, settings.partitions)
         self._router: Any = None
+        self._offset = self._was_in_force = self._declared = -1
         self._sent: list[Awaitable[object]] = []
         self.config_offset = -1
 
@@ -88,13 +93,22 @@ class Target:
                         continue
                     if topic == "routers":
                         self._router = None if record.value is None else orjson.loads(record.value)
+                        self._offset = record.offset
                     elif (request_id := _request_id(record)) is not None:
                         sent.add(topic, request_id)
+        place = self._place("lambda")
+        begin, end = (await bounds_of(self._answers, [place]))[place]
+        async for batch in batches(self.settings, place, begin, end):
+            for record in batch:
+                if record.key == self._key and record.value is not None:
+                    self._was_in_force = orjson.loads(record.value)["config_offset"]
         return sent
 
     def declares(self, router: RouterDeclared) -> bool:
-        """Tell whether this is the router's declaration on the topic."""
-        return bool(orjson.loads(self._value(router)) == self._router)
+        """Tell whether this is the router's declaration on the topic, and in force: a worker may
+        have refused it, or not have read it."""
+        taken_up = max(self._was_in_force, self.config_offset) >= self._offset
+        return taken_up and bool(orjson.loads(self._value(router)) == self._router)
 
     async def declare(self, router: RouterDeclared) -> int:
         """Write a declaration; return its offset, which `config_offset` shows once it is in
@@ -105,7 +119,8 @@ class Target:
             self.settings.topic("routers"), value, key=self._key
         )
         self._router = orjson.loads(value)
-        return int(written.offset)
+        self._offset = self._declared = int(written.offset)
+        return self._offset
 
     async def send(self, topic: str, request_id: str, fields: dict[str, object]) -> None:
         """Write an event."""
@@ -145,6 +160,21 @@ class Target:
             request_id = _request_id(record)
             if request_id is not None:
                 yield Answer(request_id, None)
+        else:
+            self._require_taken_up(record)
+
+    def _require_taken_up(self, record: KafkaRecord) -> None:
+        """Raise DeclarationRefused if this is the dead letter of what this player declared last."""
+        try:
+            letter = DeadLetter.from_headers(record.headers)
+        except MalformedEvent:
+            return
+        source = self.settings.topic("routers"), self._number, self._declared
+        if (letter.topic, letter.partition, letter.offset) == source:
+            raise DeclarationRefused(
+                f"workers of {self.settings.prefix} refuse router {self._router_id}, "
+                f"{letter.reason}: {letter.message}"
+            )
 
     def _value(self, router: RouterDeclared) -> bytes:
         return encode(router.model_copy(update={"router_id": self._router_id}))

@@ -9,7 +9,7 @@ import numpy as np
 
 from studies.simulate.cases import Case
 from studies.simulate.compare import BLOCK
-from studies.simulate.estimators import DirectModel
+from studies.simulate.direct import DirectModel
 
 LEAST_SECONDS = 1e-3
 """Least seconds of a call: a time of 0 has no logarithm."""
@@ -33,7 +33,7 @@ class Times:
     model of the history expects, times the luck that the recorded call had."""
 
     def __init__(self) -> None:
-        self._models = DirectModel(), DirectModel()
+        self._models = DirectModel(noise=0.3), DirectModel(noise=0.3)
         self._waiting: list[Case] = []
 
     def fit(self, case: Case) -> None:

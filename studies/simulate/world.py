@@ -182,7 +182,7 @@ class World:
                     factor = event.factor ** placed.progress(index)
                     models[event.model] = _repriced(models[event.model], factor)
                 case Budget() if active:
-                    money |= _money(event)
+                    money |= _money(event, base)
                 case Latency() if active:
                     money |= _waits(event)
         return base.model_copy(update={"models": models, **money})
@@ -306,7 +306,7 @@ def _change_points(placed: Placed) -> list[int]:
     return points
 
 
-def _money(event: Budget) -> dict[str, object]:
+def _money(event: Budget, base: RouterDeclared) -> dict[str, object]:
     """Return the fields of a declaration that a change of budget sets."""
     found: dict[str, object] = {}
     if event.usd is not None:
@@ -314,6 +314,8 @@ def _money(event: Budget) -> dict[str, object]:
         found["budget_usd_per_request"] = None
     elif "usd_per_request" in event.model_fields_set:
         found["budget_usd_per_request"] = event.usd_per_request
+    elif event.factor is not None and base.budget_usd_per_request is not None:
+        found["budget_usd_per_request"] = event.factor * base.budget_usd_per_request
     if event.min_reward is not None:
         found["min_reward"] = event.min_reward
     return found

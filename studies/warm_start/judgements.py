@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ground.json_values import Document, Json
+from ground.texts import NOT_UNICODE, is_valid, mended
 from studies.warm_start.columns import Columns, UnknownColumns, columns_of
 from studies.warm_start.table_file import Row, Unreadable, rows_of
 
@@ -120,8 +121,8 @@ class _Reader:
             raise UnusableJudgements(f"{wrong}\nOr beside the prompt {NESTED}") from wrong
 
     def _add(self, cells: Document, columns: Columns, separator: str | None) -> None:
-        prompt = _text(cells, columns.prompt, '"prompt", a text that is not blank')
-        model = _text(cells, columns.model, '"model", the name of one')
+        prompt = mended(_text(cells, columns.prompt, '"prompt", a text that is not blank'))
+        model = _name(_text(cells, columns.model, '"model", the name of one'))
         found = self._rows.get(prompt)
         if found is None:
             found = self._rows[prompt] = JudgedPrompt(prompt, {}, {})
@@ -159,7 +160,7 @@ class _Reader:
         return (float(value) - low) / (high - low)  # type: ignore[arg-type]
 
     def _with_models(self, row: Document) -> JudgedPrompt:
-        prompt = _text(row, "prompt", '"prompt", a text that is not blank')
+        prompt = mended(_text(row, "prompt", '"prompt", a text that is not blank'))
         arms = {
             model: arm if isinstance(arm, dict) else {"reward": arm}
             for model, arm in _by_model(row, "arms").items()
@@ -186,6 +187,12 @@ def _text(cells: Document, name: str, needed: str) -> str:
     return text
 
 
+def _name(model: str) -> str:
+    if not is_valid(model):
+        raise UnusableJudgements(f"the model {model!r} {NOT_UNICODE}")
+    return model
+
+
 def _cell(value: Json, separator: str | None) -> Json:
     """Return a cell's number, None where it is empty, or what it holds instead."""
     if not isinstance(value, str):
@@ -206,7 +213,7 @@ def _by_model(row: Document, field: str) -> Document:
     found = row.get(field, {})
     if not isinstance(found, dict):
         raise UnusableJudgements(f'"{field}" must be an object, by model')
-    return found
+    return {_name(model): value for model, value in found.items()}
 
 
 def _finite(value: object) -> bool:

@@ -66,8 +66,15 @@ def rows_of(path: Path) -> Iterator[Row]:
         raise Unreadable(f"cannot be read: {unreadable.strerror}") from unreadable
 
 
-def _first_line(file: IO[bytes]) -> bytes:
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file, also where a carriage return alone ends them, as in what Excel for
+    Mac saves; inside of quotes CSV takes them together again."""
     for line in file:
+        yield from line.splitlines(keepends=True)
+
+
+def _first_line(file: IO[bytes]) -> bytes:
+    for line in _lines(file):
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise Unreadable("is UTF-16; save it as UTF-8 (in Excel: CSV UTF-8)")
         if text := line.removeprefix(b"\xef\xbb\xbf").strip():
@@ -76,7 +83,7 @@ def _first_line(file: IO[bytes]) -> bytes:
 
 
 def _json_rows(file: IO[bytes]) -> Iterator[Row]:
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(_lines(file), 1):
         text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         if not text.strip():
             continue
@@ -131,7 +138,7 @@ def _header(lines: Iterator[str]) -> tuple[int, str, str]:
 
 
 def _decoded(file: IO[bytes]) -> Iterator[str]:
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(_lines(file), 1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as wrong:

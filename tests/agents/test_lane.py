@@ -17,13 +17,11 @@ from agents.serving import (
     FEW,
     FEWEST,
     GROW_BELOW_SECONDS,
-    IN_A_ROW,
-    LOOKS,
     SHRINK_ABOVE_SECONDS,
     SLOW_IN_A_ROW,
     GroupSize,
-    Turns,
 )
+from agents.turns import IN_A_ROW, LOOKS, Turns
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router

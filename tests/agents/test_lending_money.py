@@ -3,6 +3,8 @@ late, twice, or after a crash."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.lending_world import World
@@ -45,3 +47,30 @@ async def test_no_more_is_lent_than_there_is(late: int) -> None:
         assert found.lent(ROUTERS, "org/day") <= 30.0 + 1e-6
     spent = sum(found.spent.values())
     print(spent, found.pool("org").pack())
+
+
+@pytest.mark.parametrize("forged", ["headers", "number", "period"])
+async def test_a_grant_that_somebody_else_wrote_is_refused(forged: str) -> None:
+    found = await World().start()
+    found.declare_pool("shop", budget={"usd": 1.0, "per": "day"})
+    found.declare_router("a", "shop")
+    for _ in range(8):
+        await found.step()
+    said = [one for worker in found.workers for one in worker.said if one[0] == "pb.leases"]
+    value, headers = next(
+        (one[2], one[3]) for one in reversed(said) if b'"grant"' in (one[2] or b"")
+    )
+    grant = json.loads(value or b"")
+    lease = {**grant["leases"][0], "usd": 1e6}
+    if forged == "period":
+        lease["expires"] = "2099-01-01T00:00:00Z"
+    number = 2**53 - 1 if forged == "number" else grant["n"] + 1000
+    bad = {**grant, "n": number, "leases": [lease]}
+    found.write("leases", "a", json.dumps(bad).encode(), headers if forged == "period" else ())
+    await found.step()
+    letters = [one for worker in found.workers for one in worker.said if one[0] == "pb.dlq"]
+    (reason,) = [dict(headers)["pb.reason"].decode() for _, _, _, headers in letters]
+    assert reason == ("invalid_field" if forged == "period" else "stale_grant")
+    for _ in range(4):
+        await found.step(seconds=200.0)
+    assert found.lent(["a"], "shop/day") == pytest.approx(1.0)

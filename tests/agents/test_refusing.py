@@ -95,6 +95,30 @@ async def test_a_sound_context_wins_over_a_prompt_that_is_too_long() -> None:
     assert said(world) == ([("r", 1, False)], [])
 
 
+@pytest.mark.parametrize("prompt", [{}, {"prompt": ""}, {"prompt": " \n"}])
+@pytest.mark.parametrize("need", ["vision", "audio"])
+async def test_an_image_or_sound_alone_is_decided_on_the_mean_context(
+    need: str, prompt: dict[str, str]
+) -> None:
+    world = await started()
+    mean = [0.0] * (DIMENSIONS - 1) + [1.0]
+    asked = {"router_id": HOME, "request_id": "r", "needs": {need: True}, **prompt}
+    await world.send("requests", asked)
+    assert said(world) == ([("r", 1, False)], [])
+    engine = world.worker.service.shard(0).engine(HOME)
+    assert engine is not None
+    record = engine.records["r"]
+    assert record.x is not None
+    assert (record.x.tolist(), record.input_tokens) == (mean, None)
+
+
+async def test_needs_of_text_alone_make_no_empty_prompt_good() -> None:
+    world = await started()
+    asked = {"router_id": HOME, "request_id": "r", "needs": {"tools": True}, "prompt": ""}
+    await world.send("requests", asked)
+    assert said(world) == ([], ["empty_prompt"])
+
+
 async def test_a_request_of_which_no_id_can_be_read_is_refused_at_once() -> None:
     world = await started()
     await world.send("requests", b'{"router_id": "home", "request_id": ', key=b"home")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agents.wire import lambda_value, utc
+from agents.instants import utc
+from agents.wire import lambda_value
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.policies.newcomers import Unaffordable

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.report import dated
 from tests.chaos.network import chaotic
 from tests.chaos.session import play
 
@@ -132,6 +133,8 @@ def report(found: dict[str, Any]) -> str:
     """Return the report as Markdown."""
     lines = [
         "# Chaos: what was broken, and what came of it",
+        "",
+        dated(),
         "",
         "Requests at a steady pace with their bills and labels over routers of both profiles, "
         "three Kafka brokers (replication 3), "

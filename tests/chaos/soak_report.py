@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.figure import entitle, figure, save_png
 from benchmarks.inks import GRID, LINES
+from benchmarks.report import dated
 from benchmarks.twins import shown
 from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE
 
@@ -28,6 +29,8 @@ def report(found: dict[str, Any]) -> str:
     )
     lines = [
         "# Soak: memory, latency and lag over time",
+        "",
+        dated(),
         "",
         f"{found['minutes']:g} minutes, {found['rate']:.0f} requests/s with their bills and "
         "labels: half of the "

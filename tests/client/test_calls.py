@@ -22,6 +22,39 @@ IMAGE = {
     ],
 }
 TEXT = {"role": "user", "content": "Hello"}
+SYSTEM = {"role": "system", "content": "You are kind."}
+
+
+def alone(kind: str) -> dict[str, Any]:
+    """Return a turn of one part that is no text."""
+    return {"role": "user", "content": [{"type": kind, kind: {"url": "data:,"}}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "need"),
+    [
+        ("image_url", "vision"),
+        ("input_image", "vision"),
+        ("video_url", "vision"),
+        ("input_audio", "audio"),
+        ("audio_url", "audio"),
+        ("file", "vision"),
+        ("document", "vision"),
+    ],
+)
+def test_a_turn_without_text_is_asked_for_by_its_needs(kind: str, need: str) -> None:
+    for messages in ([alone(kind)], [SYSTEM, alone(kind)]):
+        (ask,) = asks("r", [orjson.dumps({"messages": messages})])
+        assert (ask.prompt, ask.needs) == (
+            "",
+            Needs(vision=need == "vision", audio=need == "audio"),
+        )
+    (ask,) = asks("r", [orjson.dumps({"messages": [TEXT, alone(kind)]})])
+    assert ask.prompt == "Hello"
+
+
+def test_a_document_beside_text_needs_nobody_who_sees() -> None:
+    assert needs_of({"messages": [TEXT, alone("file")]}) == {}
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,14 @@ async def test_a_request_is_routed_paid_and_judged(gateway: Gateway) -> None:
     assert books["spend_usd"] == 0.004
 
 
+async def test_a_cut_prompt_and_one_that_is_an_image_are_decided(gateway: Gateway) -> None:
+    await gateway.declare("h-cut")
+    async with client(gateway, "h-cut", fallback="llama") as asking:
+        cut: dict[str, Any] = {"prompt": "cut \ud83d", "context": CONTEXT}
+        for asked in (cut, {"needs": {"vision": True}}):
+            assert not (await asking.route(**asked)).fallback
+
+
 async def test_refusals_come_with_their_reason(gateway: Gateway) -> None:
     await gateway.declare("h-strict")
     async with client(gateway, "h-strict", fallback="llama") as asking:

@@ -79,6 +79,28 @@ async def test_a_request_is_routed_paid_and_judged(service: RunningService) -> N
         assert books["spend_usd"] == 0.004
 
 
+async def test_a_cut_prompt_and_one_that_is_an_image_are_decided_and_a_fallback_is_said(
+    service: RunningService, caplog: pytest.LogCaptureFixture
+) -> None:
+    await service.send("routers", router("cut"))
+    async with client(service, "cut", fallback="llama") as asking:
+        cut: dict[str, Any] = {"prompt": "cut \ud83d", "context": CONTEXT}
+        for asked in (cut, {"needs": {"vision": True}}):
+            decision = await asking.route(**asked)
+            assert not decision.fallback
+            await decision.cost(cost_usd=0.001)
+        books = await settled(service, "cut", settled=2, decided=2)
+        assert books["spend_usd"] == pytest.approx(0.002)
+        with pytest.raises(ValueError, match=r"request_id: .* valid Unicode"):
+            await asking.route(context=CONTEXT, request_id="cut \ud83d")
+        assert not caplog.messages
+        # No worker knows this router, so that its requests wait.
+        async with client(service, "nobody-s", fallback="llama", timeout=1.0) as silent:
+            assert (await silent.route("x" * 2**19)).fallback
+    (line,) = (said for said in caplog.messages if "fallback" in said)
+    assert "its prompt has 524,288 bytes" in line
+
+
 async def test_refusals_come_with_their_reason(service: RunningService) -> None:
     await service.send("routers", router("strict"))
     heard: list[Refusal] = []

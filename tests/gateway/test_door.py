@@ -1,6 +1,7 @@
 """The gateway as a process of its own, between real HTTP clients and a real service."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -12,6 +13,7 @@ import pytest_asyncio
 
 from commands.broker.wire import free_ports
 from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
+from tests.integrations.exporters import FAILED, LOGGED, SCORE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FALLBACK = "timeout=0.2&fallback=gemini"
@@ -121,6 +123,40 @@ async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> Non
         assert record.value == refused.request.content
         assert (await client.post("/v1/routers/foreign/ingest/other", json={})).status_code == 422
     assert (await gateway.settled("foreign", settled=1, rewards_applied=1))["spend_usd"] == 0.003
+
+
+async def test_of_a_foreign_batch_the_good_items_are_booked_and_the_odd_ones_named_and_kept(
+    gateway: Gateway,
+) -> None:
+    await gateway.declare("mixed")
+    odd = {**LOGGED, "response_cost": -0.29}
+    batch = json.dumps([FAILED, odd, LOGGED]).encode()
+    packed = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    home = "/v1/routers/mixed"
+    async with gateway.client() as client:
+        asked = {"context": CONTEXT, "request_id": "r"}
+        await client.post(f"{home}/decisions", json=asked)
+        for _ in range(2):  # sent again, it counts once
+            answer = await client.post(
+                f"{home}/ingest/litellm", content=gzip.compress(batch), headers=packed
+            )
+            told = answer.json()
+            assert (answer.status_code, told["accepted"]) == (207, 2)
+            assert [one["index"] for one in told["booked"]] == [0, 2]
+            assert [(one["index"], one["reason"]) for one in told["refused"]] == [
+                (1, "cost_out_of_range")
+            ]
+        letters = gateway.service.dead_letters
+        await gateway.service.until(lambda: ("http:litellm", -1, -1) in letters(), "a dead letter")
+        _, record = letters()["http:litellm", -1, -1]
+        assert json.loads(record.value or b"") == odd
+        scores = [{**SCORE, "name": "toxicity", "value": 0.0}, SCORE]
+        several = await client.post(f"{home}/ingest/langfuse", json=scores)
+        assert several.status_code == 422 and "toxicity" in several.json()["detail"]
+        chosen = await client.post(f"{home}/ingest/langfuse?score=correctness", json=scores)
+        assert chosen.json() == {"accepted": 1, "passed_over": 1}
+    books = await gateway.settled("mixed", settled=1, rewards_applied=1)
+    assert books["spend_usd"] == pytest.approx(0.014)
 
 
 async def test_bill_and_reward_of_a_fallback_name_it_where_the_caller_does_not(

@@ -178,6 +178,22 @@ async def test_no_payload_of_another_form_is_a_defect_of_the_gateway(
             assert answer.status_code < 500
 
 
+@pytest.mark.parametrize("form", ["{}", "[{}]", "[{}, {}]", "{}\n\n{}\n"])
+async def test_half_a_character_is_refused_in_names_alone(
+    calls: httpx.AsyncClient, form: str
+) -> None:
+    kind = "application/x-ndjson" if "\n" in form else "application/json"
+    for event, why in (
+        ('{"prompt": "cut \\ud83d", "request_id": "1"}', "undelivered"),
+        ('{"prompt": "cut", "request_id": "\\ud83d"}', "invalid_field"),
+        ('{"prompt": "cut \\ud83d"', "malformed_json"),
+    ):
+        body = form.replace("{}", event)
+        answer = await calls.post(DECISIONS, content=body, headers={"Content-Type": kind})
+        told = answer.json()
+        assert (told[0] if isinstance(told, list) else told)["reason"] == why
+
+
 async def test_integers_of_a_request_are_not_rounded_at_the_door(calls: httpx.AsyncClient) -> None:
     for number, why in ((2**64, "invalid_field"), (2**53 + 1, "undelivered")):
         body = f'{{"prompt": "x", "metadata": {{"n": {number}}}}}'
@@ -227,6 +243,48 @@ async def test_a_compressed_body_is_refused_as_such(calls: httpx.AsyncClient) ->
     )
     assert (answer.status_code, reason(answer)) == (415, "unsupported_media_type")
     assert "Content-Encoding" in answer.json()["detail"]
+
+
+FOREIGN = "/v1/routers/acme.chat/ingest/otel"
+
+
+async def packed(calls: httpx.AsyncClient, content: bytes, encoding: str = "gzip") -> str:
+    """Return why a packed payload of another system is refused."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    return reason(await calls.post(FOREIGN, content=content, headers=headers))
+
+
+async def test_a_packed_payload_is_bounded_by_what_it_holds(
+    calls: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def kept(*_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
+    empty = gzip.compress(b"{}")
+    assert await packed(calls, empty) == "missing_field"  # it was read, and is not OTLP
+    assert await packed(calls, gzip.compress(bytes(10**6))) == "body_too_large"
+    assert await packed(calls, gzip.compress(b"") * 100) == "body_too_large"
+    assert await packed(calls, empty[:-4]) == "malformed_json"
+    assert await packed(calls, b"{}") == "malformed_json"
+
+
+async def test_another_packing_and_protobuf_are_refused_with_what_to_set() -> None:
+    async with client_of(Keys.parse(LINE)) as calls:
+        assert await packed(calls, b"x", "zstd") == "unsupported_media_type"
+        headers = {"Content-Type": "application/x-protobuf"}
+        answer = await calls.post(FOREIGN, content=b"x", headers=headers)
+    assert (answer.status_code, "encoding: json" in answer.json()["detail"]) == (415, True)
+
+
+async def test_items_of_a_router_that_the_key_does_not_cover_are_refused(
+    calls: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def kept(*_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
+    elsewhere = {"traceId": "r", "value": 1, "metadata": {"pb_router_id": "other"}}
+    answer = await calls.post("/v1/routers/acme.chat/ingest/langfuse", json=elsewhere)
+    assert (answer.status_code, reason(answer)) == (403, "forbidden")
 
 
 async def test_a_probe_needs_no_body(calls: httpx.AsyncClient) -> None:

@@ -132,4 +132,4 @@ async def test_a_worker_is_ready_once_it_owns_recovered_partitions(
         assert "pb_partitions 2.0" in metrics
         second = service.worker(instance="two", env={"PB_WEB_PORT": str(port)})
         assert await second.ended() != 0
-        assert "set PB_WEB_BIND, or PB_WEB_PORT" in second.tail()
+        assert "give another --port" in second.tail()

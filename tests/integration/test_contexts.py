@@ -22,9 +22,10 @@ from streams.log.reach import Reach
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from streams.state.read_back import ChangelogContexts
-from streams.state.redis_contexts import RedisContexts, address_of, connect
+from streams.state.redis_contexts import RedisContexts, address_of, connect, opened
 
 X = np.array([0.1, -0.2, 1.0])
+NOW = 1_800_000_000.0
 
 
 @pytest.fixture
@@ -50,12 +51,12 @@ def make(
     url: str,
     *,
     changelog: Changelog | None = None,
-    prefix: str = "t.",
+    namespace: str = "t.",
     count: Callable[[], None] = lambda: None,
 ) -> RedisContexts:
     return RedisContexts(
         connect(url),
-        prefix=prefix,
+        namespace=lambda: namespace,
         ttl=60.0,
         retry_for=5.0,
         read_back=changelog or Changelog(),
@@ -67,26 +68,26 @@ def make(
 
 
 def then(_: Ref) -> float:
-    return 1_800_000_000.0
+    return NOW
 
 
 async def test_a_context_comes_back_to_the_bit(contexts: RedisContexts) -> None:
-    await contexts.put([(("r", "a"), X), (("r", "b"), X * np.pi)])
+    await contexts.put([(("r", "a"), NOW, X), (("r", "b"), NOW, X * np.pi)])
     b, missing, a = await contexts.get([("r", "b"), ("r", "none"), ("r", "a")], then)
     assert a is not None and b is not None
     assert (a.tobytes(), b.tobytes(), missing) == (X.tobytes(), (X * np.pi).tobytes(), None)
 
 
 async def test_contexts_expire(redis_url: str, contexts: RedisContexts) -> None:
-    await contexts.put([(("r", "ttl"), X)])
+    await contexts.put([(("r", "ttl"), NOW, X)])
     client = connect(redis_url)
-    assert 0 < await client.pttl("t.context:r:ttl") <= 60_000
+    assert 0 < await client.pttl("t.r:ttl") <= 60_000
     await client.aclose()
 
 
 async def test_contexts_that_redis_lost_are_read_back_by_key_and_kept_again(redis_url: str) -> None:
     changelog = Changelog({("r", "lost"): X.tobytes(), ("r", "other"): (2 * X).tobytes()})
-    store = make(redis_url, changelog=changelog, prefix="lost.")
+    store = make(redis_url, changelog=changelog, namespace="lost.")
     for _ in range(2):
         (found,) = await store.get([("r", "lost")], then)
         assert found is not None and (found == X).all()
@@ -96,7 +97,7 @@ async def test_contexts_that_redis_lost_are_read_back_by_key_and_kept_again(redi
 
 async def test_a_redis_that_is_emptied_again_and_again_stops_nothing(redis_url: str) -> None:
     store, client = (
-        make(redis_url, changelog=Changelog({("r", "lost"): X.tobytes()}), prefix="again."),
+        make(redis_url, changelog=Changelog({("r", "lost"): X.tobytes()}), namespace="again."),
         connect(redis_url),
     )
     for _ in range(3):
@@ -110,14 +111,14 @@ async def test_a_redis_that_is_emptied_again_and_again_stops_nothing(redis_url: 
 async def test_what_was_just_written_needs_no_redis(tmp_path: Path) -> None:
     changelog = Changelog()
     store = make(f"unix://{tmp_path}/nobody.sock", changelog=changelog)
-    await store.put([(("r", "a"), X)])
+    await store.put([(("r", "a"), NOW, X)])
     (found,) = await store.get([("r", "a")], then)
     assert found is not None and (found == X).all() and not changelog.asked
 
 
 async def test_a_request_that_nobody_knows_any_more_is_not_looked_for(redis_url: str) -> None:
     changelog = Changelog()
-    store = make(redis_url, changelog=changelog, prefix="gone.")
+    store = make(redis_url, changelog=changelog, namespace="gone.")
     assert await store.get([("r", "gone")], lambda _: None) == [None]
     assert not changelog.asked
     await store.close()
@@ -182,14 +183,14 @@ async def test_a_full_redis_is_said_once_and_gone_on_without(
     store = make(
         url, changelog=Changelog({("r", "a"): X.tobytes()}), count=lambda: failures.append(1)
     )
-    await store.put([(("r", "b"), X)])
+    await store.put([(("r", "b"), NOW, X)])
     (found,) = await store.get([("r", "a")], then)
     assert found is not None and (found == X).all()
     assert len(failures) == 2 and caplog.text.count("OutOfMemoryError") == 1
     await client.config_set("maxmemory", "0")
-    await store.put([(("r", "b"), X)])
+    await store.put([(("r", "b"), NOW, X)])
     assert "Redis is back" in caplog.text
-    assert await client.get("t.context:r:b") == X.tobytes()
+    assert opened(("r", "b"), NOW, await client.get("t.r:b")) == X.tobytes()
     await client.aclose()
     await store.close()
 

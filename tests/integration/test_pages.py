@@ -42,7 +42,7 @@ NOT_RUN = {
     r"pbstream broker\b": "stays; test_cli.py starts one",
     r"pbstream pools ": "has routers of its own; test_cli.py has a test of pools",
     r"pbstream worker( +#.*)?$": "stays; the fixture runs it",
-    r"PB_WEB_PORT=8081 pbstream worker": "stays; test_replay_into.py starts one like it",
+    r"pbstream worker --prefix test\. --port 8081": "stays; test_replay_into.py starts one like it",
     r"pbstream replay .*--into": "needs that worker; test_replay_into.py plays into it",
     r"export PB_PRIORS_PATH": "the fixture's worker has it",
     r"kafka-consumer-groups\.sh": "Kafka's own tool, and it makes a service forget",
@@ -51,7 +51,7 @@ NOT_RUN = {
     r"pbstream .*sentence-transformers:": "needs torch: tests/reference/test_own_model.py",
     r".*python -m (benchmarks|paper)\b": "minutes to hours",
     r"location /routers/": "nginx's configuration",
-    r"95\.6% of |.*[┤└]| +\$2\.858e-05": "the picture that watch draws",
+    r"95\.6% of |.*[┤└]| +\$0\.00002858": "the picture that watch draws",
     r"partitioner=": "librdkafka's configuration",
 }
 """Lines that are not run here, and why."""

@@ -21,11 +21,13 @@ from click.testing import CliRunner
 
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
+from schemas.routers import ModelDeclared, RouterDeclared
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from studies.history.folders import export
 from studies.history.kafka_history import KafkaHistory
 from studies.history.records import partitions_of
+from studies.simulate.target import DeclarationRefused, Target
 from tests.integration.replay_recording import declaration, start_worker
 
 REQUESTS = 600
@@ -141,6 +143,34 @@ def test_decisions_that_were_published_before_the_player_came_back_are_taken_as_
             for record in played.read("routers", part)
         ]
     assert [router["budget_usd_per_request"] for router in declared] == [6e-4, 1e-4]
+
+
+async def test_a_refused_declaration_is_said_and_not_taken_for_declared(target: Settings) -> None:
+    nowhere = {"ref": "nowhere", "sha256": "0" * 64}
+    prices = {"input_price_per_m": 0.1, "output_price_per_m": 0.4}
+    models = {"small": {**prices, "prior": nowhere}}
+    router = RouterDeclared.model_validate({"router_id": "any", "models": models, "dimensions": 3})
+    async with Target(target, "player") as first:
+        await first.read_back()
+        await first.declare(router)
+        with pytest.raises(DeclarationRefused, match="refuse router player, wrong_prior"):
+            async with asyncio.timeout(90):
+                while True:
+                    await first.answers(0.2)
+    async with Target(target, "player") as second:
+        await second.read_back()
+        assert not second.declares(router)
+        # What was refused before this player came is nothing to stop at.
+        for _ in range(5):
+            assert await second.answers(0.2) == []
+        mended = router.model_copy(update={"models": {"small": ModelDeclared(**prices)}})
+        offset = await second.declare(mended)
+        async with asyncio.timeout(90):
+            while second.config_offset < offset:
+                await second.answers(0.2)
+    async with Target(target, "player") as third:
+        await third.read_back()
+        assert third.declares(mended)
 
 
 def test_it_never_writes_to_the_history(target: Settings, history: Path, tmp_path: Path) -> None:

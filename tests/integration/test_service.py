@@ -320,8 +320,15 @@ async def test_refusals_never_outgrow_a_commit(service: RunningService, home: st
         "requests",
         {"router_id": "nobody", "request_id": "huge", "prompt": "x", "junk": "x" * 15_000_000},
     )
-    await service.until(lambda: len(service.dead_letters()) == 41, "all dead letters")
-    assert service.reasons() == {"unknown_router": 40, "malformed_event": 1}
+    await service.send(
+        "requests", {"router_id": "nobody", "request_id": "long", "prompt": "x" * 10_000_000}
+    )
+    await service.until(lambda: len(service.dead_letters()) == 42, "all dead letters")
+    assert service.reasons() == {
+        "unknown_router": 40,
+        "malformed_event": 1,
+        "prompt_too_large": 1,
+    }
     assert service.workers[0].running
 
 

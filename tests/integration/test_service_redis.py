@@ -9,6 +9,7 @@ import redis
 
 from agents import keys
 from router_state.state import invariants
+from streams.log.topics import cluster_id
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 
 HOME = "acme.redis"
@@ -40,8 +41,10 @@ async def finish(service: RunningService) -> None:
 async def test_contexts_wait_in_redis_and_come_back_for_rewards(
     service: RunningService, redis_url: str
 ) -> None:
+    cluster = await cluster_id(service.settings)
+    begin = f"{service.settings.prefix}context:{cluster}:{service.settings.app_id}:{HOME}:"
     with redis.Redis.from_url(redis_url) as client:
-        assert len(client.keys(f"{service.settings.prefix}context:{HOME}:*")) == REQUESTS
+        assert cluster and len(client.keys(f"{begin}*")) == REQUESTS
     await finish(service)
     engine = await service.engine(HOME)
     invariants.check(engine.state, engine.records)

@@ -17,18 +17,24 @@ from aiokafka.errors import MessageSizeTooLargeError
 from click.testing import CliRunner
 
 from commands.cli import main
-from doors.integrations.convert import convert, finder_of
+from doors.integrations.convert import Converted, convert, finder_of
 from doors.integrations.forms import FORMS
 from doors.integrations.found import Defaults, Unconvertible, rfc3339
 from doors.integrations.ingest import Ingest
 from doors.integrations.mapping import BadMapping, read_mapping
-from schemas import DeadLetter, MalformedEvent
+from schemas import DeadLetter, MalformedEvent, RewardObserved
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import RunningService
+from tests.integrations.exporters import FAILED, LOGGED
 
 GOLDEN = Path(__file__).parent / "golden"
 DEFAULTS = Defaults("default")
+SCORES = (
+    *("helpfulness", "novelty", "hallucination", "accuracy"),
+    *("Relevance", "IntentResolution"),
+)
+"""Names of the scores in the golden payloads, which hold several."""
 
 
 def events(name: str, form: str, **headers: str) -> list[tuple[str, dict[str, Any]]]:
@@ -38,8 +44,15 @@ def events(name: str, form: str, **headers: str) -> list[tuple[str, dict[str, An
 
 def plain(raw: bytes, form: str, **headers: str) -> list[tuple[str, dict[str, Any]]]:
     """Return what a payload becomes, without what is not given."""
-    found = convert(raw, finder_of(form, DEFAULTS), headers=headers)
-    return [(topic, event.model_dump(mode="json", exclude_none=True)) for topic, event in found]
+    return events_of(convert(raw, finder_of(form, DEFAULTS), headers=headers, scores=SCORES))
+
+
+def events_of(found: Converted) -> list[tuple[str, dict[str, Any]]]:
+    """Return what was taken of a payload of which nothing was refused."""
+    assert not found.refused, found.refused
+    return [
+        (one.topic, one.event.model_dump(mode="json", exclude_none=True)) for one in found.taken
+    ]
 
 
 def test_open_telemetry_spans_and_their_evaluations() -> None:
@@ -198,9 +211,11 @@ def mapped(tmp_path: Path, text: str, document: Any) -> list[dict[str, Any]]:
     (tmp_path / "mapping.yaml").write_text(text)
     mapping = read_mapping(tmp_path / "mapping.yaml")
     found = convert(
-        json.dumps(document).encode(), lambda part, headers: mapping.found_in(part, DEFAULTS)
+        json.dumps(document).encode(), lambda part, headers: mapping.items_in(part, DEFAULTS)
     )
-    return [event.model_dump(mode="json", exclude_none=True) for _, event in found]
+    if found.refused:
+        raise found.refused[0].error
+    return [event for _, event in events_of(found)]
 
 
 def test_a_mapping_file_reads_anything_else(tmp_path: Path) -> None:
@@ -228,6 +243,79 @@ def test_thumbs_become_rewards(tmp_path: Path, thumb: Any, reward: float) -> Non
 
 
 @pytest.mark.parametrize(
+    ("thumb", "reward"),
+    [
+        (1.0, 1),
+        (0.0, 0),
+        (-1.0, 0),
+        ("-1.0", 0),
+        ("\u22121", 0),
+        ("👍🏽", 1),
+        ("👎🏿", 0),
+        ("👍\ufe0f", 1),
+        (":thumbs_up:", 1),
+        ("thumbsdown", 0),
+    ],
+)
+def test_thumbs_are_read_however_they_are_written(
+    tmp_path: Path, thumb: Any, reward: float
+) -> None:
+    text = "topic: rewards\nfields: {request_id: $.id, reward: {path: $.thumb, thumbs: true}}"
+    assert mapped(tmp_path, text, {"id": "r", "thumb": thumb})[0]["reward"] == reward
+
+
+def test_numbers_of_a_mapping_are_read_as_they_are_written(tmp_path: Path) -> None:
+    text = (
+        'topic: rewards\nfields: {request_id: $.id, reward: {path: $.by, values: {"1": 0.5, '
+        '"true": 1}}}'
+    )
+    for value, reward in ((1, 0.5), (1.0, 0.5), ("1", 0.5), (True, 1.0)):
+        assert mapped(tmp_path, text, {"id": "r", "by": value})[0]["reward"] == reward
+
+
+SCORED = """
+topic: rewards
+each: $.scores[*]
+name: $.metric
+id: $.id
+fields: {request_id: $.of, reward: $.value}
+"""
+
+
+def scored(tmp_path: Path, document: Any, text: str = SCORED) -> Converted:
+    """Convert what a mapping file with names of scores reads."""
+    (tmp_path / "scored.yaml").write_text(text)
+    mapping = read_mapping(tmp_path / "scored.yaml")
+    return convert(
+        json.dumps(document).encode(),
+        lambda part, headers: mapping.items_in(part, DEFAULTS),
+        scores=() if mapping.score is None else (mapping.score,),
+    )
+
+
+def test_a_mapping_file_chooses_a_score_and_corrects_one(tmp_path: Path) -> None:
+    one = {"id": "s", "of": "r", "metric": "correctness", "value": 0.5}
+    document = {"scores": [one, {**one, "id": "t", "metric": "toxicity"}, {**one, "value": 1}]}
+    assert "toxicity" in str(scored(tmp_path, document).refused[0].error)
+    found = scored(tmp_path, document, f"{SCORED}score: correctness\n")
+    told = [
+        (one.event.reward, one.event.revision)
+        for one in found.taken
+        if isinstance(one.event, RewardObserved)
+    ]
+    assert (told, found.passed_over) == ([(0.5, 0), (1.0, 1)], 1)
+
+
+def test_of_what_each_matches_the_odd_parts_are_kept_alone(tmp_path: Path) -> None:
+    good = {"id": "s", "of": "r", "metric": "correctness", "value": 0.5}
+    document = {"scores": [good, {**good, "value": 7}, good, {**good, "of": None}]}
+    found = scored(tmp_path, document)
+    assert [one.index for one in found.refused] == [1, 3]
+    kept = [json.loads(line)["scores"] for line in found.letter.splitlines()]
+    assert kept == [[document["scores"][1]], [document["scores"][3]]]
+
+
+@pytest.mark.parametrize(
     ("document", "why"),
     [
         ({"feedback": []}, "each"),
@@ -252,6 +340,8 @@ def test_what_a_mapping_cannot_read_is_refused(tmp_path: Path, document: Any, wh
         "topic: costs\nfields: {a: '$['}",
         "a: [",
         "topic: costs\nfields: {a: {}}",
+        "topic: costs\nname: $.name\nfields: {a: $.a}",
+        "topic: rewards\nscore: x\nfields: {a: $.a}",
     ],
 )
 def test_a_wrong_mapping_file_is_named(tmp_path: Path, text: str) -> None:
@@ -279,9 +369,12 @@ ODD = [
 @pytest.mark.parametrize("raw", ODD)
 def test_odd_payloads_are_refused_or_say_nothing(form: str, raw: bytes) -> None:
     try:
-        assert convert(raw, finder_of(form, DEFAULTS)) == []
-    except (Unconvertible, MalformedEvent) as error:
+        found = convert(raw, finder_of(form, DEFAULTS))
+    except MalformedEvent as error:
         assert error.reason and "high" not in str(error)
+    else:
+        assert not found.taken and found.refused
+        assert all(one.error.reason and "high" not in str(one.error) for one in found.refused)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +394,11 @@ def test_times_of_every_unit_are_read(time: Any) -> None:
 def test_convert_shows_events_and_refusals() -> None:
     ran = CliRunner().invoke(
         main,
-        ["convert", "--from", "langfuse", str(GOLDEN / "langfuse-v3.json"), "--router", "acme"],
+        [
+            *("convert", "--from", "langfuse", str(GOLDEN / "langfuse-v3.json")),
+            *("--router", "acme"),
+            *(f"--score={name}" for name in SCORES),
+        ],
     )
     assert ran.exit_code == 0, ran.output
     assert [json.loads(line)["topic"] for line in ran.output.splitlines()] == ["rewards"] * 3
@@ -324,7 +421,9 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
             await producer.send_and_wait(topic, value, key=b"k")
     for records, group in ((3, name), (0, name)):
         work, stop = (
-            Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=group),
+            Ingest(
+                settings, finder_of("langfuse", DEFAULTS), topic=topic, group=group, scores=SCORES
+            ),
             asyncio.Event(),
         )
         running = asyncio.create_task(work.run(stop))
@@ -354,6 +453,34 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
     )
 
 
+async def test_ingest_writes_the_good_items_of_a_record_and_keeps_the_odd_ones(
+    kafka: str, tmp_path: Path
+) -> None:
+    name = f"ingest-{uuid.uuid4().hex[:8]}"
+    settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=1)
+    await create_topics(settings)
+    topic, odd = settings.topic("alerts"), {**LOGGED, "response_cost": -1}
+    async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
+        # The second process knows of the first one's attempt, and sends nothing of it again.
+        for batch, counts in (([FAILED, odd], (1, 1, 1)), ([LOGGED], (1, 1, 0))):
+            await producer.send_and_wait(topic, json.dumps(batch).encode(), key=b"k", partition=0)
+            work = Ingest(settings, finder_of("litellm", DEFAULTS), topic=topic, group=name)
+            stop = asyncio.Event()
+            running = asyncio.create_task(work.run(stop))
+            async with asyncio.timeout(60):
+                while work.done.records < 1:  # noqa: ASYNC110 - counted by the loop itself
+                    await asyncio.sleep(0.05)
+            stop.set()
+            await running
+            done = work.done
+            assert (done.records, done.events, done.refused) == counts
+    service = RunningService(settings, tmp_path, {})
+    (bills,) = (await service.log_of(settings.topic("costs"))).values()
+    assert [json.loads(bill.value)["cost_usd"] for bill in bills] == [0.004, 0.014]
+    letters = [one for log in (await service.log_of(settings.topic("dlq"))).values() for one in log]
+    assert [json.loads(letter.value) for letter in letters] == [odd]
+
+
 async def test_ingest_commits_nothing_that_kafka_refused(kafka: str) -> None:
     name = f"ingest-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=1)
@@ -372,7 +499,7 @@ async def test_ingest_commits_nothing_that_kafka_refused(kafka: str) -> None:
             with pytest.raises(MessageSizeTooLargeError):
                 while True:
                     await producer.send_and_wait(rewards, bytes(1000))
-    work = Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=name)
+    work = Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=name, scores=SCORES)
     with pytest.raises(MessageSizeTooLargeError):
         await asyncio.wait_for(work.run(asyncio.Event()), 60)
     assert not await admin.list_consumer_group_offsets(name)

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +139,44 @@ async def test_plain_streamed_and_cached_calls_are_billed(
     await books(service, name, rewards_applied=1)
     records = (await service.engine(name)).records
     assert records["mine"].input_tokens == litellm.token_counter(model="", messages=HELLO)
+
+
+async def test_a_stream_whose_reader_goes_away_is_billed_for_what_it_delivered(
+    service: RunningService, bandit: ParetoBandit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "test_a_stream_whose_reader_goes_away_is_billed_for_what_it_delivered"
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    monkeypatch.setattr("paretobandit_client.litellm_streams.SILENT_SECONDS", 0.5)
+    async for _ in await router.acompletion("smart", HELLO, stream=True):
+        break
+    first = await books(service, name, settled=1)
+    assert first["spend_usd"] > 0.0 and first["in_flight"] == 0
+    # One that goes on after a pause has the bill of its end, and no other.
+    metadata = {"pb_request_id": "slow"}
+    slow = await router.acompletion("smart", HELLO, stream=True, metadata=metadata)
+    before = (await books(service, name, settled=2))["spend_usd"]
+    async for _ in slow:
+        pass
+    await service.until(lambda: service.lambda_of(name)["spend_usd"] > before, "its end's bill")
+    written = [
+        one
+        for many in (await service.log_of(service.settings.topic("costs"))).values()
+        for one in many
+    ]
+    bills = [orjson.loads(one.value) for one in written]
+    (unread, read) = [bill for bill in bills if bill["request_id"] == "slow"]
+    assert (unread["status"], unread["output_tokens"], unread.get("revision", 0)) == (
+        "cancelled",
+        0,
+        0,
+    )
+    assert read["revision"] == 1 and "status" not in read and read["cost_usd"] > 0.0
+    # What is still being read when the application ends is billed as well.
+    monkeypatch.setattr("paretobandit_client.litellm_streams.SILENT_SECONDS", 600.0)
+    async for _ in await router.acompletion("smart", HELLO, stream=True):
+        break
+    await bandit.close()
+    assert (await books(service, name, settled=3))["in_flight"] == 0
 
 
 async def test_a_model_without_a_known_price_is_billed_in_tokens_and_a_free_one_in_dollars(
@@ -269,6 +308,93 @@ async def test_a_call_that_fails_for_good_is_billed_and_says_how_it_failed(
     assert bills(engine, "gpt-4o-mini") == 0.0
 
 
+async def test_attempts_that_cost_something_add_up_however_often_they_are_reported(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    router_id = bandit.router_id
+    signal = {"request_id": "paid-twice", "candidate": "openai/gpt-4o"}
+    metadata = {"routing_plugin_signals": {bandit._signal: signal}}
+    failed = litellm.InternalServerError("boom", "openai", "gpt-4o-mini")
+    began = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+    call = {"litellm_params": {"metadata": metadata}, "litellm_call_id": "c"}
+    await service.send(
+        "requests", {"router_id": router_id, "request_id": "paid-twice", "context": CONTEXT}
+    )
+    for _ in range(2):
+        cost = {**call, "response_cost": 0.004, "exception": failed}
+        await bandit.async_log_failure_event(cost, None, began, began + timedelta(seconds=1))
+        later = began + timedelta(seconds=2)
+        # The clock of a machine that slept: a call of 35 hours.
+        end = later + timedelta(hours=35)
+        await bandit.async_log_success_event({**call, "response_cost": 0.01}, None, later, end)
+    after = await books(service, router_id, settled=1, in_flight=0)
+    await service.until(
+        lambda: service.lambda_of(router_id)["spend_usd"] > 0.004, "the bill of the answer"
+    )
+    assert service.lambda_of(router_id)["spend_usd"] == pytest.approx(0.014), after
+
+
+async def test_a_price_and_a_usage_that_are_unknown_are_no_bill(
+    service: RunningService, litellm: Any, bandit: ParetoBandit, caplog: pytest.LogCaptureFixture
+) -> None:
+    signal = {"request_id": "unknown", "candidate": "openai/gpt-4o"}
+    metadata = {"routing_plugin_signals": {bandit._signal: signal}}
+    call = {"litellm_params": {"metadata": metadata}, "litellm_call_id": "c", "model": "x"}
+    for cost in (None, 0.0):
+        await bandit.async_log_success_event({**call, "response_cost": cost}, None, None, None)
+    assert not bandit._reports
+    assert caplog.text.count("neither price nor usage") == 2
+
+
+@pytest.mark.parametrize(
+    ("cost", "usage", "bill"),
+    [
+        (0.01, None, {"cost_usd": 0.01}),
+        ("0.01", None, {"cost_usd": 0.01}),
+        (-0.29, {"prompt_tokens": 9, "completion_tokens": 4}, (9, 4)),
+        (float("nan"), {"input_tokens": 9, "output_tokens": 4}, (9, 4)),
+        (None, {"prompt_tokens": 9, "completion_tokens": None}, (9, 0)),
+        (None, {"prompt_tokens": 0, "completion_tokens": 0}, None),
+        ("unknown", None, None),
+    ],
+)
+def test_a_cost_that_cannot_be_is_billed_in_tokens(
+    litellm: Any, cost: Any, usage: Any, bill: Any
+) -> None:
+    from paretobandit_client.litellm import _cost
+
+    if isinstance(bill, tuple):
+        bill = dict(zip(("input_tokens", "output_tokens"), bill, strict=True))
+    response = {"usage": usage}
+    for one in (response, type("Response", (), response)()):
+        assert _cost({"response_cost": cost, "model": "no-such"}, one) == bill
+
+
+def test_a_failure_is_told_by_whose_fault_it_was(litellm: Any) -> None:
+    from paretobandit_client.litellm import _failed
+
+    named = {"llm_provider": "openai", "model": "gpt-4o"}
+    limited = litellm.RateLimitError("no", headers={"retry-after-ms": "1500"}, **named)
+    own = litellm.RateLimitError("no", category="litellm_rate_limit", **named)
+    told = {
+        "cancelled": [
+            litellm.ContextWindowExceededError("long", **named),
+            litellm.BadRequestError("bad", **named),
+            litellm.AuthenticationError("who", **named),
+            asyncio.CancelledError(),
+            own,
+        ],
+        "rate_limited": [limited, litellm.APIError(429, "busy", **named)],
+        "refused": [litellm.ContentPolicyViolationError("no", **named)],
+        "timeout": [litellm.Timeout("slow", **named)],
+        "error": [litellm.InternalServerError("boom", **named), None],
+    }
+    for status, errors in told.items():
+        for error in errors:
+            assert _failed({"exception": error})["status"] == status, error
+    assert _failed({"exception": limited})["retry_after_seconds"] == 1.5
+
+
 async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
     service: RunningService, litellm: Any, bandit: ParetoBandit
 ) -> None:
@@ -278,6 +404,24 @@ async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
     await books(service, name, settled=1, decided=1)
     (record,) = (await service.engine(name)).records.values()
     assert record.input_tokens is None
+
+
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+async def test_a_turn_of_an_image_or_of_sound_alone_is_decided_and_billed(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    name = "test_a_turn_of_an_image_or_of_sound_alone_is_decided_and_billed"
+    bandit._context_of = None  # the messages' text is the prompt
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    for settled, part in enumerate((SOUND, IMAGE), 1):
+        await router.acompletion("smart", [{"role": "user", "content": [part]}])
+        assert (await books(service, name, settled=settled, decided=settled))["spend_usd"] > 0.0
+    for record in (await service.engine(name)).records.values():
+        assert record.x is not None and record.x.tolist() == [0.0, 1.0]
+        assert record.input_tokens
 
 
 async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:
@@ -492,8 +636,9 @@ async def test_a_call_without_a_known_price_is_billed_in_tokens(
             model, [{"role": "user", "content": "Hi"}], mock_response="Hello", api_key="none"
         )
         payload = await asyncio.wait_for(logged.get(), 30)
-        ((_, bill),) = convert(orjson.dumps(payload), finder_of("litellm", Defaults("default")))
-        bills.append(bill.model_dump(exclude_none=True))
+        found = convert(orjson.dumps(payload), finder_of("litellm", Defaults("default")))
+        (one,) = found.taken
+        bills.append(one.event.model_dump(exclude_none=True))
     assert "cost_usd" not in bills[0]
     assert (bills[0]["input_tokens"], bills[0]["output_tokens"]) == (10, 20)
     assert bills[1]["cost_usd"] == pytest.approx(10 * 0.15e-6 + 20 * 0.6e-6)

@@ -92,7 +92,9 @@ def test_a_usual_change_is_taken_with_or_without_its_provider(prices: Any) -> No
 @pytest.mark.parametrize(
     ("name", "declared", "doubt"),
     [
-        ("gpt-slip", model(2.5, 10.0), "jumps from \\$2.5 to \\$2500"),
+        ("gpt-slip", model(2.5, 10.0), "\\$2,500 per million, more than any model costs"),
+        ("gpt-4o", model(0.2, 15.0), "jumps from \\$0.2 to \\$2.5"),
+        ("gpt-half", model(1.0, 3.0), "left out: it has no output_cost_per_token"),
         ("gpt-4o", model(0.2, 10.0), "jumps from \\$0.2"),
         ("gpt-4o", model(0.0, 10.0), "jumps from \\$0 "),
         ("gpt-free", model(1.0, 1.0), "price of 0"),
@@ -111,7 +113,12 @@ def test_what_is_doubtful_is_asked_about(
 def test_what_is_deprecated_later_is_taken_and_new_ones_that_are_free_are_not(prices: Any) -> None:
     assert only(plan(prices, {"gpt-going": model(1.0, 3.0)}, only=None, today=TODAY)).doubt is None
     new = {change.name: change.doubt for change in plan(prices, {}, only="gpt-*", today=TODAY)}
-    assert [name for name, doubt in new.items() if doubt] == ["gpt-free", "gpt-old"]
+    assert [name for name, doubt in new.items() if doubt] == [
+        "gpt-free",
+        "gpt-half",
+        "gpt-old",
+        "gpt-slip",
+    ]
 
 
 def test_a_cached_price_that_is_left_out_is_named(prices: Any) -> None:

@@ -32,6 +32,7 @@ offered = st.builds(
     context_window=st.none() | st.integers(1, 9000),
     max_output_tokens=st.none() | st.integers(1, 9000),
     vision=st.booleans(),
+    audio=st.booleans(),
     tools=st.booleans(),
     json_output=st.booleans(),
     regions=st.sets(st.sampled_from(["eu", "us"])).map(tuple),
@@ -40,6 +41,7 @@ offered = st.builds(
 needed = st.builds(
     Needs,
     vision=st.booleans(),
+    audio=st.booleans(),
     tools=st.booleans(),
     json_output=st.booleans(),
     output_tokens=tokens,
@@ -67,6 +69,15 @@ def test_only_models_that_offer_what_is_needed_may_be_called(profile: str) -> No
     )
     assert decided.model == "middle"
     assert reasons(decided) == {"cheap": "no_tools", "middle": None, "dear": "not_allowed"}
+
+
+def test_sound_goes_to_models_that_hear_where_one_is_known() -> None:
+    hears = Offers(audio=True)
+    known, unknown = engine(cheap=SEES, middle=hears), engine(cheap=SEES, middle=CALLS)
+    excluded = reasons(known.decide("1", X, now=0.0, needs=Needs(audio=True)))
+    assert excluded == {"cheap": "no_audio", "middle": None, "dear": None}
+    excluded = reasons(unknown.decide("1", X, now=0.0, needs=Needs(audio=True)))
+    assert set(excluded.values()) == {None}
 
 
 def test_a_model_that_declares_nothing_can_do_all() -> None:
@@ -142,8 +153,9 @@ def test_a_model_lacks_nothing_or_is_ruled_out(
     offers: Offers, needs: Needs, input_tokens: int | None
 ) -> None:
     lacks = lacking(offers, needs, input_tokens)
-    found = rule_out(["a", "b"], [None, None], {"a": offers}, needs, input_tokens)
-    assert found == [next(iter(lacks), None), None]
+    known = {"a": offers, "c": Offers(audio=True)}  # of "c" it is known that it hears sound
+    found = rule_out(["a", "b", "c"], [None] * 3, known, needs, input_tokens)
+    assert found[:2] == [next(iter(lacks), None), None]
     # What it offers less it can't lack less.
     assert lacks.keys() <= lacking(Offers(context_window=1), needs, input_tokens or 2).keys() | {
         "output_too_short"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ from commands.broker.wire import free_ports
 from commands.cli import main
 from commands.cli.loading import COMMANDS
 from doors.console.failures import Refused, in_a_sentence
-from doors.console.session import named
+from doors.console.session import Session, named
+from drawing.numbers import usd
+from ground import extras
 from paretobandit_streams.__main__ import write_any_character
 from streams.log.topics import TopicsNotReady
 from streams.settings import Settings
@@ -418,3 +421,61 @@ def test_an_event_that_the_contract_does_not_allow_is_a_wrong_argument(
 ) -> None:
     result = run(*words)
     assert (result.exit_code, said in result.output) == (2, True)
+
+
+def test_a_port_that_is_taken_is_said_before_kafka_starts() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = run("broker", "--port", str(port))
+    assert result.exit_code == 1 and f"127.0.0.1:{port} is taken" in result.output
+    other = re.search(r"`pbstream broker --port (\d+)`", result.output)
+    assert other is not None and f"export PB_BOOTSTRAP=127.0.0.1:{other[1]}" in result.output
+
+
+@pytest.mark.parametrize("command", ["worker", "gateway", "dashboard"])
+def test_what_listens_takes_a_port(command: str) -> None:
+    assert "--port" in run(command, "--help").output
+    assert Session().with_port("web_port", 8081).web_port == 8081
+    assert Session().with_port("web_port", None).web_port == Settings().web_port
+
+
+@pytest.mark.parametrize("command", ["demo", "broker"])
+def test_a_command_with_a_broker_of_its_own_names_no_other(command: str) -> None:
+    assert "--bootstrap" not in run(command, "--help").output
+
+
+def test_a_pipe_that_nobody_reads_on_is_no_failure_to_be_told() -> None:
+    assert in_a_sentence(BrokenPipeError(32, "Broken pipe")) is None
+    told = in_a_sentence(OSError(13, "Permission denied", "x"))
+    assert told is not None and "Permission denied" in told.message
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0.0, "$0"),
+        (2.858e-5, "$0.00002858"),
+        (-2.5e-5, "−$0.000025"),
+        (1e-6, "$0.000001"),
+        (3.21e-8, "$3.21e−8"),
+        (0.12345, "$0.1235"),
+        (20_000.0, "$20,000.00"),
+    ],
+)
+def test_dollars_are_plain_down_to_a_millionth(amount: float, text: str) -> None:
+    assert usd(amount) == text
+
+
+def test_an_extra_is_installed_by_the_uv_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(extras, "__file__", str(tmp_path / "ground" / "extras.py"))
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert extras.command("fit") == "uv pip install ./client '.[fit]'"
+    (tmp_path / extras.OWN).parent.mkdir(parents=True)
+    (tmp_path / extras.OWN).touch()
+    assert extras.command("fit") == ".cache/uv/bin/uv pip install ./client '.[fit]'"
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/uv")
+    assert extras.command("fit") == "uv pip install ./client '.[fit]'"

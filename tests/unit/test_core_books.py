@@ -261,3 +261,18 @@ def test_finished_requests_are_forgotten_first_and_awaited_ones_never() -> None:
     assert engine.forget_early(keep=0) == 0
     assert engine.state.spend_usd == pytest.approx(0.004)
     invariants.check(engine.state, engine.records)
+
+
+@given(
+    tokens=st.lists(st.sampled_from([1, 1_000, 10**9]), min_size=30, max_size=60),
+    bills=st.lists(st.sampled_from([0.0, 1e-9, 0.1, 1000.0]), min_size=30, max_size=60),
+)
+def test_what_was_large_leaves_no_residue(tokens: list[int], bills: list[float]) -> None:
+    engine = Engine.start(declaration({"m": Price(1e5, 1e5)}, profile="live"))
+    for n, count in enumerate(tokens):
+        engine.decide(f"{n}", context(0.1, 0.2, 0.3), now=float(n), input_tokens=count)
+        invariants.check(engine.state, engine.records)
+    for revision, cost in enumerate(bills):
+        for n in range(revision, len(tokens), 7):
+            engine.settle(f"{n}", cost_usd=cost, revision=revision)
+        invariants.check(engine.state, engine.records)

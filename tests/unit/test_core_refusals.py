@@ -47,9 +47,10 @@ def in_motion(profile: str = "paper") -> Engine:
     return engine
 
 
-def with_prior(**prior: Any) -> RouterConfig:
+def with_prior(engine: Engine, **prior: Any) -> RouterConfig:
     models = {"cheap": ModelConfig(CHEAP), "new": ModelConfig(MIDDLE, Prior(**prior))}
-    return RouterConfig(models, 5e-4, 4, "paper", knobs_for("paper"))
+    profile = engine.state.config.profile
+    return RouterConfig(models, 5e-4, 4, profile, knobs_for(profile))
 
 
 REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Engine], Any]]] = {
@@ -122,25 +123,31 @@ REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Engine], Any]
         errors.InvalidConfig,
         lambda e: e.configure(declaration(dimensions=5), now=1.0),
     ),
+    "other profile": (
+        errors.InvalidConfig,
+        lambda e: e.configure(
+            declaration(profile="live" if e.state.config.profile == "paper" else "paper"), now=1.0
+        ),
+    ),
     "prior of another shape": (
         errors.UnusablePrior,
-        lambda e: e.configure(with_prior(A=np.eye(3), b=np.ones(3)), now=1.0),
+        lambda e: e.configure(with_prior(e, A=np.eye(3), b=np.ones(3)), now=1.0),
     ),
     "prior NaN": (
         errors.UnusablePrior,
-        lambda e: e.configure(with_prior(A=np.eye(4) * NAN, b=np.ones(4)), now=1.0),
+        lambda e: e.configure(with_prior(e, A=np.eye(4) * NAN, b=np.ones(4)), now=1.0),
     ),
     "prior lopsided": (
         errors.UnusablePrior,
-        lambda e: e.configure(with_prior(A=np.triu(np.ones((4, 4))), b=np.ones(4)), now=1.0),
+        lambda e: e.configure(with_prior(e, A=np.triu(np.ones((4, 4))), b=np.ones(4)), now=1.0),
     ),
     "prior indefinite": (
         errors.UnusablePrior,
-        lambda e: e.configure(with_prior(A=-np.eye(4), b=np.ones(4)), now=1.0),
+        lambda e: e.configure(with_prior(e, A=-np.eye(4), b=np.ones(4)), now=1.0),
     ),
     "prior like nobody": (
         errors.InvalidConfig,
-        lambda e: e.configure(with_prior(like="other"), now=1.0),
+        lambda e: e.configure(with_prior(e, like="other"), now=1.0),
     ),
 }
 

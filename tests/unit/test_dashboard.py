@@ -16,10 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from doors.console.declarations import Declared
+from doors.console.router_standing import Declared
 from doors.gateway.keys import Keys, new_key
 from doors.gateway.problems import Problem
-from schemas import Candidate, CostReported, LambdaUpdated, RewardObserved, RouteDecided, encode
+from schemas import (
+    Candidate,
+    CostReported,
+    EventRefused,
+    LambdaUpdated,
+    RewardObserved,
+    RouteDecided,
+    encode,
+)
 from schemas.event import Value
 from schemas.pools import PoolDeclared
 from schemas.routers import ModelDeclared, RouterDeclared
@@ -115,6 +123,26 @@ def seen(*events: tuple[str, Any]) -> Fleet:
     return fleet
 
 
+@given(st.randoms(use_true_random=False))
+def test_watch_gives_the_dashboards_answer_in_whatever_order_topics_are_read(random: Any) -> None:
+    told: list[tuple[str, Any]] = []
+    for at in range(60):
+        told += [
+            ("routes", route(f"r-{at}", random.choice("abc"))),
+            ("costs", bill(f"r-{at}", random.random() * 1e-3)),
+            ("rewards", label(f"r-{at}", random.random(), random.choice(["judge", "user"]))),
+            ("rewards", label(f"r-{at}", random.random(), random.choice(["judge", "user"]), 1)),
+        ]
+    told.append(("lambda", state()))
+    fleet, board = seen(*told), Board("chat", rank=SETTINGS.source_rank)
+    random.shuffle(told)
+    for _, event in told:
+        board.observe(event, at=NOW)
+    shown, expected = board.pareto(), fleet.router("chat").pareto()
+    assert shown.sentence() == expected.sentence() and "estimated over 60 req" in shown.sentence()
+    assert shown.facts(60) == expected.facts(60)
+
+
 def test_calls_count_for_the_model_that_was_called_and_once_each() -> None:
     fleet = seen(
         *(("routes", route(f"r-{at}")) for at in range(3)),
@@ -204,7 +232,7 @@ def test_the_reward_of_a_session_goes_to_its_requests_that_have_none_of_their_ow
     board = Board("chat")
     for _, event in events:
         board.observe(event, at=NOW)
-    assert board.pareto().router is None and board._tally.labels.value == pytest.approx(0.7)
+    assert board.pareto().router is None and board.mean_reward == pytest.approx(0.7)
 
 
 def standing(usd: float, charged: float, line: str = "shop/month") -> dict[str, Any]:
@@ -286,6 +314,59 @@ def test_a_declaration_counts_once_a_worker_has_put_it_in_force() -> None:
     assert found.in_force is not None and found.in_force.prices["a"] == (1.0, 1.0)
     (news,) = found.acknowledge(2, at=NOW)
     assert news.kind == "price" and "$1/$1 → $3/$3" in news.text
+
+
+def refused(offset: int, reason: str = "wrong_prior", topic: str = "routers") -> EventRefused:
+    return EventRefused(
+        router_id="chat", topic=topic, partition=0, offset=offset, reason=reason, message="no file"
+    )
+
+
+def declare(fleet: Fleet, offset: int, price: float, *, again: bool = False) -> None:
+    headers = (("pb.repeated", b"1"),) if again else ()
+    record = Record(declared(price), key="chat", offset=offset)
+    record.headers = headers
+    fleet.observe("routers", record, now=NOW)
+
+
+def declaration(fleet: Fleet) -> str:
+    return str(fleet.row(fleet.routers["chat"], now=NOW)["declaration"]["status"])
+
+
+def test_a_refused_declaration_is_shown_as_refused_until_the_next_one_replaces_it() -> None:
+    fleet = seen()
+    declare(fleet, 0, 1.0)
+    assert declaration(fleet) == "waiting"
+    fleet.observe("refusals", Record(refused(0), key="chat"), now=NOW)
+    router = fleet.routers["chat"]
+    assert declaration(fleet) == "refused" and router.declared is None
+    assert "wrong_prior (no file)" in router.news[-1].text
+    declare(fleet, 1, 1.0)
+    assert declaration(fleet) == "waiting"
+    fleet.observe("lambda", Record(state(config_offset=1), key="chat"), now=NOW)
+    assert declaration(fleet) == "in_force"
+    # The next one is refused, and the worker writes again what is in force.
+    declare(fleet, 2, 9.0)
+    fleet.observe("refusals", Record(refused(2), key="chat"), now=NOW)
+    declare(fleet, 3, 1.0, again=True)
+    fleet.observe("lambda", Record(state(config_offset=3), key="chat"), now=NOW)
+    assert declaration(fleet) == "refused"
+    assert router.declared is not None and router.declared.prices["a"] == (1.0, 1.0)
+    # One that no page can read is refused as well.
+    fleet.observe("refusals", Record(refused(4, "malformed_json"), key="chat"), now=NOW)
+    assert fleet.row(router, now=NOW)["declaration"]["offset"] == 4
+    declare(fleet, 5, 2.0)
+    fleet.observe("lambda", Record(state(config_offset=5), key="chat"), now=NOW)
+    assert declaration(fleet) == "in_force"
+
+
+def test_a_name_in_an_event_of_anybody_makes_no_router() -> None:
+    fleet = seen(("refusals", refused(0, "unknown_router", "requests")), ("rewards", label("r", 1)))
+    fleet.observe("costs", Record(bill("r", 1.0), key="chat"), now=NOW)
+    assert fleet.page(Asked(), now=NOW) == ([], 0)
+    assert fleet.total(lambda one: True, now=NOW)["routers"] == 0
+    fleet.observe("routes", Record(route("r"), key="chat"), now=NOW)
+    assert fleet.routers["chat"].tally.bills.n == 1
 
 
 def test_a_router_that_is_gone_leaves_the_table() -> None:

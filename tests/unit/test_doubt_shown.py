@@ -7,10 +7,11 @@ import pytest
 from rich.console import Console
 
 from agents.wire import route_value
-from doors.console.decision import explain_decision
+from doors.console.decision import BECAUSE, because_of, explain_decision
 from router_state.record import RequestRecord
 from router_state.state import record_bytes
 from schemas import RouteDecided, decode
+from schemas.routes import RouteReason
 from tests.unit.test_prompt_tokens import D, asked, often_free, started
 
 X = np.append(np.zeros(D - 1), 1.0)
@@ -92,3 +93,17 @@ def test_levels_are_of_the_prompts_that_come_now() -> None:
     for i in range(64):
         engine.decide(f"other-{i}", other, now=float(i))
     assert engine.state.arms.sample.array[-D:] == pytest.approx(other, abs=0.5)
+
+
+def test_a_score_that_was_drawn_is_said_to_be_drawn() -> None:
+    engine = started()
+    decision = shown(engine.decide("a", X, now=0.0))
+    assert decision.reason.value == "ucb" and decision.propensity < 1.0
+    assert "drawn at random for each request" in because_of(decision)
+    alone = decision.model_copy(update={"propensity": 1.0})
+    without = tuple(one.model_copy(update={"deviation": None}) for one in decision.candidates or ())
+    paper = decision.model_copy(update={"candidates": without})
+    for other in (alone, paper):
+        assert because_of(other).endswith("exploration − penalty)")
+    new = decision.model_copy(update={"reason": RouteReason("onboarding")})
+    assert because_of(new) == BECAUSE["onboarding"]

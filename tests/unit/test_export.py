@@ -397,7 +397,7 @@ def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         (HEAD, _counter("t", -1)),
         (HEAD, _counter("t", 0)),
         (HEAD, _counter("seq", 1.5)),
-        (HEAD, _counter("spend_usd", None)),
+        (HEAD, _counter("spent.usd", None)),
         (HEAD, _counter("forgotten.bills", -1)),
         (HEAD, _set("dual", to=None)),
         (HEAD, _dual("lambda_t", -1.0)),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from agents.declared import config_of, declaration_of
-from agents.wire import lambda_value, route_value, utc
+from agents.instants import utc
+from agents.wire import lambda_value, route_value
 from drawing.alerts import sentence
 from drawing.periods import standing_lines
 from router_state.changes import Alert, Journal
@@ -307,6 +308,10 @@ def test_what_is_published_fits_the_schemas() -> None:
             assert told.latency.of == goal.of
             (line,) = standing_lines(told)
             assert ("no effect yet" in line) == (n < BELIEVED)
+            # What counts is named: the field, and that earlier bills do not.
+            field = "first_token_ms" if goal.of == "first_token" else "latency_ms"
+            why = f"as {n} of the {BELIEVED:.0f} calls that it takes have reported {field}; only"
+            assert (why in line) == (n < BELIEVED)
     record = engine.decide("last", np.array([0.0, 1.0]), now=100.0)
     route = decode(RouteDecided, route_value("r", "last", record, repeat=False))
     assert route.candidates is not None

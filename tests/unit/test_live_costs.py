@@ -17,7 +17,16 @@ from router_state.costs import believed
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.events import Asked
-from router_state.kernel import LIMIT, LOGNORMAL_BILLS, MEMORY, PRICES, TAILS, WIDE, CostModel, estimate
+from router_state.kernel import (
+    LIMIT,
+    LOGNORMAL_BILLS,
+    MEMORY,
+    PRICES,
+    TAILS,
+    WIDE,
+    CostModel,
+    estimate,
+)
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.scoring import candidates
 from router_state.policies.profiles import POLICIES

@@ -12,10 +12,12 @@ import pytest
 from router_state.changes import CONFIG, HEAD, Outcome
 from router_state.engine import Engine
 from router_state.errors import BudgetSpent
+from router_state.events import Asked, Lapsed
 from router_state.periods.declared import PeriodBudget, Spending
 from router_state.periods.leases import Granted, Lent
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.reporting import Reported, reported
+from router_state.since import steps_of
 from router_state.state.framing import body_of
 from router_state.state.restoring import unpack
 from router_state.state.snapshot import pack_piece, pack_pieces
@@ -170,3 +172,44 @@ def test_a_router_that_leaves_its_pool_is_not_limited_by_it() -> None:
     engine.configure(config(Spending(when_spent="refuse")), now=MONDAY)
     engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
     assert reported(engine.state, "r", now=MONDAY) is None
+
+
+def test_a_lease_that_was_given_back_stays_so_when_the_clock_steps_back() -> None:
+    engine = member(lent(1.0, until=MONDAY + 600.0), when_spent="refuse")
+    first = engine.apply(Asked("a", context(0.0, 0.0, 0.0)), MONDAY + 1.0)
+    assert first.decision is not None
+    assert engine.apply(Lapsed(), MONDAY + 599.0).outcome is Outcome.DUPLICATE
+    moves = report(engine, MONDAY + 599.0).moves
+    changes = engine.apply(Lapsed(), MONDAY + 700.0)
+    assert PIECE in changes.pieces
+    assert report(engine, MONDAY + 2.0).moves > moves
+    pieces = pack_pieces(engine.state)
+    again = unpack(lambda name: pieces.get(name, b""), engine.state.open_commitments)
+    for state in (engine.state, again):
+        found = reported(state, "r", now=MONDAY + 2.0)
+        assert found is not None
+        assert found.lines[0].holds_usd == found.lines[0].spent_usd < 1.0
+    refused = engine.apply(Asked("b", context(1.0, 0.0, 0.0)), MONDAY + 2.0)
+    assert isinstance(refused.refusal, BudgetSpent)
+    # What is lent anew may be spent.
+    engine.apply(grant(2, lent(1.0, until=MONDAY + 900.0), born=born(engine)), MONDAY + 3.0)
+    assert engine.apply(Asked("b", context(1.0, 0.0, 0.0)), MONDAY + 3.0).decision is not None
+    (step,) = steps_of(engine.state.since.led_to(2) or "") or ()
+    assert (step.kind, step.time) == ("e", MONDAY + 700.0)
+
+
+@pytest.mark.parametrize("why", ["no period", "no owner", "an earlier owner"])
+def test_a_grant_that_is_refused_changes_nothing(why: str) -> None:
+    engine = router(Spending(pool="shop"))
+    first = Granted("shop", born(engine), 1, (lent(1.0),), epoch=4)
+    assert engine.apply(first, MONDAY).outcome is Outcome.APPLIED
+    before = pack_pieces(engine.state)
+    wrong = Lent("shop/day", "day", "UTC", None, FAR, MONDAY, MONDAY + DAY, 9.0, FAR)
+    lines = (lent(9.0), wrong) if why == "no period" else (lent(9.0),)
+    epoch = {"no period": 4, "no owner": -1, "an earlier owner": 3}[why]
+    changes = engine.apply(Granted("shop", born(engine), 2, lines, epoch=epoch), MONDAY)
+    assert changes.outcome is Outcome.REFUSED
+    assert pack_pieces(engine.state) == before
+    # What its pool says next is taken.
+    after = Granted("shop", born(engine), 2, (lent(2.0),), epoch=5)
+    assert engine.apply(after, MONDAY).outcome is Outcome.APPLIED

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.errors import InvalidConfig
+from doors.pools.standing import lines_of
+from ground.json_values import Document
+from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.declared import PeriodBudget
-from router_state.periods.leases import Granted
-from router_state.periods.reporting import Curve, Held, Reported
+from router_state.periods.leases import Granted, Leases, Lent
+from router_state.periods.reporting import MOST_USD, Curve, Held, Reported
 from router_state.pools.declared import PoolConfig, Share
-from router_state.pools.pool import KEPT, Pool
+from router_state.pools.member import MOST_MEMBERS, Member
+from router_state.pools.pool import KEPT, MOST_LINES, Pool
 from router_state.pools.sharing import Wish, share, spent_at, together
+from schemas import LambdaUpdated
 
 HOUR = PeriodBudget(30.0, "hour")
 
@@ -63,11 +71,13 @@ def test_a_dollar_earns_the_same_at_every_member() -> None:
     assert share(100.0, [one, four]) == pytest.approx([20.0, 80.0], rel=0.02)
 
 
-def test_what_nobody_wants_is_lent_all_the_same_and_to_the_most() -> None:
+def test_what_nobody_wants_is_lent_all_the_same_in_even_shares() -> None:
     none = Wish(((0.0, 0.0),), 0.0, 1e9)
     ten, thirty = (Wish(((0.0, usd), (1.0, 0.0)), 0.0, 1e9) for usd in (10.0, 30.0))
-    assert share(80.0, [none, ten, thirty]) == pytest.approx([0.0, 20.0, 60.0])
+    assert share(80.0, [none, ten, thirty]) == pytest.approx([25.0, 25.0, 30.0])
     assert share(80.0, [none, none]) == pytest.approx([40.0, 40.0])
+    at_most = Wish(((0.0, 5.0), (1.0, 0.0)), 0.0, 8.0)
+    assert share(80.0, [none, at_most]) == pytest.approx([72.0, 8.0])
 
 
 def test_curves_together_say_what_each_says() -> None:
@@ -236,3 +246,200 @@ def test_a_pool_is_kept_to_the_bit() -> None:
     again = Pool.unpack("shop", shop.pack())
     assert again.pack() == shop.pack()
     assert again.lend(now=9.0) == shop.lend(now=9.0)
+
+
+ZONES = ("UTC", "Europe/Berlin", "Asia/Tokyo", "America/New_York", "Asia/Kolkata")
+
+
+class Tower:
+    """A router in pools one above the other, all of which speak to each other at once."""
+
+    def __init__(self, *budgets: tuple[PeriodBudget, ...]) -> None:
+        self.pools = [Pool(f"p{k}") for k in range(len(budgets))]
+        for k, (one, own) in enumerate(zip(self.pools, budgets, strict=True)):
+            one.declare(PoolConfig(own, f"p{k - 1}" if k else None, offset=k))
+        self.leases = Leases.none(self.pools[-1].pool_id, born=5)
+
+    def step(self, now: float, *, silent: Sequence[int] = ()) -> None:
+        """Let everybody speak, but for the pools that are silent."""
+        held = tuple(
+            Held(line.line, begin, loan.usd if now < loan.until else 0.0, 0.0, ((0.0, 1.0),))
+            for line in self.leases.lines
+            if line.line
+            for begin, loan in line.loans.items()
+        )
+        self.leases.moves += 1
+        n, moves = self.leases.n, self.leases.moves
+        own = Reported(self.leases.pool_id, "router:r", 5, n, moves, False, held)
+        self.pools[-1].hear(own, now=now)
+        for above, below in pairwise(self.pools):
+            report = below.reported(now=now)
+            assert report is not None
+            above.hear(report, now=now)
+        for k, one in enumerate(self.pools):
+            for _, grant in () if k in silent else one.lend(now=now):
+                (self.pools[k + 1] if k + 1 < len(self.pools) else self.leases).take(grant)
+
+    def bound(self, now: float) -> dict[str, float]:
+        """Return what each pool leaves the router at a time, of the tightest of its budgets."""
+        found: dict[str, float] = {}
+        for line in self.leases.lines:
+            account = line.at(now, seq=0)
+            if line.line and account is not None:
+                name = line.line.partition("/")[0]
+                found[name] = min(found.get(name, math.inf), line.usd(account, now))
+        return found
+
+
+def test_a_budget_above_binds_in_every_period_however_many_budgets_there_are() -> None:
+    every = tuple(PeriodBudget(1.0, "hour", zone) for zone in ZONES)
+    wide = tuple(PeriodBudget(1e6, "hour", zone) for zone in ZONES)
+    tower, start = Tower(every, wide, wide, wide), 1.8e9
+    for minute in range(8 * 60):
+        now = start + 60.0 * minute
+        tower.step(now)
+        if minute > 5:
+            assert tower.bound(now)["p0"] <= 1.0 + 1e-6
+            assert len(tower.pools[-1].lines) <= 2 * MOST_LINES
+
+
+def test_a_budget_above_binds_though_its_pool_says_nothing_when_a_period_begins() -> None:
+    tower, start = Tower((PeriodBudget(1.0, "hour"),), (PeriodBudget(1e6, "day"),)), 1.8e9
+    for minute in range(150):
+        tower.step(start + 60.0 * minute, silent=(0,) if minute > 30 else ())
+        if minute > 5:
+            assert tower.bound(start + 60.0 * minute)["p0"] <= 1.0
+    assert tower.bound(start + 60.0 * 149)["p0"] == 0.0
+    tower.step(start + 60.0 * 150)
+    tower.step(start + 60.0 * 150 + 1.0)
+    assert tower.bound(start + 60.0 * 150 + 1.0)["p0"] > 0.0
+
+
+def test_a_budget_above_that_is_gone_limits_nobody_once_its_period_has_ended() -> None:
+    tower, start = Tower((HOUR, PeriodBudget(9.0, "day")), (PeriodBudget(1e6, "day"),)), 1.8e9
+    for minute in range(180):
+        if minute == 10:
+            tower.pools[0].declare(PoolConfig((PeriodBudget(9.0, "day"),), offset=7))
+        tower.step(start + 60.0 * minute)
+    assert {line.line for line in tower.leases.lines} == {"p0/day", "p1/day"}
+
+
+def test_more_budgets_than_a_pool_can_count_are_refused_and_none_is_left_out() -> None:
+    own = tuple(
+        PeriodBudget(1.0, per, zone) for zone in ZONES for per in ("hour", "day", "week", "month")
+    )[:17]
+    low = Pool("low")
+    low.declare(PoolConfig(own, parent="top", offset=1))
+    lines = tuple(
+        Lent("top/day", "day", "UTC", float(k), None, 0.0, 86_400.0, 1.0, 600.0) for k in range(16)
+    )
+    before = low.pack()
+    with pytest.raises(InvalidConfig, match="33 budgets"):
+        low.take(Granted("top", 1, 1, lines))
+    assert low.pack() == before
+    assert low.take(Granted("top", 1, 1, lines[1:]))
+    with pytest.raises(InvalidConfig, match="33 budgets"):
+        low.declare(PoolConfig((*own, PeriodBudget(2.0, "day", "Asia/Seoul")), "top", offset=2))
+    assert low.config is not None and low.config.offset == 1
+
+
+def test_a_router_that_left_a_spent_pool_and_comes_back_has_a_lease_of_nothing() -> None:
+    shop = pool("a")
+    shop.lend(now=0.0)
+    spent = 30.0000007
+    shop.hear(report("a", n=1, moves=1, left=True, holds=spent, spent=spent), now=1.0)
+    shop.lend(now=1.0)
+    shop.hear(report("a", born=9), now=2.0)
+    for second in range(2, 9):
+        assert all(usd == 0.0 for usd in lent(shop.lend(now=float(second))).values())
+    assert shop.members["router:a"].n <= 2
+
+
+def test_a_member_too_many_and_a_grant_beyond_all_numbers_are_refused() -> None:
+    shop = pool("a")
+    with pytest.raises(ImplausibleNumber):
+        shop.hear(report("ghost", n=2**53 - 1), now=0.0)
+    shop.members |= {f"router:{k}": Member(0, left=True) for k in range(MOST_MEMBERS - 1)}
+    with pytest.raises(TooManyMembers, match="a pool of their own"):
+        shop.hear(report("b"), now=0.0)
+    assert shop.hear(report("a", moves=1), now=1.0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e12), st.floats(0, 1e12)), min_size=1, max_size=5))
+def test_a_curve_that_somebody_made_up_is_read(points: list[tuple[float, float]]) -> None:
+    found = share(10.0, [Wish(tuple(points), 0.0, 1e9), Wish(((0.0, 1.0),), 0.0, 1e9)])
+    assert all(map(math.isfinite, found)) and math.fsum(found) <= 10.0 * (1.0 + 1e-9)
+    assert all(0.0 <= usd <= MOST_USD for _, usd in together([tuple(points)]))
+
+
+def lease(router_id: str, usd: float, *, decided: int = 5, month: int = 12) -> LambdaUpdated:
+    """Return what a router says of its lease, of which it expects to spend two thirds."""
+    dates = {"begins": f"2026-{month - 1}-01T00:00:00Z", "ends": f"2026-{month}-01T00:00:00Z"}
+    names = ("left_usd", "reserved_usd", "requests_left", "requests_low", "requests_high")
+    money = {"usd": usd, "charged_usd": usd / 3, "per_request_usd": 0.1, "binds": True}
+    ends = {"forecast_usd": usd * 2 / 3, "forecast_low_usd": usd / 2, "forecast_high_usd": usd}
+    lent = {"period": "month", "pool": "shop", "line": "shop/month"}
+    budget = {**dict.fromkeys(names, 1.0), **dates, **money, **ends, **lent}
+    example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    given = {**example, "router_id": router_id, "decided": decided, "budgets": [budget]}
+    return LambdaUpdated.model_validate_json(json.dumps(given))
+
+
+def test_a_line_says_what_will_be_spent_and_why_leases_are_as_they_are() -> None:
+    shop: Document = {"shop": {"budget": {"usd": 100, "per": "month"}}}
+    (line,) = lines_of(shop, [lease("a", 50.0, decided=0), lease("b", 50.0, decided=0)]).values()
+    assert line.forecast_usd is None and "even: no traffic" in (line.why or "")
+    asked = [lease("a", 30.0), lease("b", 60.0, decided=0), lease("gone", 90.0, month=11)]
+    (line,) = lines_of(shop, asked).values()
+    # What a router says of a period that has ended is not of this one.
+    assert line.routers.keys() == {"a", "b"} and line.charged_usd == pytest.approx(30.0)
+    assert line.forecast_usd == pytest.approx((60.0, 45.0, 90.0))
+    assert "shares are even" in (line.why or "") and line.unasked == {"b"}
+    (line,) = lines_of(shop, [lease("a", 130.0), lease("b", 150.0)]).values()
+    assert "where a dollar earns most" in (line.why or "")
+    (line,) = lines_of(shop, [lease("a", 330.0)]).values()
+    assert line.forecast_usd is None and "nothing is left" in (line.why or "")
+    (line,) = lines_of(shop, []).values()
+    assert (line.why, line.ends, line.forecast_usd) == (None, None, None)
+
+
+def test_members_that_left_are_forgotten_and_what_they_spent_is_not() -> None:
+    month = PeriodBudget(30.0, "month")
+    shop = pool(config=PoolConfig((month,), shares={"named": Share(0.0, 0.5)}))
+    names = [*(f"t{k}" for k in range(20)), "named"]
+    for second, name in enumerate(names):
+        at = float(second)
+        shop.hear(report(name), now=at)
+        shop.lend(now=at)
+        held = (Held("shop/month", 0.0, 1.0, 1.0),)
+        n = shop.members[f"router:{name}"].n
+        shop.hear(Reported("shop", f"router:{name}", 0, n, 1, True, held), now=at)
+    shop.hear(report("silent"), now=30.0)
+    shop.lend(now=500.0)
+    assert len(shop.members) == 22
+    shop.lend(now=700.0)
+    # One that said nothing more keeps its lease, so it stays until that is over.
+    assert shop.members.keys() == {"router:named", "router:silent"}
+    (line,) = shop.lines.values()
+    assert line.charged_usd == pytest.approx(21.0)
+    again = Pool.unpack("shop", shop.pack())
+    assert again.pack() == shop.pack() and again.lines.keys() == shop.lines.keys()
+    # Who comes back is a new member, beside what it has spent.
+    shop.hear(report("t3", born=9), now=701.0)
+    assert sum(lent(shop.lend(now=701.0)).values()) <= 9.0 + 1e-6
+    shop.declare(None)
+    for day in range(1, 200):
+        shop.lend(now=day * 86_400.0)
+    assert shop.is_done
+
+
+def test_a_pool_of_many_that_come_and_go_stays_small() -> None:
+    shop = pool(config=PoolConfig((HOUR,)))
+    for k in range(3_000):
+        now = 10.0 * k
+        shop.hear(report(f"t{k}"), now=now)
+        shop.lend(now=now)
+        n = shop.members[f"router:t{k}"].n
+        shop.hear(report(f"t{k}", n=n, moves=1, left=True), now=now + 1.0)
+    assert len(shop.members) < 100
+    assert all(len(line.parts) < 100 for line in shop.lines.values())

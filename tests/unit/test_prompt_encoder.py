@@ -53,6 +53,17 @@ async def test_an_encoder_is_loaded_at_the_start() -> None:
     assert isinstance(three, np.ndarray) and three.shape == (D,)
 
 
+async def test_a_long_prompt_that_holds_up_callers_is_said_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = iter(range(100))
+    encoder = of(lambda settings: Picky(), lambda: float(next(clock)))
+    for prompts in (["short"], ["x" * 2**20], ["x" * 2**20]):
+        await encoder(texts(*prompts))
+    (line,) = (one.getMessage() for one in caplog.records if "fallbacks" in one.getMessage())
+    assert "the longest has 1048576 characters" in line
+
+
 @pytest.mark.parametrize("bad", ["poison", "nan"])
 async def test_a_prompt_that_the_encoder_does_not_bear_is_refused_alone(bad: str) -> None:
     encoder = of(lambda settings: Picky())

@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from benchmarks.history import ROUTER, write_history
+from drawing.pareto import Pareto, Point
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Declared
@@ -20,12 +21,12 @@ from studies.history.merge import Merge
 from studies.history.records import JsonlHistory
 from studies.history.rerun import Rerun
 from studies.history.verify import Verdict, verify
-from studies.simulate.answer import doubt
+from studies.simulate.answer import answer, beside_mix, doubt
 from studies.simulate.case_file import CaseFile
 from studies.simulate.cases import Case, Cases
 from studies.simulate.estimators import OffPolicy
 from studies.simulate.figures import figures, phases_csv, series_csv
-from studies.simulate.scenario import BadScenario, Scenario, load_scenario
+from studies.simulate.scenario import BadScenario, Scenario, load_scenario, named
 from studies.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
 from studies.simulate.study_charts import marks_of
 from studies.simulate.study_page import render
@@ -294,7 +295,7 @@ def test_a_declared_model_that_was_never_called_is_not_said_to_be_unknown() -> N
         ("events: [{kind: budget, usd: 5}]", "events.0: a budget of a period needs usd and per"),
         (
             "events: [{kind: budget, usd: 5, per: month, usd_per_request: 1}]",
-            "events.0: say usd_per_request, or usd and per",
+            "events.0: say one of usd_per_request, factor, usd and per",
         ),
         (
             "policies: [{name: a, profile: live, knobs: {gama: 1}}]",
@@ -327,6 +328,51 @@ def test_a_wrong_scenario_is_refused_with_a_line_a_problem(
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_valid(path: Path) -> None:
     assert load_scenario(path).events
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("outcomes", [True, False])
+def test_the_examples_run_on_a_history_of_any_models(
+    histories: Any, path: Path, outcomes: bool
+) -> None:
+    happened = Merge(
+        histories(outcomes=outcomes, n=400), 0, refused={}, account=Account(), router_id=ROUTER
+    )
+    found = study(happened, load_scenario(path), contexts=Contexts(unused), read_prior=unused)
+    told = json.dumps(figures(found))
+    assert all(run.track.requests for run in found.runs.values()) and "$middle" not in told
+
+
+def test_names_of_roles_stand_for_models_by_their_prices(histories: Any) -> None:
+    events = [{"kind": "budget", "factor": 0.5}, {"kind": "outage", "model": "$dearest"}]
+    found = played(histories(n=200), policies=["$cheapest", "$middle", "small"], events=events)
+    assert list(found.runs) == ["small", "middle"]
+    assert getattr(found.scenario.events[1], "model", None) == "large"
+    assert found.runs["middle"].budget_usd == pytest.approx(3e-4)
+    with pytest.raises(BadScenario, match="no model is both declared and called"):
+        named(Scenario.model_validate({"policies": ["$dearest"]}), [])
+
+
+@pytest.mark.parametrize("outcomes", [True, False])
+def test_policies_are_compared_with_the_best_fixed_mix_at_their_cost(
+    histories: Any, outcomes: bool
+) -> None:
+    found = played(histories(outcomes=outcomes, epsilon=0.3, budget=0.004), policies=["random"])
+    told = beside_mix(found, found.runs["random"])
+    assert told is not None
+    gap, half = (float(one) for one in told.removesuffix(", which chance may make").split(" ± "))
+    # Chance is a fixed mix itself, and not the best one: the middle model is nearly the best.
+    mix = Pareto(
+        [
+            Point(m, one.track.total.mean_cost_usd or 0, one.track.total.mean_reward or 0)
+            for m, one in found.alone.items()
+        ]
+    ).mix_at(found.runs["random"].track.total.mean_cost_usd or 0)
+    assert mix is not None
+    reward = found.runs["random"].track.total.mean_reward or 0.0
+    assert gap == pytest.approx(reward - mix.quality, abs=6e-4) and 0.0 < half < 0.05
+    assert any("random beside the best fixed mix" in one for one in answer(found))
+    assert beside_mix(found, found.alone["small"]) is None
 
 
 def test_the_json_schema_in_the_docs_is_that_of_the_code() -> None:

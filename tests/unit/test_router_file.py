@@ -11,9 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands.cli.router_change import field_of
 from doors.console.document import faults
 from doors.console.failures import Failure
-from doors.console.router_file import as_yaml, changes, put, read_file, shown, value_of
+from doors.console.router_file import as_yaml, changes, full_path, put, read_file, shown, value_of
 from schemas import RouterDeclared, decode
 
 MODEL = {"input_price_per_m": 0.1, "output_price_per_m": 1e-5}
@@ -136,6 +137,26 @@ def test_a_field_is_put_where_its_path_leads(path: str, text: str, after: dict[s
     assert document == {
         name: value for name, value in {**ROUTER, **after}.items() if value is not None
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("models.gpt-4.1.offers.vision=true", ["models", "gpt-4.1", "offers", "vision"]),
+        ("models.gpt-4.1=", ["models", "gpt-4.1"]),
+        ('models."gpt-4.1".prior=', ["models", "gpt-4.1", "prior"]),
+        ("models.us.claude-x-v1:0.prior=", ["models", "us.claude-x-v1:0", "prior"]),
+        ("models.new-0.5.input_price_per_m=1", ["models", "new-0.5", "input_price_per_m"]),
+        ('models."a=b.c".prior=', ["models", "a=b.c", "prior"]),
+        ('models."gpt-4".prior=', ["models", "gpt-4", "prior"]),
+        ("models.gpt-4.prior=", ["models", "gpt-4", "prior"]),
+        ("models.small.prior.n_eff=5", ["models", "small", "prior", "n_eff"]),
+        ("caps.day.usd=60", ["caps", "day", "usd"]),
+    ],
+)
+def test_a_model_whose_name_holds_dots_is_found(text: str, path: list[str]) -> None:
+    document = {"models": {"gpt-4": {}, "gpt-4.1": {}, "us.claude-x-v1:0": {}}}
+    assert full_path(document, field_of(text)[0]) == path
 
 
 def test_what_is_left_empty_goes() -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -41,6 +43,9 @@ def read(folder: Path, content: str | bytes, **reading: object) -> list[JudgedPr
     [
         EXAMPLE,
         EXAMPLE.replace("\n", "\r\n") + "\r\n\r\n",
+        EXAMPLE.replace("\n", "\r"),
+        "\r" + EXAMPLE.replace("\n", "\r") + "\r",
+        f'\r{{"prompt": "{SKY}", "model": "small", "cost": 3e-5, "score": 0.7}}\r',
         "\ufeff" + EXAMPLE,
         "\n\n" + EXAMPLE + "\n,,,\n",
         EXAMPLE.replace(",", "\t"),
@@ -66,6 +71,13 @@ def test_of_an_answer_that_comes_again_the_mean_counts(tmp_path: Path) -> None:
     (row,) = read(tmp_path, f"{EXAMPLE}\n{again}")
     assert row.rewards["small"] == pytest.approx(0.4)
     assert row.costs["small"] == pytest.approx(5e-5)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_is_named_by_its_number_however_lines_end(tmp_path: Path, end: str) -> None:
+    rows = f'{EXAMPLE}\n"a\nb",large,0.0011,0.95\nc,large,-1,0.9'.replace("\n", end)
+    with pytest.raises(UnusableJudgements, match="line 5: the cost of 'large'"):
+        read(tmp_path, rows)
 
 
 def test_an_empty_cell_is_unknown(tmp_path: Path) -> None:
@@ -263,3 +275,34 @@ def test_what_has_no_meaning_is_refused(tmp_path: Path, words: list[str], said: 
     places = {"ROWS": str(tmp_path / "rows.csv"), "FOLDER": str(tmp_path / "priors")}
     done = CliRunner().invoke(main, [places.get(word, word) for word in words])
     assert done.exit_code != 0 and said in " ".join(done.output.split())
+
+
+def test_a_replay_begins_with_what_fit_wrote_at_the_budget_that_fit_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = {"math": ("sum", "prime", "root", "proof"), "chat": ("hello", "song", "story", "rain")}
+    quality = {"small": {"math": 0.3, "chat": 0.9}, "large": {"math": 0.9, "chat": 0.92}}
+    lines = ["prompt,model,cost,score"]
+    for at in range(240):
+        task = ("math", "chat")[at % 2]
+        prompt = " ".join(rng.choice(words[task], 4)) + f" number {at}"
+        for model, usd in (("small", 3e-5), ("large", 1e-3)):
+            score = np.clip(quality[model][task] + rng.normal(0.0, 0.05), 0.0, 1.0)
+            lines.append(f"{prompt},{model},{usd * rng.lognormal(0, 0.2):.8f},{score:.3f}")
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    rows, folder = str(tmp_path / "rows.csv"), str(tmp_path / "priors" / "first")
+    fitted = CliRunner().invoke(main, ["fit", rows, folder, "--explain", "--components", "4"])
+    assert fitted.exit_code == 0, fitted.output
+    assert f"pbstream replay --from {rows} --prior {folder}" in fitted.output
+    assert re.search(r"\d directions, so that a context has \d numbers", fitted.output)
+    told = re.search(r"Routing gains most at \$([\d.]+) per request", fitted.output)
+    assert told is not None
+    played = CliRunner().invoke(main, ["replay", "--from", rows, "--prior", folder])
+    assert played.exit_code == 0, played.output
+    assert "live beside the best fixed mix of models at its cost: +0." in played.output
+    budget = re.search(r"The budget is \$([\d.]+) per request, at which", played.output)
+    assert budget is not None and float(budget[1]) == pytest.approx(float(told[1]), rel=0.05)
+    assert "Policies begin without priors" not in played.output
+    other = CliRunner().invoke(
+        main, ["replay", "--from", rows, "--prior", folder, "--budget", "0.0007"]
+    )
+    assert "The budget is $0.0007 per request;" in other.output

@@ -124,3 +124,10 @@ def test_of_a_state_that_an_older_program_moved_nothing_is_known() -> None:
 def test_what_is_no_step_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         steps_of(text)
+
+
+def test_leases_that_were_given_back_are_told_by_the_latest_time() -> None:
+    since = Since()
+    for now in (5.25, 9.5, 7.0):
+        since.given_back(now)
+    assert steps_of(since.text()) == [Step("e", time=9.5)]

@@ -4,15 +4,19 @@ seed that shows it.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections import Counter
 
 import click
 
+from tests.worlds import extremes
 from tests.worlds.drawing import draw
 from tests.worlds.playing import play
 
+FLEET_OF = 4
+"""Worlds for each fleet of extremes, which takes half a second."""
 LONG, SHORT = 1_200, 100
 """Requests of every eighth world, in which the budget is held to, and of the others."""
 
@@ -20,6 +24,14 @@ LONG, SHORT = 1_200, 100
 def requests_of(seed: int) -> int:
     """Return how many requests a world has."""
     return SHORT if seed % 8 else LONG
+
+
+def _play_fleet(seed: int) -> bool:
+    """Play a fleet of extreme declarations and bills; tell whether a promise was broken."""
+    found = asyncio.run(extremes.play(seed))
+    for promise in found[:3]:
+        click.echo(f"fleet {seed}: {promise}")
+    return bool(found)
 
 
 @click.command()
@@ -46,10 +58,13 @@ def main(minutes: float, first: int, count: int, events: int) -> None:
         for promise in game.broken[:3]:
             click.echo(f"seed {seed} {world.profile} {world.kinds}: {promise}")
         broken += bool(game.broken)
+        if seed % FLEET_OF == 0:
+            broken += _play_fleet(seed)
+            played["fleets"] += 1
     took = time.monotonic() - started
     click.echo(
         f"{played['worlds']:,} worlds, {played['events']:,} events in {took:.0f} s; budget held "
-        f"to in {played['affordable']:,}; "
+        f"to in {played['affordable']:,}; {played['fleets']:,} fleets; "
         f"{broken:,} worlds with broken promises"
     )
     sys.exit(1 if broken or not played["worlds"] else 0)

@@ -10,10 +10,11 @@ import logging
 from aiokafka.errors import KafkaError
 
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, Declared, put_in_force, read_router
+from doors.console.declarations import TOPICS, put_in_force, read_router
 from doors.console.document import faults
 from doors.console.failures import Failure, Refused
 from doors.console.router_file import changes, put, shown
+from doors.console.router_standing import Declared
 from doors.gateway.problems import Problem
 from ground.json_values import Document
 from streams.settings import Settings

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from aiokafka.errors import KafkaError
 
 from doors.console.bus import Bus, open_bus
-from doors.console.decision import BECAUSE, EXCLUDED
+from doors.console.decision import EXCLUDED, SHORT, because_of
 from doors.console.failures import Failure
 from doors.console.found import TOPICS, Found, find
 from doors.gateway.problems import Problem
@@ -85,7 +85,7 @@ def _line(decision: RouteDecided) -> dict[str, object]:
         "request_id": decision.request_id,
         "at": decision.decided_at.timestamp(),
         "model": decision.model,
-        "reason": decision.reason.value,
+        "reason": SHORT.get(decision.reason.value, decision.reason.value),
         "expected_reward": decision.expected_reward,
         "expected_cost_usd": decision.expected_cost_usd,
     }
@@ -95,7 +95,7 @@ def _shown(found: Found, url: str | None) -> dict[str, object]:
     decision = found.decision
     return {
         "decision": decision and decision.model_dump(mode="json", exclude={"candidates"}),
-        "because": decision and BECAUSE.get(decision.reason.value, decision.reason.value),
+        "because": decision and because_of(decision),
         "candidates": decision and _candidates(decision),
         "costs": [event.model_dump(mode="json") for event in found.costs],
         "rewards": [event.model_dump(mode="json") for event in found.rewards],

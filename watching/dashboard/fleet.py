@@ -11,7 +11,7 @@ from ground.json_values import Document
 from ground.messages import Record
 from router_state.errors import InvalidConfig
 from router_state.ranks import BELOW_OWN
-from schemas import EVENTS, MalformedEvent, decode, decode_router
+from schemas import EVENTS, REPEATED, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event
 from schemas.pools import PoolDeclared, decode_pool
@@ -85,7 +85,7 @@ class Fleet:
             "rewards": self._label,
             "costs": self._bill,
             "alerts": lambda router, event, at, now: router.take_alert(event, at=at),
-            "refusals": lambda router, event, at, now: router.take_refusal(),
+            "refusals": lambda router, event, at, now: router.take_refusal(event, at=at),
         }
 
     def observe(self, name: str, record: Record, *, now: float) -> None:
@@ -107,13 +107,19 @@ class Fleet:
             elif name == "lambda" and record.value is None:
                 self._remove((record.key or b"").decode(errors="replace"))
             else:
-                event = decode(EVENTS[name], record.value)
-                self._take[name](self.router(event.key), event, at, now)
+                self.take(name, decode(EVENTS[name], record.value), at=at, now=now)
         except (MalformedEvent, InvalidConfig, TooManyRouters):
             self.unreadable += 1
 
+    def take(self, name: str, event: Any, *, at: float, now: float) -> None:
+        """Take in an event of a topic that workers or clients write; `at` is when it happened."""
+        # Anybody may name any router in an event; a decision and a state are of workers.
+        made = name in ("lambda", "routes") or event.key in self.routers
+        router = self.router(event.key) if made else RouterView(event.key)
+        self._take[name](router, event, at, now)
+
     def router(self, router_id: str) -> RouterView:
-        """Return a router; its first event makes it known."""
+        """Return a router, made known if it is new."""
         found = self.routers.get(router_id)
         if found is None:
             if len(self.routers) >= MOST_ROUTERS:
@@ -165,6 +171,7 @@ class Fleet:
             "saved_usd": sum((row["saved"] or 0.0) * (row["alone_usd"] or 0.0) for row in rows),
             "in_flight": sum(row["in_flight"] or 0 for row in rows),
             "suspected": sum(bool(row["suspects"]) for row in rows),
+            "alarms": sum(row["alarms"] for row in rows),
         }
 
     def lead(self, allows: Callable[[str], bool], *, now: float) -> RouterView | None:
@@ -182,7 +189,8 @@ class Fleet:
         if declared is None and router.state is None:
             self._remove(router_id)
         else:
-            router.take_declaration(record.offset, declared, at=at)
+            again = REPEATED in dict(record.headers)
+            router.take_declaration(record.offset, declared, at=at, again=again)
 
     def _declare_pool(self, record: Record) -> None:
         pool_id, declared = decode_pool(key=record.key, value=record.value)
@@ -261,5 +269,6 @@ def _row(router: RouterView, now: float) -> Row:
         "in_flight": state and state.in_flight,
         "alarms": router.alarms,
         "suspects": [f"{model}" for model in router.suspects],
+        "declaration": router.standing,
         "news": router.news[-1].text if router.news else None,
     }

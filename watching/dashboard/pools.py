@@ -71,26 +71,31 @@ def _pool(name: str, declared: PoolDeclared | None, lines: list[LineStanding]) -
 
 def _line(line: LineStanding) -> Document:
     leases = sorted(line.routers.items(), key=lambda one: (-one[1].usd, one[0]))
-    newest = max((one.begins for one in line.routers.values()), default=None)
     return {
         "name": line.name,
         "per": line.name.rpartition("/")[2],
         "usd": line.usd,
-        "ends": next((one.ends.timestamp() for _, one in leases if one.begins == newest), None),
+        "ends": line.ends and line.ends.timestamp(),
         "lent_usd": line.lent_usd,
         "charged_usd": line.charged_usd,
-        "leases": [_lease(router_id, one) for router_id, one in leases[:MOST_LEASES]],
+        "forecast_usd": line.forecast_usd and list(line.forecast_usd),
+        "why": line.why,
+        "leases": [
+            _lease(router_id, one, asked=router_id not in line.unasked)
+            for router_id, one in leases[:MOST_LEASES]
+        ],
         "more": max(0, len(leases) - MOST_LEASES),
     }
 
 
-def _lease(router_id: str, one: PeriodStanding) -> Document:
+def _lease(router_id: str, one: PeriodStanding, *, asked: bool) -> Document:
     return {
         "router_id": router_id,
         "pool": one.pool,
         "usd": one.usd,
         "charged_usd": one.charged_usd,
         "left_usd": one.left_usd,
+        "forecast_usd": one.forecast_usd if asked else None,
         "until": one.lease_until and one.lease_until.timestamp(),
         "binds": one.binds,
     }

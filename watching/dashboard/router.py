@@ -19,6 +19,7 @@ from router_state.config import Price
 from schemas import (
     AlertRaised,
     CostReported,
+    EventRefused,
     LambdaUpdated,
     RewardObserved,
     RouteDecided,
@@ -80,6 +81,19 @@ class RouterView:
     _samples: tuple[tuple[float, int], ...] = ()
 
     @property
+    def standing(self) -> Document:
+        """The status of the newest declaration: `in_force`, `waiting` or `refused`, and why."""
+        refusal = self.declarations.refusal
+        if refusal is None:
+            return {"status": "waiting" if self.declarations.waits else "in_force"}
+        return {
+            "status": "refused",
+            "offset": refusal.offset,
+            "reason": refusal.reason,
+            "message": refusal.message,
+        }
+
+    @property
     def declared(self) -> Portfolio | None:
         """The declaration in force."""
         return self.declarations.newest
@@ -105,10 +119,12 @@ class RouterView:
         self.news.extend(self.declarations.acknowledge(state.config_offset, at=at))
         self.version += 1
 
-    def take_declaration(self, offset: int, router: RouterDeclared | None, *, at: float) -> None:
+    def take_declaration(
+        self, offset: int, router: RouterDeclared | None, *, at: float, again: bool = False
+    ) -> None:
         """Take in a record of `pb.routers`; it counts once a worker has put it in force."""
         known = None if self.state is None else self.state.config_offset
-        self.news.extend(self.declarations.add(offset, router, at=at, known=known))
+        self.news.extend(self.declarations.add(offset, router, at=at, known=known, again=again))
         self.version += 1
 
     def begin_anew(self) -> None:
@@ -170,9 +186,14 @@ class RouterView:
         self.news.append(News(at, kind, alert.model, told))
         self.version += 1
 
-    def take_refusal(self) -> None:
-        """Count an event that was refused."""
+    def take_refusal(self, refusal: EventRefused, *, at: float) -> None:
+        """Count an event that was refused; of a declaration, keep the reason."""
         self.refused += 1
+        if refusal.topic == "routers":
+            self.declarations.refuse(refusal)
+            why = f"{refusal.reason} ({refusal.message})" if refusal.message else refusal.reason
+            told = f"a declaration was refused: {why}"
+            self.news.append(News(at, "refused", None, told))
         self.version += 1
 
     def rate(self, now: float) -> float:
@@ -195,7 +216,10 @@ class RouterView:
         known.
         """
         if event.cost_usd is not None:
-            return event.cost_usd
+            # A call without an answer costs nothing even where answers are billed in tokens, whose
+            # dollars are not known without prices.
+            told = self.declared or event.cost_usd > 0.0 or event.status in (None, "ok")
+            return event.cost_usd if told else None
         prices = self.declared.prices.get(model) if self.declared else None
         if prices is None or event.input_tokens is None or event.output_tokens is None:
             return None

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Message = Mapping[str, object]
-IMAGES = frozenset({"image", "image_url", "input_image"})
-"""Types of the parts of a message that are images, by OpenAI's and Anthropic's forms."""
+IMAGES = frozenset({"image", "image_url", "input_image", "video", "video_url", "input_video"})
+"""Types of the parts of a message that have to be seen, by OpenAI's, Anthropic's and vLLM's
+forms."""
+SOUNDS = frozenset({"audio", "audio_url", "input_audio"})
+"""Types of the parts that have to be heard."""
+DOCUMENTS = frozenset({"document", "file", "input_file"})
+"""Types of the parts that may hold text; a turn of nothing else has to be seen."""
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes that count as one token, without a tokenizer."""
-TOKENS_PER_IMAGE = 250
-"""Tokens that an image counts as, about what providers bill for a small one."""
+TOKENS_PER_PART = 250
+"""Tokens that an image counts as, about what providers bill for a small one; so does sound."""
 
 
 def last_user_message(messages: Sequence[Message]) -> str:
-    """Return the text of the last user message; without one, all text there is."""
+    """Return the text of the last user message that has some; without one, all text there is. It is
+    empty where users sent images or sound alone: what others said is not theirs.
+    """
     texts = [(message.get("role"), text_of(message.get("content"))) for message in messages]
-    return next(
-        (text for role, text in reversed(texts) if role == "user" and text),
-        "\n".join(text for _, text in texts),
-    )
+    said = next((text for role, text in reversed(texts) if role == "user" and text.strip()), None)
+    if said is not None:
+        return said
+    sent = _types(one for one in messages if one.get("role") == "user")
+    return "" if sent & (IMAGES | SOUNDS | DOCUMENTS) else "\n".join(text for _, text in texts)
 
 
 def text_of(content: object) -> str:
@@ -40,8 +48,12 @@ def needs_of(call: Mapping[str, object]) -> dict[str, object]:
     given = call.get("messages")
     messages = [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
     found: dict[str, object] = {}
-    if any(part.get("type") in IMAGES for one in messages for part in _parts(one.get("content"))):
+    types = _types(messages)
+    seen = IMAGES if last_user_message(messages) else IMAGES | DOCUMENTS
+    if types & seen:
         found["vision"] = True
+    if types & SOUNDS:
+        found["audio"] = True
     if (
         call.get("tools")
         or call.get("functions")
@@ -64,13 +76,19 @@ def tokens_of(messages: Sequence[Message]) -> int:
         for one in messages
         if isinstance(one, Mapping)
     )
-    images = sum(
-        part.get("type") in IMAGES
+    others = sum(
+        part.get("type") in IMAGES | SOUNDS
         for one in messages
         if isinstance(one, Mapping)
         for part in _parts(one.get("content"))
     )
-    return -(-size // BYTES_PER_TOKEN) + images * TOKENS_PER_IMAGE
+    return -(-size // BYTES_PER_TOKEN) + others * TOKENS_PER_PART
+
+
+def _types(messages: Iterable[Message]) -> set[object]:
+    """Return the types of the parts of messages."""
+    found = (part.get("type") for one in messages for part in _parts(one.get("content")))
+    return {kind for kind in found if isinstance(kind, str)}
 
 
 def _parts(content: object) -> Iterator[Mapping[str, object]]:

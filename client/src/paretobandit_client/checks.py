@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
-from msgspec import ValidationError, convert
+from msgspec import structs
 from msgspec.json import encode
 
+from paretobandit_client import bounds
 from paretobandit_client.errors import Refused
 from paretobandit_client.events import Ask, Cost, Event, Needs, Reward
+from paretobandit_client.text import mended
 
 E = TypeVar("E", bound=Event)
 MAX_PROMPT_BYTES = 2**20
 """Largest prompt, in bytes of UTF-8 (the wire contract)."""
-MAX_COST_USD = 1000.0
-"""Largest bill of one call, in dollars (the wire contract)."""
+MAX_METADATA_BYTES = 65_536
+"""Largest metadata, in bytes of JSON (the wire contract)."""
+MAX_AHEAD = timedelta(minutes=5)
+"""Longest time that `observed_at` may be ahead of the clock (the wire contract)."""
 STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled"})
 """Outcomes of a call (the wire contract)."""
 UNANSWERED = STATUSES - {"ok", "refused"}
@@ -29,7 +33,7 @@ _ROUTER_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 def router_id(value: str) -> str:
     """Return a router's id. Raises ValueError."""
-    if not _ROUTER_ID.fullmatch(value):
+    if not isinstance(value, str) or not _ROUTER_ID.fullmatch(value):
         raise ValueError(f"{value!r} is not a router id: 1 to 128 of A-Z a-z 0-9 . _ -")
     return value
 
@@ -45,80 +49,162 @@ def url(value: str) -> str:
 
 def model(value: str) -> str:
     """Return the name of a model. Raises ValueError."""
-    return _printable(value, "model", longest=200)
+    return bounds.name("model", value)
 
 
 def seconds(value: float) -> float:
     """Return a time limit. Raises ValueError."""
-    if not value > 0.0 or math.isinf(value):
+    found = bounds.plain(value, whole=False)
+    if found is None or not 0.0 < found < math.inf:
         raise ValueError(f"{value!r} is not a time limit: seconds above 0")
-    return value
+    return found
 
 
 def utc(time: datetime | None) -> datetime | None:
-    """Return a time in UTC. Raises ValueError for one without a zone."""
+    """Return a time in UTC. Raises ValueError for one without a zone, or that is still to come."""
     if time is None:
         return None
+    if not isinstance(time, datetime):
+        raise ValueError(f"observed_at must be a datetime, not {type(time).__name__}")
     if time.tzinfo is None:
-        raise ValueError("the time has no zone: datetime.now(timezone.utc) has one")
+        raise ValueError("observed_at has no zone: datetime.now(timezone.utc) has one")
+    if time - datetime.now(UTC) > MAX_AHEAD:
+        raise ValueError(f"observed_at is in the future: {time.isoformat()}")
     return time.astimezone(UTC)
 
 
 def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
     """Return the needs of a request. Raises ValueError for unknown ones."""
-    if isinstance(said, Mapping):
-        if unknown := said.keys() - set(Needs.__struct_fields__):
-            raise ValueError(f"no such need: {', '.join(sorted(unknown))}")
-        try:
-            said = convert(said, Needs)
-        except ValidationError as error:
-            raise ValueError(f"no such need: {error}") from None
-    if said is not None:
-        if said.region is not None:
-            _printable(said.region, "region", longest=128)
-        for limit in (said.output_tokens, said.max_retention_days):
-            if limit is not None and not 0 <= limit < math.inf:
-                raise ValueError(f"{limit!r} is not a limit: a number from 0 on")
-    return said
+    if said is None:
+        return None
+    given = structs.asdict(said) if isinstance(said, Needs) else said
+    if not isinstance(given, Mapping):
+        raise ValueError(f"needs must be a mapping, such as {{'vision': True}}, not {given!r}")
+    if unknown := given.keys() - set(Needs.__struct_fields__):
+        raise ValueError(f"no such need: {', '.join(sorted(map(str, unknown)))}")
+    fields: dict[str, Any] = {field: _need(field, value) for field, value in given.items()}
+    return Needs(**fields)
 
 
 def checked(event: E) -> E:
-    """Return an event that can be sent.
+    """Return an event that can be sent: with numbers of Python's own, and a prompt of valid
+    Unicode.
 
     Raises:
-        ValueError: a value is out of range; JSON has no NaN and no infinity.
+        ValueError: a value is none that the service takes; the message names its field.
         Refused: the prompt is larger than any service takes.
     """
-    if isinstance(event, Reward) and event.session_id is not None:
-        _printable(event.session_id, "session_id", longest=128)
-    else:
-        _printable(event.request_id, "request_id", longest=128)
-    match event:
+    given = structs.asdict(event)
+    fields: dict[str, Any] = {field: _field(field, value) for field, value in given.items()}
+    sound = type(event)(**fields)
+    match sound:
         case Ask():
-            _check_ask(event)
+            _check_ask(sound)
         case Cost():
-            _check_cost(event)
-        case Reward():
-            _printable(event.source, "source", longest=128)
-            if not 0.0 <= event.reward <= 1.0:
-                raise ValueError(f"a reward lies in [0, 1], not {event.reward!r}")
-    return event
+            _check_cost(sound)
+        case Reward() if not sound.request_id and sound.session_id is None:
+            bounds.name("request_id", sound.request_id)
+    return sound
+
+
+def _field(field: str, value: object) -> object:
+    """Return the value of a field as it is sent; None and an empty id are for others to judge."""
+    if value is None and field not in REQUIRED:
+        return None
+    if field in bounds.NUMBERS:
+        return bounds.number(field, value)
+    if field == "request_id" and value == "":
+        return value
+    if field in bounds.NAMES:
+        return bounds.name(field, value)
+    return _OTHERS[field](value) if field in _OTHERS else value
+
+
+def _need(field: str, value: object) -> object:
+    if field in bounds.NUMBERS or field in bounds.NAMES:
+        return _field(field, value)
+    said = bounds.own(value)
+    if not isinstance(said, bool):
+        raise ValueError(f"{field} must be True or False, not {value!r}")
+    return said
+
+
+def _prompt(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"prompt must be a text, not {type(value).__name__}")
+    return mended(str.__str__(value))
+
+
+def _context(value: object) -> tuple[float, ...]:
+    # An array's own list holds Python's numbers, which are checked fastest.
+    each = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(each, str | bytes | Mapping) or not isinstance(each, Iterable):
+        raise ValueError(f"context must be numbers, not {type(value).__name__}")
+    found = [bounds.plain(one, whole=False) for one in each]
+    numbers = tuple(one for one in found if one is not None and math.isfinite(one))
+    if len(numbers) < len(found):
+        raise ValueError("context must hold finite numbers only")
+    if not 2 <= len(numbers) <= bounds.DIMENSIONS or numbers[-1] != 1.0:
+        raise ValueError(
+            f"context must be 2 to {bounds.DIMENSIONS} numbers, and 1.0 the last one of them"
+        )
+    return numbers
+
+
+def _allowed_models(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ValueError(f"allowed_models must be names of models, not {value!r}")
+    try:
+        models = tuple(bounds.name("model", one) for one in value)
+    except ValueError as error:
+        raise ValueError(f"allowed_models: {error}") from None
+    if not 1 <= len(models) <= bounds.MODELS:
+        raise ValueError(f"allowed_models must be 1 to {bounds.MODELS} models, not {len(models)}")
+    return models
+
+
+def _metadata(value: object) -> object:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"metadata must be a mapping, not {type(value).__name__}")
+    try:
+        found = bounds.json_value(value)
+        size = len(encode(found))
+    except (ArithmeticError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"metadata must be JSON: {error}") from None
+    if size > MAX_METADATA_BYTES:
+        raise ValueError(f"metadata must be at most {MAX_METADATA_BYTES} bytes of JSON, not {size}")
+    return found
+
+
+def _status(value: object) -> str:
+    if not isinstance(value, str) or value not in STATUSES:
+        raise ValueError(f"status must be one of {', '.join(sorted(STATUSES))}, not {value!r}")
+    return value
+
+
+REQUIRED = frozenset({"request_id", "reward", "revision", "router_id", "source"})
+"""Fields that no event of theirs can do without."""
+_OTHERS: Mapping[str, Callable[[Any], object]] = {
+    "allowed_models": _allowed_models,
+    "context": _context,
+    "metadata": _metadata,
+    "needs": needs,
+    "observed_at": utc,
+    "prompt": _prompt,
+    "router_id": router_id,
+    "status": _status,
+}
+"""Check of each field that is neither a number nor a name."""
 
 
 def _check_ask(event: Ask) -> None:
-    if event.prompt is None and event.context is None:
-        raise ValueError("give a prompt or a context")
-    if event.context is not None and not all(map(math.isfinite, event.context)):
-        raise ValueError("a context must hold finite numbers only")
-    if event.input_tokens is not None and event.input_tokens < 0:
-        raise ValueError("a count of tokens is not negative")
-    if event.session_id is not None:
-        _printable(event.session_id, "session", longest=128)
-    if event.metadata:
-        try:
-            encode(event.metadata)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"metadata must be JSON: {error}") from None
+    bounds.name("request_id", event.request_id)
+    wants = event.needs
+    is_wordless = wants is not None and (wants.vision or wants.audio)
+    if event.prompt is None and event.context is None and not is_wordless:
+        raise ValueError(
+            "give a prompt or a context, or needs that say that the call sends an image or sound"
+        )
     if event.prompt is not None and event.context is None and _too_large(event.prompt):
         raise Refused(
             "prompt_too_large",
@@ -129,31 +215,13 @@ def _check_ask(event: Ask) -> None:
 
 
 def _check_cost(event: Cost) -> None:
-    usd, tokens = event.cost_usd, (event.input_tokens, event.output_tokens)
-    if usd is None and None in tokens:
+    bounds.name("request_id", event.request_id)
+    if event.cost_usd is None and None in (event.input_tokens, event.output_tokens):
         raise ValueError("a bill needs cost_usd, or both input_tokens and output_tokens")
-    if usd is not None and not 0.0 <= usd <= MAX_COST_USD:
-        raise ValueError(f"a bill lies between 0 and {MAX_COST_USD:g} dollars, not {usd!r}")
     cached, into = event.cached_input_tokens, event.input_tokens
-    if cached is not None and (cached < 0 or (into is not None and cached > into)):
-        raise ValueError("cached tokens are not negative, and not more than the input tokens")
-    if any(count is not None and count < 0 for count in tokens):
-        raise ValueError("a count of tokens is not negative")
-    if event.status is not None and event.status not in STATUSES:
-        raise ValueError(f"{event.status!r} is not a status: {', '.join(sorted(STATUSES))}")
-    for seconds in (event.retry_after_seconds, event.latency_ms, event.first_token_ms):
-        if seconds is not None and not 0.0 <= seconds < math.inf:
-            raise ValueError(f"{seconds!r} is not a duration: a number from 0 on")
+    if cached is not None and into is not None and cached > into:
+        raise ValueError(f"cached_input_tokens must be at most the {into:,} input_tokens")
 
 
 def _too_large(prompt: str) -> bool:
-    return (
-        4 * len(prompt) > MAX_PROMPT_BYTES
-        and len(prompt.encode(errors="replace")) > MAX_PROMPT_BYTES
-    )
-
-
-def _printable(value: str, what: str, *, longest: int) -> str:
-    if not 1 <= len(value) <= longest or not value.isprintable():
-        raise ValueError(f"{value[:200]!r} is not a {what}: 1 to {longest} printable characters")
-    return value
+    return 4 * len(prompt) > MAX_PROMPT_BYTES and len(prompt.encode()) > MAX_PROMPT_BYTES

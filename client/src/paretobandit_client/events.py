@@ -66,6 +66,7 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     vision: bool = False
+    audio: bool = False
     tools: bool = False
     json_output: bool = False
     output_tokens: int | None = None
@@ -123,6 +124,14 @@ class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
 Event = Ask | Cost | Reward
 TOPIC_OF: dict[type[Event], str] = {Ask: "requests", Cost: "costs", Reward: "rewards"}
 """Topic of each kind of event, without the prefix."""
+KINDS: dict[type[Event], str] = {Ask: "request", Cost: "bill of", Reward: "label of"}
+"""Name of each kind of event in a sentence."""
 decode_route = Decoder(Route).decode
 decode_refusal = Decoder(Refusal).decode
 encode = Encoder().encode
+
+
+def called(event: Event) -> str:
+    """Return an event's name in a sentence, such as "bill of q-1"."""
+    session = event.session_id if isinstance(event, Reward) else None
+    return f"{KINDS[type(event)]} {event.request_id or session}"

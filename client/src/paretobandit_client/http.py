@@ -5,6 +5,7 @@ Kafka.
 from __future__ import annotations
 
 import asyncio
+import io
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ import msgspec
 
 from paretobandit_client.deliveries import Before, Deliveries
 from paretobandit_client.errors import Refused, RouterError, Undelivered, Unreachable
-from paretobandit_client.events import TOPIC_OF, Ask, Event, Route, decode_route, encode
+from paretobandit_client.events import TOPIC_OF, Ask, Event, Route, called, decode_route, encode
 
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, LEAST, DELIVERY = 0.05, 2.0, 30.0, 0.05, 1.0
 """Seconds: first and longest pause between tries, limit of one try, least time that a gateway gets
@@ -59,9 +60,9 @@ class HttpLink:
     def __init__(
         self, url: str, *, key: str | None, router_id: str, delivery_timeout: float = 120.0
     ) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._router_id = router_id
+        self.router_id = router_id
         self._delivery_timeout = delivery_timeout
         self._deliveries = Deliveries()
         self._opened: aiohttp.ClientSession | None = None
@@ -78,9 +79,9 @@ class HttpLink:
                 return await self._look(max(LEAST, deadline - time.monotonic()))
             except _Later as why:
                 if time.monotonic() + FIRST_PAUSE > deadline:
-                    raise Unreachable(f"the gateway at {self._url}: {why}") from why
+                    raise Unreachable(f"the gateway at {self.url}: {why}") from None
             except RouterError as error:
-                raise Unreachable(f"the gateway at {self._url}: {error}") from error
+                raise Unreachable(f"{error}") from None
             await asyncio.sleep(FIRST_PAUSE)
 
     async def stop(self, *, seconds: float) -> int:
@@ -104,6 +105,10 @@ class HttpLink:
         """
         return self._deliveries.begin(event, lambda before: self._report(event, before))
 
+    def is_outage(self, event: Ask) -> bool:
+        """Tell that no log says why a request got no decision: only the gateway keeps one."""
+        return False
+
     async def _ask(self, event: Ask, until: float | None) -> Route:
         """Ask until there is a decision; once nobody waits for it, until Kafka has the request."""
         deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
@@ -122,33 +127,39 @@ class HttpLink:
                 if why.delivered and until is not None and now + LEAST > until:
                     raise TimeoutError from why
                 if now + pause > max(deadline, until or 0.0):
-                    raise Undelivered(f"request {event.request_id}: {why}") from why
+                    raise self._given_up(event, why) from None
                 # If Kafka has the request, the gateway has already waited.
                 await asyncio.sleep(0.0 if why.delivered else max(pause, why.pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _report(self, event: Event, before: Before) -> None:
+        # From the hand-over on, so that the wait for its request counts.
+        deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
         if before is not None:
             # Its result does not matter: a report is sent whatever became of the request.
-            await asyncio.wait({before})
-        deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
+            await asyncio.wait({before}, timeout=self._delivery_timeout)
         while True:
+            patience = min(ONE_TRY, max(DELIVERY, deadline - time.monotonic()))
             try:
-                await self._post(TOPIC_OF[type(event)], event, seconds=ONE_TRY)
+                await self._post(TOPIC_OF[type(event)], event, seconds=patience)
                 return
             except _Later as why:
                 if time.monotonic() + pause > deadline:
-                    raise Undelivered(
-                        f"{type(event).__name__} of {event.request_id}: {why}"
-                    ) from why
+                    raise self._given_up(event, why) from None
                 await asyncio.sleep(max(pause, why.pause))
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _given_up(self, event: Event, why: _Later) -> Undelivered:
+        return Undelivered(
+            f"the gateway at {self.url} did not take the {called(event)} within "
+            f"{self._delivery_timeout:g} s: {why}"
+        )
 
     async def _look(self, seconds: float) -> None:
         """Tell whether the gateway is ready, and takes this caller."""
         await self._exchange("GET", "/readyz", seconds=seconds)
         try:
-            await self._exchange("GET", f"/v1/routers/{self._router_id}", seconds=seconds)
+            await self._exchange("GET", f"/v1/routers/{self.router_id}", seconds=seconds)
         except Refused:
             return  # a router that nobody has declared yet
 
@@ -156,7 +167,8 @@ class HttpLink:
         self, what: str, event: Event, *, seconds: float, query: Mapping[str, str] | None = None
     ) -> bytes:
         path = f"/v1/routers/{event.router_id}/{what}"
-        options = {"data": encode(event), "params": query or {}}
+        # A stream, as aiohttp warns of a large body in one piece.
+        options = {"data": io.BytesIO(encode(event)), "params": query or {}}
         # A second more than the gateway waits, so that its answer arrives in time.
         return await self._exchange("POST", path, seconds=seconds + 1.0, **options)
 
@@ -167,18 +179,18 @@ class HttpLink:
         limit = aiohttp.ClientTimeout(total=seconds)
         try:
             async with self._opened.request(
-                method, self._url + path, timeout=limit, **options
+                method, self.url + path, timeout=limit, **options
             ) as answer:
                 body = await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _Later(str(error) or type(error).__name__) from error
         if answer.status >= 300:
-            raise _meaning(answer.status, body, answer.headers, self._router_id)
+            raise _meaning(answer.status, body, answer.headers, self)
         return body
 
 
 def _meaning(
-    status: int, body: bytes, headers: Mapping[str, str], router_id: str
+    status: int, body: bytes, headers: Mapping[str, str], link: HttpLink
 ) -> _Later | RouterError:
     """Return the error for a failed response of a gateway, or of a proxy before it."""
     try:
@@ -192,8 +204,8 @@ def _meaning(
         pause = float(wait) if wait.isdigit() else 0.0
         return _Later(said, delivered=reason == "no_decision", pause=pause)
     if reason in OWN or (not reason and 300 <= status < 500 and status not in {408, 425, 429}):
-        return Undelivered(said)
+        return Undelivered(f"the gateway at {link.url}: {said}")
     if not reason or (reason == "internal_error" and "request_id" not in problem):
         return _Later(said)
     request_id = str(problem.get("request_id", ""))
-    return Refused(reason, detail, router_id=router_id, request_id=request_id)
+    return Refused(reason, detail, router_id=link.router_id, request_id=request_id)

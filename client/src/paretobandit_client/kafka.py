@@ -29,6 +29,7 @@ from paretobandit_client.events import (
     Event,
     Refusal,
     Route,
+    called,
     decode_refusal,
     decode_route,
     encode,
@@ -112,7 +113,7 @@ class KafkaLink:
         except TimeoutError:
             raise Unreachable(
                 f"Kafka at {self._bootstrap} cannot be used yet: {self._trouble or 'no answer'}"
-            ) from self._trouble
+            ) from None
 
     async def stop(self, *, seconds: float) -> int:
         """Deliver what is on its way, at most for `seconds`, and close; return how many events
@@ -141,15 +142,17 @@ class KafkaLink:
         """
         return self.deliveries.begin(event, lambda before: self._deliver(event, before))
 
+    def is_outage(self, event: Ask) -> bool:
+        """Tell whether Kafka has not taken a request yet; the log of the outage says why."""
+        return self.deliveries.under_way((event.router_id, event.request_id))
+
     async def _deliver(self, event: Event, before: Before) -> None:
         CURRENT.set(self._outage)
+        # From the hand-over on, so that the wait for its request counts.
+        deadline = time.monotonic() + self._delivery_timeout
         if before is not None:
             await asyncio.shield(before)
-        deadline, value, pause = (
-            time.monotonic() + self._delivery_timeout,
-            encode(event),
-            FIRST_PAUSE,
-        )
+        value, pause = encode(event), FIRST_PAUSE
         while True:
             try:
                 await self._try(event, value, seconds=min(deadline - time.monotonic(), ONE_TRY))
@@ -158,8 +161,8 @@ class KafkaLink:
                 if isinstance(error, NEVER) or time.monotonic() + pause > deadline:
                     why = repr(error if isinstance(error, NEVER) else self._trouble or error)
                     raise Undelivered(
-                        f"{type(event).__name__} of {event.request_id}: {why}"
-                    ) from error
+                        f"Kafka at {self._bootstrap} did not take the {called(event)}: {why}"
+                    ) from None
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 

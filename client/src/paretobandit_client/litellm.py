@@ -15,8 +15,8 @@ import asyncio
 import logging
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import litellm
@@ -24,10 +24,14 @@ from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
-from paretobandit_client.calls import Message, last_user_message, needs_of
+from paretobandit_client.attempt_sums import Attempts
+from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.errors import NoDecision, RouterError, Unreachable
+from paretobandit_client.litellm_streams import Stream, Streams
 from paretobandit_client.outage import Outage
+from paretobandit_client.outcomes import retry_after_of, status_of
 from paretobandit_client.router import Counts, Router
+from paretobandit_client.side_numbers import fitting
 
 log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
@@ -35,8 +39,6 @@ REQUEST_ID = "pb_request_id"
 NEEDS = "pb_needs"
 """Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
 plugin is shown no tools and no response format."""
-REMEMBERED = 10_000
-"""Calls whose failed attempts are counted."""
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
@@ -75,10 +77,11 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._count = count or all_tokens
         self._opening: asyncio.Task[Router] | None = None
         self._reports: set[asyncio.Task[None]] = set()
-        self._attempts: dict[str, int] = {}
+        self._attempts = Attempts()
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
+        self._streams = Streams(self._abandoned)
 
     async def run(self, context: Any) -> Any:
         """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
@@ -133,6 +136,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     async def close(self) -> None:
         """Deliver what is on its way, and disconnect."""
+        self._streams.give_up()
         while self._reports:
             await asyncio.gather(*self._reports, return_exceptions=True)
         if self._opening is not None:
@@ -147,6 +151,16 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             return
         called = metadata.get("deployment") or signal["candidate"]
         self._answered.note(self.router_id, signal["request_id"], called)
+        if kwargs.get("stream"):
+            self._streams.begin(signal["request_id"], kwargs)
+
+    async def async_post_call_streaming_deployment_hook(
+        self, request_data: Any, response_chunk: Any, call_type: Any
+    ) -> None:
+        """Take in a chunk of a stream, which may be its last one."""
+        signal = self._signal_of(_metadata(request_data))
+        if signal is not None:
+            self._streams.hear(signal["request_id"], response_chunk)
 
     async def async_log_success_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
@@ -154,14 +168,15 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """Report what a call cost; a stream comes here at its end, a cached answer with a cost of
         0.
         """
-        self._report(kwargs, response_obj, revision=1, more=_took(kwargs, start_time, end_time))
+        took = _took(kwargs, start_time, end_time)
+        self._report(kwargs, response_obj, revision=1, started=start_time, more=took)
 
     async def async_log_failure_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Report what a failed call cost, mostly nothing, and how it failed."""
-        took = _took({}, start_time, end_time)
-        self._report(kwargs, response_obj, revision=0, more={**_failed(kwargs), **took})
+        more = {**_failed(kwargs), **_took({}, start_time, end_time)}
+        self._report(kwargs, response_obj, revision=0, started=start_time, more=more)
 
     async def _narrow(self, context: Any) -> None:
         before = context.metadata.get("routing_plugin_signals") or {}
@@ -229,27 +244,64 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             raise
 
     def _report(
-        self, kwargs: Mapping[str, Any], response: Any, *, revision: int, more: Mapping[str, object]
+        self,
+        kwargs: Mapping[str, Any],
+        response: Any,
+        *,
+        revision: int,
+        started: object,
+        more: Mapping[str, object],
     ) -> None:
         metadata = _metadata(kwargs)
         signal = self._signal_of(metadata)
         if signal is None:
             return
+        self._streams.end(signal["request_id"])
+        money = _cost(kwargs, response)
+        if money is None and revision > 0:
+            log.warning(
+                "request %s: neither price nor usage is known: no bill", signal["request_id"]
+            )
+            return
+        bill = {**(money or {"cost_usd": 0.0}), **_cached(response), **more}
+        attempt = kwargs.get("litellm_call_id"), started, metadata.get("deployment"), revision
+        self._bill(signal, metadata, bill, attempt=attempt, revision=revision)
+
+    def _abandoned(self, request_id: str, stream: Stream) -> None:
+        """Bill a stream that nobody reads any more for what it has delivered."""
+        log.info("the stream of request %s was not read to its end", request_id)
+        self._keep(asyncio.create_task(self._bill_unread(stream)))
+
+    async def _bill_unread(self, stream: Stream) -> None:
+        metadata = _metadata(stream.call)
+        signal = self._signal_of(metadata)
+        into = await self._counted(stream.call.get("messages") or ())
+        out = await self._counted([{"role": "assistant", "content": "".join(stream.text)}])
+        if signal is not None and into is not None and out is not None:
+            tokens = {"input_tokens": into, "output_tokens": out if stream.text else 0}
+            bill = {**tokens, "status": "cancelled"}
+            attempt = stream.call.get("litellm_call_id"), metadata.get("deployment")
+            self._bill(signal, metadata, bill, attempt=attempt, revision=0)
+
+    def _bill(
+        self,
+        signal: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        bill: Mapping[str, Any],
+        *,
+        attempt: Hashable,
+        revision: int,
+    ) -> None:
         request_id = signal["request_id"]
         called = metadata.get("deployment") or signal["candidate"]
-        # Each attempt's bill replaces the previous one; the service learns from all of them.
-        attempts = self._attempts.pop(request_id, 0)
-        bill = {
-            **_cost(kwargs, response),
-            **_cached(response),
-            "revision": max(revision, attempts),
-            **more,
-        }
-        if revision == 0:
-            self._attempts[request_id] = attempts + 1
-            while len(self._attempts) > REMEMBERED:
-                del self._attempts[next(iter(self._attempts))]
-        report = asyncio.create_task(self._deliver(request_id, called, bill))
+        # Each bill is of all attempts so far; the service learns from each what is new in it.
+        own = {**bill, "revision": revision}
+        total, notes = fitting(self._attempts.add(request_id, attempt, own))
+        for note in notes:
+            log.warning("request %s: %s", request_id, note)
+        self._keep(asyncio.create_task(self._deliver(request_id, called, total)))
+
+    def _keep(self, report: asyncio.Task[None]) -> None:
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
 
@@ -281,10 +333,13 @@ def _needs(messages: Sequence[Message], metadata: Mapping[str, Any]) -> Mapping[
 
 def all_tokens(messages: Sequence[Message]) -> int:
     """Return how many tokens all messages are together."""
-    # The size of a picture it would else look up at the picture's address.
-    counted: int = token_counter(
-        model="", messages=list(messages), use_default_image_token_count=True
-    )
+    try:
+        # The size of a picture it would else look up at the picture's address.
+        counted: int = token_counter(
+            model="", messages=list(messages), use_default_image_token_count=True
+        )
+    except ValueError:
+        return tokens_of(messages)  # it counts neither sound nor files
     return counted
 
 
@@ -304,19 +359,37 @@ def _metadata(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
     )
 
 
-def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
-    """Return a bill in dollars, or in tokens where LiteLLM knows no price."""
-    usd = kwargs.get("response_cost")
-    usage = getattr(response, "usage", None)
-    if usage is not None and (usd is None or (not usd and not _has_price(kwargs))):
-        return {
-            "input_tokens": usage.prompt_tokens or 0,
-            "output_tokens": usage.completion_tokens or 0,
-        }
-    return {"cost_usd": float(usd or 0.0)}
+def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any] | None:
+    """Return a bill in dollars, or in tokens where LiteLLM knows no price; None where neither is
+    known, which is not the same as free."""
+    usd = _number(kwargs.get("response_cost"))
+    # LiteLLM has computed costs below 0, and those that are no number: then the tokens count.
+    if 0.0 < usd < math.inf or (usd == 0.0 and _is_free(kwargs)):
+        return {"cost_usd": usd}
+    tokens = _tokens(response)
+    return None if not any(tokens) else {"input_tokens": tokens[0], "output_tokens": tokens[1]}
 
 
-def _has_price(kwargs: Mapping[str, Any]) -> bool:
+def _number(said: Any) -> float:
+    try:
+        return math.nan if said is None else float(said)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _tokens(response: object) -> list[Any]:
+    """Return the input and output tokens of a call, by the names of chat completions or by those of
+    the responses and messages APIs, which some of LiteLLM's paths hand over as they are."""
+    usage = _held(response, "usage")
+    names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
+    return [_held(usage, chat) or _held(usage, other) or 0 for chat, other in names]
+
+
+def _held(holder: object, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _is_free(kwargs: Mapping[str, Any]) -> bool:
     """Tell whether a cost of 0 is one: of an answer from LiteLLM's own cache, or of a model whose
     price LiteLLM knows. A router registers models without a price as well, and they cost 0."""
     model, parameters = str(kwargs.get("model")), kwargs.get("litellm_params") or {}
@@ -333,33 +406,45 @@ def _has_price(kwargs: Mapping[str, Any]) -> bool:
 
 def _cached(response: object) -> dict[str, int]:
     """Return how many input tokens came from the provider's cache, if known."""
-    usage = getattr(response, "usage", None)
-    cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
-    tokens = getattr(usage, "prompt_tokens", None)
-    fits = isinstance(cached, int) and isinstance(tokens, int) and 0 <= cached <= tokens
-    return {"cached_input_tokens": cached} if fits and isinstance(cached, int) else {}
+    usage = _held(response, "usage")
+    cached = _held(_held(usage, "prompt_tokens_details"), "cached_tokens")
+    tokens = _held(usage, "prompt_tokens")
+    if not isinstance(cached, int) or not isinstance(tokens, int):
+        return {}
+    if not 0 <= cached <= tokens:
+        log.warning("cached tokens are more than all input tokens, and were left out of the bill")
+        return {}
+    return {"cached_input_tokens": cached}
 
 
 def _took(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:
     """Return how long a call took, and how long its first token; LiteLLM hands over the times."""
     times = {"latency_ms": end, "first_token_ms": kwargs.get("completion_start_time")}
-    lasted = {
+    return {
         name: (time - start).total_seconds() * 1e3
         for name, time in times.items()
         if isinstance(start, datetime) and isinstance(time, datetime)
     }
-    return {name: milliseconds for name, milliseconds in lasted.items() if milliseconds >= 0.0}
 
 
 def _failed(kwargs: Mapping[str, object]) -> dict[str, object]:
     """Return how a call failed, by the error that LiteLLM hands over."""
     error = kwargs.get("exception")
-    name = type(error).__name__
-    if name == "RateLimitError":
-        headers = getattr(getattr(error, "response", None), "headers", None) or {}
-        after = str(headers.get("retry-after", ""))
-        more = {"retry_after_seconds": float(after)} if after.isdigit() else {}
-        return {"status": "rate_limited", **more}
-    if name == "ContentPolicyViolationError":
-        return {"status": "refused"}
-    return {"status": "timeout" if "Timeout" in name else "error"}
+    limiter = getattr(error, "category", None)
+    # LiteLLM's own limits are of the caller's key, and say nothing about the model.
+    if str(getattr(limiter, "value", limiter)).startswith("litellm_"):
+        return {"status": "cancelled"}
+    status = status_of(type(error).__name__, getattr(error, "status_code", None))
+    held = (getattr(error, "response", None), error)
+    headers = [
+        found
+        for one in held
+        for name in ("headers", "litellm_response_headers")
+        if isinstance(found := getattr(one, name, None), Mapping)
+    ]
+    now = datetime.now(UTC)
+    rests = (retry_after_of(one, now=now) for one in headers)
+    rest = next((seconds for seconds in rests if seconds is not None), None)
+    if rest is None or status == "cancelled":
+        return {"status": status}
+    return {"status": status, "retry_after_seconds": rest}

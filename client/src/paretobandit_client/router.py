@@ -16,8 +16,15 @@ from typing import Any, Protocol, Self
 from paretobandit_client import checks
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.decision import Decision
-from paretobandit_client.errors import NoDecision, Refused, Undelivered, Unreachable
+from paretobandit_client.errors import (
+    NoDecision,
+    Refused,
+    RouterError,
+    Undelivered,
+    Unreachable,
+)
 from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route
+from paretobandit_client.fallbacks import Fallbacks
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +39,8 @@ class Link(Protocol):
     async def ask(self, event: Ask, *, seconds: float | None) -> Route: ...
 
     def deliver(self, event: Event) -> asyncio.Task[None]: ...
+
+    def is_outage(self, event: Ask) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -92,6 +101,7 @@ class Router:
         self.fallback = None if fallback is None else checks.model(fallback)
         self.timeout = checks.seconds(timeout)
         self.counts = Counts()
+        self._fallbacks = Fallbacks()
         self._connect_timeout = connect_timeout
         self._closing = close_timeout
         if url is not None:
@@ -168,27 +178,27 @@ class Router:
             NoDecision: none came in time, and there is no fallback.
             ValueError: arguments that no service would take.
         """
-        fallback = fallback or self.fallback
-        allowed = None if allowed_models is None else tuple(allowed_models)
-        if fallback is not None and allowed is not None and fallback not in allowed:
-            raise ValueError(
-                f"the fallback {fallback!r} is not among allowed_models; name another one with "
-                "fallback=…"
-            )
+        fallback = checks.model(fallback) if fallback else self.fallback
         event = checks.checked(
             Ask(
                 router_id=self.router_id,
                 request_id=request_id or uuid.uuid4().hex,
                 prompt=prompt,
-                context=None if context is None else tuple(map(float, context)),
-                allowed_models=allowed,
+                context=context,  # type: ignore[arg-type]  # checked, as all others are
+                allowed_models=allowed_models,  # type: ignore[arg-type]
                 max_price_per_1k=max_price_per_1k,
                 input_tokens=input_tokens,
-                metadata=None if metadata is None else dict(metadata),
+                metadata=metadata,  # type: ignore[arg-type]
                 session_id=session,
-                needs=checks.needs(needs),
+                needs=needs,  # type: ignore[arg-type]
             )
         )
+        allowed = event.allowed_models
+        if fallback is not None and allowed is not None and fallback not in allowed:
+            raise ValueError(
+                f"the fallback {fallback!r} is not among allowed_models; name another one with "
+                "fallback=…"
+            )
         seconds = self.timeout if timeout is None else checks.seconds(timeout)
         try:
             route = await self._link.ask(event, seconds=seconds)
@@ -197,8 +207,10 @@ class Router:
             raise
         except (TimeoutError, Undelivered) as error:
             if fallback is None:
-                raise NoDecision(event.request_id, seconds) from error
+                raise NoDecision(event.request_id, seconds) from None
             self.counts.fallbacks += 1
+            is_outage = self._link.is_outage(event)
+            self._fallbacks.note(event, fallback, seconds=seconds, why=error, is_outage=is_outage)
             return Decision(event.request_id, fallback, True, None, self)
         self.counts.decided += 1
         return Decision(route.request_id, route.model, False, route, self)
@@ -294,7 +306,7 @@ class Router:
                 source=source,
                 model=model,
                 revision=revision,
-                observed_at=checks.utc(observed_at),
+                observed_at=observed_at,
             )
         )
 
@@ -311,8 +323,12 @@ class Router:
         await _all(self.reward(**{**options, **one}) for one in rewards)
 
     async def _send(self, event: Cost | Reward) -> None:
-        checks.checked(event)
-        await asyncio.shield(self._link.deliver(event))
+        checked = checks.checked(event)
+        try:
+            await asyncio.shield(self._link.deliver(checked))
+        except RouterError as error:
+            # Its text says everything: the frames of the delivery would bury it.
+            raise error.with_traceback(None) from None
 
 
 async def _all(reports: Iterable[Any]) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from paretobandit_client.decision import Decision
-from paretobandit_client.errors import Refused
+from paretobandit_client.errors import Refused, RouterError
 from paretobandit_client.events import Route
 from paretobandit_client.router import Counts, Router
 
@@ -161,7 +161,10 @@ class SyncRouter:
         if self._loop is None:
             work.close()
             raise RuntimeError(NOT_OPEN)
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except RouterError as error:
+            raise error.with_traceback(None) from None
 
     @property
     def _opened(self) -> Router:

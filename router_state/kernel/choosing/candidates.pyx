@@ -4,7 +4,7 @@ import cython
 from libc.math cimport isfinite
 
 from router_state.kernel.choosing.propensity cimport largest
-from router_state.kernel.errors import NonFiniteInput
+from ground.refusing import NonFiniteInput
 from router_state.kernel.numbers.words cimport (
     Floats, Index, Real, behind, block, of_block, scratch,
 )

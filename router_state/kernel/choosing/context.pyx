@@ -2,7 +2,7 @@
 
 from libc.math cimport isfinite, sqrt
 
-from router_state.kernel.errors import NonFiniteInput, WrongContext
+from ground.refusing import NonFiniteInput, WrongContext
 from router_state.kernel.learning.regression cimport Regression, room_of_products
 from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.words cimport Floats, Index, Real, known, of_block

@@ -9,7 +9,7 @@ from router_state.kernel.choosing.candidates cimport (
 from router_state.kernel.choosing.context cimport checked, require_dimensions
 from router_state.kernel.choosing.sample cimport PosteriorSample
 from router_state.kernel.costs.cost_model cimport CostModel
-from router_state.kernel.errors import NonFiniteInput
+from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.regression cimport (
     MAX_DECAY_STEPS, Regression, multiply, spread_at,
 )

@@ -12,7 +12,7 @@ from libc.math cimport sqrt
 import numpy as np
 import struct
 
-from router_state.kernel.errors import CorruptSnapshot
+from ground.refusing import CorruptSnapshot
 from router_state.kernel.learning.regression cimport (
     Regression, multiply, room_of_products, spread_at,
 )

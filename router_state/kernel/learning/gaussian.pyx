@@ -9,7 +9,7 @@ The remaining prior is prior·decay.
 from functools import lru_cache
 import numpy as np
 
-from router_state.kernel.errors import CorruptSnapshot
+from ground.refusing import CorruptSnapshot
 from router_state.kernel.numbers.linear cimport add, dot, factor, invert, product, times
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, known, of_block, scratch, view,

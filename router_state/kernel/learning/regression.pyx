@@ -2,7 +2,7 @@
 
 from libc.math cimport isfinite, sqrt
 
-from router_state.kernel.errors import NonFiniteInput
+from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.gaussian cimport Gaussian, TAILS, WIDE
 from router_state.kernel.numbers.elementary cimport log, power
 from router_state.kernel.numbers.linear cimport (

@@ -2,7 +2,7 @@
 
 from libc.math cimport isfinite, sqrt
 
-from router_state.kernel.errors import NonFiniteInput
+from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.detector cimport Detector
 from router_state.kernel.learning.detector import Shift
 from router_state.kernel.learning.regression cimport Regression

@@ -9,7 +9,7 @@ from libc.math cimport isfinite, sqrt
 import numpy as np
 
 from router_state.kernel.costs.cost_model cimport CostModel
-from router_state.kernel.errors import NonFiniteInput
+from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.numbers.elementary cimport below, log
 from router_state.kernel.numbers.linear cimport dot

@@ -8,7 +8,7 @@ import orjson
 
 from router_state.kernel.choosing.portfolio cimport Portfolio
 from router_state.kernel.choosing.sample cimport EVERY
-from router_state.kernel.errors import CorruptSnapshot
+from ground.refusing import CorruptSnapshot
 from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport Flag, Index, Real
 from router_state.kernel.pacing.dual cimport Options

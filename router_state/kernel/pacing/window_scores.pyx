@@ -3,7 +3,7 @@
 from router_state.kernel.choosing.context cimport require_dimensions
 from router_state.kernel.costs.cost_means cimport bounded_exponent
 from router_state.kernel.costs.cost_model cimport CostModel
-from router_state.kernel.errors import NonFiniteInput
+from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.numbers.elementary cimport exps
 from router_state.kernel.numbers.linear cimport add, finite

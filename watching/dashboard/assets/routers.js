@@ -185,7 +185,7 @@ export function showRouters(view) {
     ahead.classList.toggle("among", !told.hidden);
     const sentence = `${count(sum.routers)} routers spent ${usd(sum.spend_usd, 3)}${less}.`;
     if (told.textContent !== sentence) told.replaceChildren(...answer(sentence));
-    say(now, sum.routers ? `${fixed(sum.rate, 1)} requests/s, ${count(sum.in_flight)} in flight, ${sum.suspected ? `${count(sum.suspected)} with a suspected model` : "no model suspected"}.` : "");
+    say(now, sum.routers ? `${fixed(sum.rate, 1)} requests/s, ${count(sum.in_flight)} in flight, ${sum.suspected ? `${count(sum.suspected)} with a suspected model` : `no model suspected now${sum.alarms ? `, ${count(sum.alarms)} alarms so far` : ""}`}.` : "");
   }
 
   function tellLead(found) {

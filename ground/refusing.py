@@ -1,4 +1,7 @@
-"""Define what the kernel refuses, and the base of all that the core refuses."""
+"""Define what the kernel refuses, and the base of all that the core refuses.
+
+Here, as whoever reads errors alone need not wait for the kernel and numpy.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,74 @@
+"""Remember the payloads of a door: attempts, whose bills add up; labels, which a later payload
+corrects; and names of scores, of which one has to be chosen.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
+
+from doors.integrations.found import Found, Unconvertible
+from paretobandit_client.attempt_sums import Attempts
+
+LABELS = 100_000
+"""Most labels that are remembered; the oldest is forgotten first."""
+NAMES = 8
+"""Most names of scores that are listed."""
+
+
+class Remembered:
+    """The earlier payloads of one door, as far as this process has seen them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+        self._attempts = Attempts()
+        self._labels: OrderedDict[tuple[object, str], tuple[object, int]] = OrderedDict()
+
+    def note_scores(self, found: Iterable[Found]) -> None:
+        """Note the names of scores."""
+        for one in found:
+            if one.score is not None and len(self._names) < NAMES:
+                self._names[str(one.score)] = None
+
+    def wants(self, label: Found, scores: Collection[str]) -> bool:
+        """Tell whether a label is of a score that becomes the reward.
+
+        Args:
+            scores: names of those that were chosen; none: the only one there is.
+
+        Raises:
+            Unconvertible: several may be meant, and none was chosen.
+        """
+        if label.score is None:
+            return True
+        if scores:
+            return label.score in scores
+        if len(self._names) > 1:
+            names = ", ".join(name[:60].encode("utf-8", "replace").decode() for name in self._names)
+            raise Unconvertible(
+                f"name: there are several scores: {names}. Only one of them is the reward: choose "
+                "it with --score NAME, over HTTP with ?score=NAME, in a mapping file with score"
+            )
+        return True
+
+    def revised(self, one: Found, fields: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the fields of an event after what was before it: a bill of all attempts so far, a
+        label of a higher revision if it says something else than before."""
+        if one.attempt is not None:
+            request = fields["router_id"], fields["request_id"]
+            return self._attempts.add(request, one.attempt, fields)
+        if one.label_id is not None:
+            return {**fields, "revision": self._revision(one.label_id, fields)}
+        return fields
+
+    def _revision(self, label_id: str, fields: Mapping[str, object]) -> int:
+        key, value, said = (fields["router_id"], label_id), fields["reward"], fields.get("revision")
+        revision = said if isinstance(said, int) else 0
+        before = self._labels.get(key)
+        if before is not None:
+            revision = max(revision, before[1] + (value != before[0]))
+        self._labels[key] = value, revision
+        self._labels.move_to_end(key)
+        while len(self._labels) > LABELS:
+            self._labels.popitem(last=False)
+        return revision

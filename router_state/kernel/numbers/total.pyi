@@ -1,0 +1,4 @@
+class Total:
+    usd: float
+    rest: float
+    def add(self, usd: float) -> None: ...

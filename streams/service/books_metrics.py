@@ -1,0 +1,28 @@
+"""Show how old the books are on which a worker decides, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from agents.service import Service
+
+
+class BooksMetrics(Collector):
+    """Look at what waits at each scrape."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metric."""
+        waits = (lane.waits.longest() for lane in self._service.lanes.values())
+        yield GaugeMetricFamily(
+            "pb_books_age_seconds",
+            "How long the oldest bill or label has waited that was fetched and can be applied",
+            value=max(waits, default=0.0),
+        )

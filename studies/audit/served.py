@@ -1,0 +1,32 @@
+"""Check that somebody answers: events that wait while the state does not move are of a service
+without a worker, or with workers that end again and again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from studies.audit.evidence import Evidence
+from studies.audit.findings import Findings, Kind
+
+PATIENCE = 30.0
+"""Seconds for which events may wait on a partition whose state takes none in: a worker that is lost
+for good is replaced within five."""
+
+
+def check_served(evidence: Evidence, findings: Findings, *, now: float) -> None:
+    """Note a partition whose source events wait and of which none is taken in; `now` is when the
+    topics were looked at, seconds since the epoch."""
+    waits = {topic: found for topic, found in evidence.untaken.items() if found[0]}
+    oldest = min((at for _, at in waits.values()), default=now)
+    # What is written before anything waits says nothing of who would have taken it in.
+    since = max(oldest, evidence.served_until)
+    if not waits or now - since < PATIENCE:
+        return
+    events = ", ".join(f"{count:,} {topic}" for topic, (count, _) in waits.items())
+    at = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds")
+    findings.violation(
+        Kind.UNSERVED,
+        f"partition {evidence.number}",
+        f"no worker answers since {at.replace('+00:00', 'Z')}: {events} wait. Start one; if one "
+        "runs, it ends again and again, and its log says why",
+    )

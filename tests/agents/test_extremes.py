@@ -1,0 +1,175 @@
+"""Whatever the contract accepts: workers live, and what they publish parses by the strict schemas;
+where work by the clock fails all the same, one router or pool is set aside for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents import housekeeping, keys, wire
+from agents import lending as lending_module
+from router_state.changes import Alert
+from router_state.periods import reporting
+from router_state.pools.pool import Pool
+from schemas.alerts import AlertRaised
+from schemas.event import decode
+from tests.lending_world import World
+from tests.worlds.extremes import play
+
+
+@pytest.mark.parametrize("seed", range(16))
+async def test_workers_live_on_extreme_declarations_and_bills(seed: int) -> None:
+    assert await play(seed) == []
+
+
+async def lending() -> World:
+    found = await World().start()
+    for pool_id, members in (("good", "ab"), ("bad", "cd")):
+        found.declare_pool(pool_id, budget={"usd": 10.0, "per": "day"})
+        for name in members:
+            found.declare_router(name, pool_id)
+    for _ in range(8):
+        await found.step()
+    return found
+
+
+def grants(pieces: dict[str, Any]) -> dict[str, int]:
+    """Return the number of each member's last grant."""
+    return {name: piece["member"][2] for name, piece in pieces.items() if ":" in name}
+
+
+def alerts(world: World) -> list[AlertRaised]:
+    said = [one for worker in world.workers for one in worker.said]
+    return [decode(AlertRaised, value) for topic, _, value, _ in said if topic == "pb.alerts"]
+
+
+async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_next_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, real, tried = await lending(), Pool.set_leases, []
+
+    def set_leases(pool: Pool, *, now: float) -> list[str]:
+        names = real(pool, now=now)
+        if pool.pool_id == "bad":
+            tried.append(now)
+            raise ArithmeticError("no lease can be computed")
+        return names
+
+    monkeypatch.setattr(Pool, "set_leases", set_leases)
+    before = world.pool("bad").pack()
+    for _ in range(6):
+        for name in "abcd":
+            world.ask(name)
+        await world.step(seconds=5.0)
+    assert len(tried) > 1
+    (alert,) = alerts(world)
+    assert (alert.router_id, alert.kind) == ("bad", "set_aside")
+    assert alert.evidence["work"] == "lend" and alert.evidence["of"] == "pool"
+    # What failed changed nothing; reports are taken all the same, and the other pool lends.
+    assert grants(world.pool("bad").pack()) == grants(before)
+    assert world.pool("bad").moves > before[""]["numbers"][2]
+    monkeypatch.undo()
+    for _ in range(20):
+        for name in "abcd":
+            world.ask(name)
+        await world.step(seconds=2.0)
+    assert not any(one for worker in world.workers for one in worker.service.aside.failed.values())
+    assert world.lent(list("cd"), "bad/day") == pytest.approx(10.0, rel=0.05)
+
+
+async def test_a_router_that_cannot_be_published_or_reported_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await lending()
+
+    lambda_value, real_report = wire.lambda_value, reporting.reported
+
+    def publish(router_id: str, *given: Any, **more: Any) -> bytes:
+        if router_id == "c":
+            raise ValueError("cannot be written")
+        return lambda_value(router_id, *given, **more)
+
+    def report(state: Any, router_id: str, **more: Any) -> Any:
+        if router_id == "c":
+            raise ZeroDivisionError("cannot be computed")
+        return real_report(state, router_id, **more)
+
+    monkeypatch.setattr(housekeeping, "lambda_value", publish)
+    monkeypatch.setattr(lending_module, "reported", report)
+    seen = sum(len(worker.said) for worker in world.workers)
+    for _ in range(4):
+        for name in "abcd":
+            world.ask(name)
+        await world.step(seconds=20.0)
+    assert {(one.router_id, one.evidence["work"]) for one in alerts(world)} == {
+        ("c", "publish"),
+        ("c", "report"),
+    }
+    assert len(alerts(world)) == 2
+    assert sum(len(worker.said) for worker in world.workers) > seen
+    monkeypatch.undo()
+    world.ask("c")
+    await world.step(seconds=20.0)
+    assert not any(one for worker in world.workers for one in worker.service.aside.failed.values())
+
+
+async def test_an_alert_that_cannot_be_written_ends_nothing() -> None:
+    world = await lending()
+    service = world.owner("a").service
+    for evidence in ({"usd": float("nan")}, {}):
+        alert = Alert("budget_spent", "up", 1.0, world.now, world.now, evidence)
+        service.bulletin.alerts.append(("a", alert))
+    await world.step()
+    assert [one.evidence for one in alerts(world)] == [{}]
+
+
+async def test_a_pools_leases_are_set_in_several_record_batches_where_they_do_not_fit() -> None:
+    """Of 60 members all leases change at once; each record batch holds some of them."""
+    world = await World(workers=1).start()
+    (worker,) = world.workers
+    worker.service.batch_bytes = 8_000
+    names = [f"r{k}" for k in range(60)]
+    world.declare_pool("p", budget=[{"usd": 60.0, "per": per} for per in ("hour", "day", "month")])
+    for name in names:
+        world.declare_router(name, "p")
+    for _ in range(10):
+        await world.step()
+    assert world.lent(names, "p/day") == pytest.approx(60.0, rel=0.05)
+    assert not any(map(world.unlent, names))
+    # A report of one member writes the head and that member alone.
+    first = len(worker.changelog)
+    world.ask("r1")
+    await world.step(seconds=11.0)
+    written = {key for _, key, _, _, _ in worker.changelog[first:] if key[:1] == keys.POOL}
+    assert len(written) <= len(names)
+    before = world.pool("p").pack()
+    await world.kill(0)
+    assert world.pool("p").pack() == before
+
+
+def test_a_pool_that_an_older_program_wrote_in_one_piece_is_written_in_pieces() -> None:
+    whole = {
+        "config": {
+            "budgets": [],
+            "parent": "top",
+            "shares": {},
+            "lease_seconds": 600.0,
+            "offset": 3,
+        },
+        "numbers": [3, 1, 9],
+        "members": {"router:a": [1, 2, 3, 3, 5.0, False]},
+        "lines": [
+            {
+                "name": "top/day",
+                "budget": ["day", "UTC", None, None],
+                "numbers": [0.0, 86400.0, 5.0, 600.0],
+                "parts": {"router:a": [-7e-7, 0.0, 3.0, 1.0, 0.0, 600.0, [[0.0, 1.0]]]},
+            }
+        ],
+    }
+    pool = Pool.unpack("p", {"": whole})
+    assert pool.changed == {"", "config", "router:a"}
+    (line,) = pool.lines.values()
+    assert line.parts["router:a"].usd == 0.0
+    assert Pool.unpack("p", pool.pack()).pack() == pool.pack()

@@ -1,0 +1,132 @@
+"""What another policy would have earned: estimates beside a truth that is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studies.simulate.cases import Case
+from studies.simulate.compare import Comparison, cost_model, learn, reward_model
+from studies.simulate.estimators import Estimate, OffPolicy
+
+MODELS = ("small", "middle", "large")
+KINDS = ("direct", "inverse propensity", "doubly robust")
+n, d = 500, 5
+
+
+class Log:
+    """A drawn log: the models that a policy drew by context, and what all of them would have
+    earned and cost.
+    """
+
+    def __init__(self, seed: int, *, curved: bool) -> None:
+        rng = np.random.default_rng([4, seed])
+        self.X = np.column_stack([rng.normal(size=(n, d - 1)), np.ones(n)])
+        lines = self.X[:, :-1] @ rng.normal(0.0, 0.5, (d - 1, 4))
+        lines = np.tanh(lines) if curved else lines
+        own = lines[:, 1:] + lines[:, :1]
+        self.rewards = np.clip(
+            rng.uniform(0.4, 0.7, 3) + 0.06 * own + rng.normal(0.0, 0.1, (n, 3)), 0.0, 1.0
+        )
+        self.costs = np.array([1e-5, 1e-4, 3e-3]) * np.exp(0.2 * own + rng.normal(0, 0.5, (n, 3)))
+        # It prefers what is good for a prompt, as routers do, and explores one time in five.
+        preferred = np.exp(3.0 * own) / np.exp(3.0 * own).sum(axis=1, keepdims=True)
+        self.chances = 0.8 * preferred + 0.2 / 3.0
+        self.called = np.array([rng.choice(3, p=p) for p in self.chances])
+
+    def cases(self) -> list[Case]:
+        return [
+            Case(
+                *(i, f"q{i}", self.X[i], float(i), None, None, {}, MODELS[k]),
+                propensity=float(self.chances[i, k]),
+                cost_usd=float(self.costs[i, k]),
+                reward=float(self.rewards[i, k]),
+            )
+            for i, k in enumerate(self.called.tolist())
+        ]
+
+
+def judged(cases: list[Case], choices: list[list[str | None]]) -> list[tuple[OffPolicy, OffPolicy]]:
+    """Return the estimates of policies, by their choices for every case."""
+    found = [(OffPolicy(), OffPolicy()) for _ in choices[0]]
+    comparison, rewards, costs = Comparison(found, weighted=True), reward_model(), cost_model()
+    for case, chosen in zip(cases, choices, strict=True):
+        comparison.observe(case, chosen)
+    learn(cases, rewards, costs)
+    comparison.conclude(rewards, costs)
+    return found
+
+
+@pytest.mark.parametrize("curved", [False, True])
+def test_95_of_100_intervals_hold_the_truth_of_every_estimate(curved: bool) -> None:
+    held: dict[tuple[str, str], list[bool]] = {}
+    for seed in range(100):
+        log = Log(seed, curved=curved)
+        k = seed % 3
+        [(reward, cost)] = judged(log.cases(), [[MODELS[k]] for _ in range(n)])
+        for what, off, truth in (("reward", reward, log.rewards), ("cost", cost, log.costs)):
+            true = truth[:, k].mean()
+            for kind, estimate in off.estimates().items():
+                assert estimate.half_width is not None and estimate.half_width < true
+                inside = abs(estimate.value - true) <= estimate.half_width
+                held.setdefault((what, kind), []).append(bool(inside))
+    assert set(held) == {(what, kind) for what in ("reward", "cost") for kind in KINDS}
+    for of, told in held.items():
+        # Of 100 intervals at 95 % fewer than 90 hold once in 70 times by chance.
+        assert np.mean(told) >= 0.9 and len(told) >= 50, of
+
+
+@given(
+    levels=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=4),
+    bills=st.lists(st.floats(1e-9, 10.0), min_size=4, max_size=4),
+    seed=st.integers(0, 99),
+    calls=st.integers(1, 40),
+)
+def test_what_never_varies_is_expected_as_it_is(
+    levels: list[float], bills: list[float], seed: int, calls: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(calls, d - 1)), np.ones(calls)])
+    rewards, costs = reward_model(), cost_model()
+    for k, level in enumerate(levels):
+        rewards.observe([f"m{k}"] * calls, X, np.full(calls, level))
+        costs.observe([f"m{k}"] * calls, X, np.full(calls, bills[k]))
+    for k, level in enumerate(levels):
+        assert rewards.predict(f"m{k}", rng.normal(size=d)) == pytest.approx(level, abs=1e-6)
+        assert costs.predict(f"m{k}", rng.normal(size=d)) == pytest.approx(bills[k], rel=1e-6)
+
+
+def test_what_history_did_is_no_estimate_and_an_unknown_model_has_no_interval() -> None:
+    cases = Log(0, curved=False).cases()
+    as_it_was, other = judged(cases, [[case.model, "never called"] for case in cases])
+    assert as_it_was[0].happened and as_it_was[0].estimates() == {}
+    assert "what happened" in as_it_was[0].verdict()
+    assert as_it_was[0].direct.value == pytest.approx(np.mean([c.reward or 0.0 for c in cases]))
+    assert as_it_was[0].direct.half_width == 0.0
+    assert list(other[0].estimates()) == ["direct"] and other[0].direct.half_width is None
+
+
+def test_contexts_help_where_the_called_prompts_are_of_another_kind() -> None:
+    # Difficulty lowers what both models earn, and the dear one gets the difficult prompts.
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=(2000, d - 1)), np.ones(2000)])
+    truth = np.array([0.6, 0.8]) - 0.1 * X[:, :1] + rng.normal(0.0, 0.02, (2000, 2))
+    dear = X[:, 0] > 1.0
+    model = reward_model()
+    model.observe(
+        ["dear" if one else "cheap" for one in dear], X, np.where(dear, truth[:, 1], truth[:, 0])
+    )
+    assert truth[dear, 1].mean() < 0.66
+    value, variance = model.guess({"dear": (2000, X.sum(axis=0))})
+    off = 1.96 * math.sqrt(variance) / 2000
+    assert abs(value / 2000 - truth[:, 1].mean()) < min(0.01, off)
+
+
+def test_estimates_that_differ_are_no_surer_than_by_how_much() -> None:
+    assert Estimate(0.5, 0.01).widened(0.2) == Estimate(0.5, 0.2)
+    assert Estimate(0.5, 0.3).widened(0.2) == Estimate(0.5, 0.3)
+    assert Estimate(0.5).widened(0.2) == Estimate(0.5)
