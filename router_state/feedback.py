@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from router_state import attempts, conversing
 from router_state.availability import UNANSWERED
 from router_state.billing import Billing
@@ -13,8 +11,6 @@ from router_state.config import Price, Vector
 from router_state.errors import (
     ContextLost,
     CostOutOfRange,
-    NonFiniteInput,
-    RewardOutOfRange,
     UnknownRequest,
     UnpricedModel,
 )
@@ -201,19 +197,6 @@ def _hold(state: RouterState, ledger: Ledger, record: RequestRecord, difference_
     )
 
 
-def checked_reward(reward: float) -> float:
-    """Return a reward.
-
-    Raises:
-        NonFiniteInput, RewardOutOfRange: not a reward.
-    """
-    if not 0.0 <= reward <= 1.0:
-        if not isfinite(reward):
-            raise NonFiniteInput("a reward is not finite")
-        raise RewardOutOfRange("a reward must be between 0 and 1")
-    return float(reward)
-
-
 def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     """Learn a request's reward; one of higher rank, or of higher revision from the same source,
     revises an earlier one.
@@ -221,10 +204,9 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     Raises:
         UnknownRequest: no decision carries this request_id.
         ContextLost: neither the record nor the caller has the context.
-        NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
     """
     record = _remembered(records, event.request_id)
-    reward, label = checked_reward(event.reward), record.label
+    reward, label = event.reward, record.label
     source, rank, revision = event.source, event.rank, event.revision
     # News are rewards of higher rank, and later revisions from the same source.
     if (
@@ -272,7 +254,7 @@ def learn_session(
         UnknownRequest: none of its requests is remembered.
         ContextLost: the context of none of them is in a store.
     """
-    name, reward = event.request_id.removeprefix(WHOLE), checked_reward(event.reward)
+    name, reward = event.request_id.removeprefix(WHOLE), event.reward
     requests = conversing.requests_of(state, records, name)
     if not requests:
         raise UnknownRequest(f"no request of session {name!r} is remembered")

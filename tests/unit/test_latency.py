@@ -11,11 +11,11 @@ import pytest
 from agents.declared import config_of, declaration_of
 from agents.instants import utc
 from agents.wire import lambda_value, route_value
+from benchmarks.played import Played
 from drawing.alerts import sentence
 from drawing.periods import standing_lines
 from router_state.changes import Alert, Journal
 from router_state.config import Price
-from router_state.engine import Engine
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
 from router_state.kernel import BELIEVED, SharedPrior, waits
@@ -50,9 +50,9 @@ def play(
     told: bool = True,
     first_token: bool = False,
     models: tuple[str, ...] = ("slow", "fast"),
-) -> tuple[Engine, list[str], list[Alert]]:
+) -> tuple[Played, list[str], list[Alert]]:
     """Play requests of one router; return it, the models it chose, and its alerts."""
-    engine = Engine.start(
+    engine = Played.start(
         declaration(
             {name: PRICES[name] for name in models},
             profile="live",
@@ -161,7 +161,7 @@ def test_a_target_that_cannot_be_met_is_said_with_what_would() -> None:
 def test_a_budget_wins_and_the_alert_names_the_one_that_would_do() -> None:
     prices = {"slow": Price(0.1, 0.1), "fast": Price(10.0, 10.0)}
     goal = LatencyGoal(mean_seconds=1.0)
-    engine = Engine.start(
+    engine = Played.start(
         declaration(prices, profile="live", budget=0.001, dimensions=2, latency=goal)
     )
     rng, alerts, spent = np.random.default_rng(1), [], 0.0
@@ -210,7 +210,7 @@ def test_a_call_that_was_given_up_counts_as_at_least_its_time() -> None:
     assert (timing.debt.usd, timing.speeds["fast"].costs.ratio) == (before, ratio)
 
 
-def _wait(engine: Engine, request_id: str) -> float:
+def _wait(engine: Played, request_id: str) -> float:
     call = engine.records[request_id].call
     assert call is not None and call.wait is not None
     return call.wait
@@ -225,7 +225,7 @@ def test_state_is_the_same_after_a_stop_and_a_file() -> None:
         one.decide("next", np.array([0.5, 1.0]), now=1000.0)
     assert freeze(again) == freeze(engine)
     data = portable.pack(engine.state, {})
-    other = Engine.start(
+    other = Played.start(
         declaration(
             TWO,
             profile="live",
@@ -238,7 +238,7 @@ def test_state_is_the_same_after_a_stop_and_a_file() -> None:
     assert timing is not None and timing.in_use and timing.debt.usd == 0.0
 
 
-def _fields(engine: Engine) -> dict[str, Any]:
+def _fields(engine: Played) -> dict[str, Any]:
     config = engine.state.config
     return {name: getattr(config, name) for name in config.__slots__}
 
@@ -260,7 +260,7 @@ def test_what_was_learned_stays_with_another_limit_and_goes_with_other_times() -
     invariants.check(engine.state, engine.records)
 
 
-def _with(engine: Engine, latency: LatencyGoal | None) -> Any:
+def _with(engine: Played, latency: LatencyGoal | None) -> Any:
     return type(engine.state.config)(**{**_fields(engine), "latency": latency})
 
 
@@ -375,7 +375,7 @@ def test_a_price_without_a_budget_and_a_target_under_paper_are_refused() -> None
 def test_events_and_calls_of_methods_are_alike() -> None:
     goal = LatencyGoal(p95_seconds=2.0)
     by_method, _, _ = play(goal, n=50)
-    other = Engine.start(declaration(TWO, profile="live", budget=None, dimensions=2, latency=goal))
+    other = Played.start(declaration(TWO, profile="live", budget=None, dimensions=2, latency=goal))
     rng = np.random.default_rng(1)
     for i in range(50):
         x = np.array([rng.normal(), 1.0])

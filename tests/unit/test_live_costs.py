@@ -9,12 +9,12 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.played import Played
 from router_state.arms import Arms
 from router_state.caps.bucket import Cap
 from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.costs import believed
-from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.events import Asked
 from router_state.kernel import (
@@ -197,7 +197,7 @@ def test_nothing_is_found_where_nothing_changed() -> None:
 
 def test_a_price_of_zero_is_free_until_bills_say_otherwise() -> None:
     free = {"free": ModelConfig(Price(0.0, 0.0), onboarding_pulls=0)}
-    engine = Engine.start(RouterConfig(free, 1e-4, D, "live", knobs_for("live")))
+    engine = Played.start(RouterConfig(free, 1e-4, D, "live", knobs_for("live")))
     assert engine.decide("a", np.ones(D), now=0.0).expected_cost_usd == 0.0
     for i in range(50):
         engine.decide(str(i), np.ones(D), now=0.0)
@@ -209,7 +209,7 @@ def test_a_price_of_zero_is_free_until_bills_say_otherwise() -> None:
 
 
 def test_a_bill_without_its_context_still_moves_the_mean() -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     record = engine.decide("a", np.ones(D), now=0.0)
     record.x = None
     k = engine.state.arms.row[record.model]
@@ -220,10 +220,10 @@ def test_a_bill_without_its_context_still_moves_the_mean() -> None:
     assert (costs.regression.theta == knew).all()
 
 
-def capped(usd: float, *, hard: bool) -> Engine:
+def capped(usd: float, *, hard: bool) -> Played:
     config = declaration(None)
     caps = (Cap(usd, 3600.0, hard=hard),)
-    return Engine.start(RouterConfig(config.models, None, D, "live", config.knobs, {"caps": caps}))
+    return Played.start(RouterConfig(config.models, None, D, "live", config.knobs, {"caps": caps}))
 
 
 def test_a_soft_cap_falls_back_to_the_cheapest_model_and_refills_with_time() -> None:
@@ -263,12 +263,12 @@ def test_a_cap_that_is_declared_anew_remembers_what_was_spent() -> None:
     assert buckets_of(engine.state)[0].left_usd == pytest.approx(0.1 - spent)
 
 
-def two_kinds(kinds: list[int], factor: float, *, price: float = 1.0) -> tuple[Engine, list[str]]:
+def two_kinds(kinds: list[int], factor: float, *, price: float = 1.0) -> tuple[Played, list[str]]:
     """Bill a single model's answers of prompts of kind 0 and 1, far apart; those of kind 1 cost
     `factor` times as much. From the 600th request on every bill is `price` times as high.
     """
     rng, d = np.random.default_rng(3), 9
-    engine = Engine.start(
+    engine = Played.start(
         RouterConfig(
             {"m": ModelConfig(Price(1.0, 1.0))}, 1e-3, d, "live", knobs_for("live", {"seed": 1})
         )

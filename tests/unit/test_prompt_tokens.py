@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.arena import play
 from benchmarks.elsewhere.drawn import drawn
+from benchmarks.played import Played
 from benchmarks.policies import Core, Told
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig
 from router_state.costs.input_tokens import IN_USE_FROM, PIECE
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of
@@ -44,15 +44,15 @@ def often_free(price: Price, tokens: int, output: float) -> float:
     return 0.0 if output * 1000 % 1 < 0.4 else listed(price, tokens, output)
 
 
-def started() -> Engine:
+def started() -> Played:
     config = RouterConfig(
         MODELS, budget_usd_per_request=1e-2, dimensions=D, knobs=knobs_for("live")
     )
-    return Engine.start(config)
+    return Played.start(config)
 
 
 def asked(
-    engine: Engine, n: int, *, first: int = 0, bill: Bill = listed, says: bool = True
+    engine: Played, n: int, *, first: int = 0, bill: Bill = listed, says: bool = True
 ) -> np.ndarray:
     """Play requests of 50 to 5,000 input tokens; return expected and billed dollars, shape
     (n, 2)."""
@@ -166,7 +166,7 @@ def test_a_router_goes_on_after_a_restart_as_if_there_had_been_none() -> None:
     asked(one, 150, bill=often_free)
     pieces = snapshot.pack_pieces(one.state)
     back = restoring.unpack(lambda name: pieces.get(name, b""), one.state.open_commitments)
-    other = Engine(back, dict(one.records))
+    other = Played(back, dict(one.records))
     assert snapshot.pack_pieces(other.state) == pieces
     assert (
         asked(one, 50, first=150) == asked(other, 50, first=150)
@@ -203,7 +203,7 @@ def test_the_paper_s_policy_takes_no_notice_of_tokens() -> None:
             profile="paper",
             knobs=knobs_for("paper"),
         )
-        engine = Engine.start(config)
+        engine = Played.start(config)
         asked(engine, 200, says=says)
         return [f"{r.model} {r.expected_cost_usd}" for r in engine.records.values()]
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state import sessions
 from router_state.cache_price import CachePrice
 from router_state.changes import Journal, Outcome
 from router_state.config import Price
 from router_state.costs.caching import FIRST_HIT, PIECE, Caching
-from router_state.engine import Engine
 from router_state.events import Asked, Charged
 from router_state.sessions import DRAWERS, IDLE_SECONDS, IN_DRAWER, MOST_MODELS, Sessions
 from router_state.state import invariants, record_bytes
@@ -31,9 +31,9 @@ PRICES = {"a": Price(1.0, 4.0), "b": Price(1.0, 4.0)}
 CACHES = {"a": CACHE, "b": CACHE}
 
 
-def engine(caches: Any = CACHES, *, known: int = 20, **declared: Any) -> Engine:
+def engine(caches: Any = CACHES, *, known: int = 20, **declared: Any) -> Played:
     """Return a router of two like models that has counted input tokens apart for a while."""
-    one = Engine.start(declaration(PRICES, profile="live", budget=0.01, caches=caches, **declared))
+    one = Played.start(declaration(PRICES, profile="live", budget=0.01, caches=caches, **declared))
     for n in range(known):
         one.decide(f"k{n}", X, now=0.0, input_tokens=10_000)
         one.settle(f"k{n}", cost_usd=0.012)
@@ -41,7 +41,7 @@ def engine(caches: Any = CACHES, *, known: int = 20, **declared: Any) -> Engine:
 
 
 def ask(
-    one: Engine, request_id: str, *, at: float, tokens: int | None = 10_000, **more: Any
+    one: Played, request_id: str, *, at: float, tokens: int | None = 10_000, **more: Any
 ) -> Any:
     asked = Asked(request_id, X, input_tokens=tokens, session_id="s", **more)
     record = one.apply(asked, at).decision
