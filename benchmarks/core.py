@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.played import Played
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed, prices
 from router_state.config import ModelConfig, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 
 SHORT = 16
@@ -32,7 +32,7 @@ clock = time.perf_counter
 class Ours:
     """An engine and its next request's number."""
 
-    engine: Engine
+    engine: Played
     feed: Feed
     bills: bool
     done: int = 0
@@ -50,7 +50,7 @@ class Ours:
         config = RouterConfig(
             models=models, budget_usd_per_request=budget, dimensions=d, profile=profile, knobs=knobs
         )
-        return cls(Engine.start(config), feed, budget is not None)
+        return cls(Played.start(config), feed, budget is not None)
 
     def play(self, n: int) -> tuple[float, float]:
         """Decide and learn n requests, each before the next; return the seconds that decisions and

@@ -119,6 +119,12 @@ class Changes:
         """Tell whether there is anything to write."""
         return bool(self.pieces)
 
+    def accepted(self) -> Changes:
+        """Return these changes. Raises what the event was refused with."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self
+
     def collect(self, journal: Journal) -> Changes:
         """Take what a journal has noted, and return these changes."""
         # Neither a piece nor a record changes alone: counts and sums in the head go with it.

@@ -37,12 +37,14 @@ class Outages(Capability):
     """
 
     __slots__ = ("availability", "error_reward")
+    error_reward: float | None
     name = "error_reward"
     always = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.availability, self.error_reward = Availability(journal), None
+        self.availability = Availability(journal)
+        self.error_reward = None
 
     @classmethod
     def read(cls, said: Said) -> float | None:

@@ -9,12 +9,10 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.kernel import (
-    CLOSED,
     EVERY,
     FAR,
     HORIZON,
     PRICE_OF,
-    SAVED,
     WINDOW,
     Debt,
     Matrix,
@@ -23,8 +21,10 @@ from router_state.kernel import (
 from router_state.pacing.pacer import Pacer, Terms
 from router_state.pacing.scoring import candidates
 
-UNREACHABLE = CLOSED
+UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
+JUMP = 25.0
+"""Budgets charged at once after which λ_t is solved before the next decision: no scatter."""
 SURE = 0.01
 """Probability that any model costs less than the budget, below which the budget is unreachable."""
 
@@ -97,7 +97,7 @@ class DollarDual(Pacer):
         """Add to the debt; a change by several budgets makes λ_t be solved before the next
         decision."""
         self.debt.usd += usd
-        if abs(usd) > SAVED * self.budget_usd:
+        if abs(usd) > JUMP * self.budget_usd:
             self.journal.jumped = True
 
     def _solve(self, arms: Arms, *, now: float) -> None:

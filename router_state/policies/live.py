@@ -29,6 +29,8 @@ from router_state.policies import choosing, learning, priors
 from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
+MOST_RISKED = 100.0
+"""Budgets that a call stays below in nine of ten cases."""
 TOLERATED = SAVED / HORIZON
 """Budgets for each call in flight that the bills may be beyond their expectations: what may be
 saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
@@ -126,13 +128,13 @@ class Live:
         return True
 
     def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
+        """See Policy: in nine of ten cases a call costs `MOST_RISKED` budgets at most, and those in
         flight as many more than is expected of them."""
         budget, seen = state.pacer.budget_usd, choice.seen
         if budget is None:
             seen.excluded = choice.excluded
         else:
-            most, each = HORIZON * budget, TOLERATED * budget
+            most, each = MOST_RISKED * budget, TOLERATED * budget
             seen.excluded = within_risk(state.arms.costs, choice.excluded, seen, most, each)
         return None
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from router_state.config import Matrix
+from router_state.costs.input_tokens import IN_USE_FROM
 from router_state.kernel import (
-    BELIEVED,
     RIDGE_FLOOR,
     WINDOW,
     Arm,
@@ -118,7 +118,7 @@ def _derived(state: RouterState) -> Iterator[str]:
             yield f"{arm.name}: less than a tenth of the prior is left"
         if arm.per_1k != arm.price.per_1k or arm.costs.list_price != list_price_of(arm.price):
             yield f"{arm.name}: the price is stale"
-    if arms.tokens.in_use != (arms.tokens.count >= BELIEVED):
+    if arms.tokens.in_use != (arms.tokens.count >= IN_USE_FROM):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
     # Derived again and compared, so that a stale cache shows.

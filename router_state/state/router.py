@@ -85,7 +85,7 @@ class Policy(Protocol):
 
 
 class RouterState(Books):
-    """One router's state, the books among it. It begins without arms: `Engine.configure` adds them.
+    """One router's state, the books among it. `portfolio.declare` adds its arms.
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:

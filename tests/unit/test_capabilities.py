@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from agents.declared import config_of, declaration_of
-from router_state.engine import Engine
+from benchmarks.played import Played
 from router_state.errors import NoAllowedModel, NoCapableModel
 from router_state.events import Needs
 from router_state.needs.offers import Offers, lacking, rule_out
@@ -50,9 +50,9 @@ needed = st.builds(
 )
 
 
-def engine(profile: str = "live", **offers: Offers) -> Engine:
+def engine(profile: str = "live", **offers: Offers) -> Played:
     """Return an engine for three models that offer this."""
-    return Engine.start(declaration(profile=profile, offers=offers))
+    return Played.start(declaration(profile=profile, offers=offers))
 
 
 def reasons(decided: Any) -> dict[str, str | None]:
