@@ -28,6 +28,7 @@ class Row(NamedTuple):
 
 
 CONFIG = "router_state.config"
+PACING = "router_state.kernel.pacing.window"
 COUNTS = "router_state.kernel.learning.counts"
 GUESS = "router_state.learning.guess"
 SAMPLE = "router_state.kernel.choosing.sample"
@@ -120,13 +121,13 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row(
             "last contexts that λ_t is solved over",
             "contexts",
-            "router_state.kernel.pacing.window:WINDOW",
+            f"{PACING}:WINDOW",
         ),
         Row("decisions between two solutions", "decisions", f"{SAMPLE}:EVERY"),
         Row(
             "“within 10 %”: share of λ_t within which a request has its own price",
             "share",
-            "router_state.kernel.pacing.window:PRICE_SPREAD",
+            f"{PACING}:PRICE_SPREAD",
         ),
         Row("requests over which a debt is paid back", "requests", f"{DEBT}:HORIZON"),
         Row("most that may be saved up", "budgets", f"{DEBT}:SAVED"),

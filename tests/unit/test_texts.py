@@ -135,8 +135,7 @@ def test_a_prompt_on_the_command_line_that_is_not_utf_8_is_mended() -> None:
 def test_a_payload_is_converted_in_spite_of_half_a_character() -> None:
     finder = finder_of("cloudevents", Defaults("r"))
     event = {"specversion": "1.0", "type": "costs", "subject": "1", "note": HALF}
-    (found,) = convert(escaped({**event, "data": {"cost_usd": 0.1, "note": HALF}}), finder)
-    _, bill = found
+    ((_, bill),) = convert(escaped({**event, "data": {"cost_usd": 0.1, "note": HALF}}), finder)
     assert bill == CostReported(router_id="r", request_id="1", cost_usd=0.1)
     with pytest.raises(MalformedEvent, match="model is not valid Unicode"):
         convert(escaped({**event, "data": {"cost_usd": 0.1, "model": HALF}}), finder)
