@@ -10,7 +10,6 @@ from operator import itemgetter
 import orjson
 from msgspec import structs
 
-from agents.latency import latency_standing
 from router_state.changes import Alert
 from router_state.instants import utc
 from router_state.kernel import Candidates
@@ -158,8 +157,6 @@ def lambda_value(
     }
     for one in state.capabilities:
         value |= one.standing(observed_at.timestamp())
-    if state.arms.timing is not None:
-        value["latency"] = latency_standing(state.arms.timing)
     if found := state.newcomers.found:
         value["unaffordable"] = [
             {

@@ -34,7 +34,7 @@ GUESS = "router_state.learning.guess"
 SAMPLE = "router_state.kernel.choosing.sample"
 DEBT = "router_state.kernel.pacing.debt"
 TRAFFIC = "router_state.periods.traffic"
-HEALTH = "router_state.health"
+HEALTH = "router_state.outages.health"
 SPEED = "router_state.latency.speed"
 
 GUESSES = {

@@ -28,11 +28,13 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
+        always: whether every router has it, also one that declares nothing of it.
         offset: of the router's declaration that is in force, on its topic.
     """
 
     __slots__ = ("arms", "journal", "offset")
     name: ClassVar[str]
+    always: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         self.arms, self.journal, self.offset = arms, journal, -1
@@ -69,7 +71,8 @@ class Capability:
         return None
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force; what was learned and what is owed stays."""
+        """Put a declaration in force, None if there is none (`always`); what was learned and what
+        is owed stays."""
 
     def dropped(self) -> None:
         """Note that it is declared no more: its pieces are to be deleted."""
@@ -100,6 +103,9 @@ class Capability:
     def afford(self, choice: Choice) -> None:
         """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
 
+    def weigh(self, choice: Choice) -> None:
+        """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
+
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """Note a decision."""
 
@@ -121,6 +127,9 @@ class Capability:
         """Apply an event of its own, and note in `since` what a replay needs of it; tell whether it
         was its own, and news."""
         return False
+
+    def without(self, model: str) -> None:
+        """Forget a model that has left the portfolio for good."""
 
     def start_over(self) -> None:
         """Keep what was learned, and drop what belongs to the router that was exported."""

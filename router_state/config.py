@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from router_state.cache_price import CachePrice
 from router_state.errors import InvalidConfig
 from router_state.kernel import MEMORY, given
-from router_state.latency.goal import LatencyGoal
 
 Vector = given.Vector
 Matrix = given.Matrix
@@ -139,6 +138,14 @@ LIVE = Knobs(gamma=1.0 - 1.0 / MEMORY, lambda_c=0.0, onboarding_pulls=0)
 """Knobs for a service that is never reset: docs/explanation/algorithm.md says why, knob by knob."""
 
 
+@runtime_checkable
+class Checked(Protocol):
+    """A capability's declaration that may contradict the rest of a router's."""
+
+    def check(self, config: RouterConfig) -> None:
+        """Raise InvalidConfig if it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class RouterConfig:
     """The declaration of a router. `offset` is its offset in `pb.routers`, the version of this
@@ -148,9 +155,8 @@ class RouterConfig:
         force (−1: none).
     `projection`: None: the workers' own.
     `capabilities`: what is declared of each capability, by its name, see `registered`.
-    `caches`: prices of cached input, of
-    models that have any. `error_reward`: the reward that a failed call counts as; None: none.
-    `latency`: the target of latency; None: none. `snapshot`: the state from which the router
+    `caches`: prices of cached input, of models that have any.
+    `snapshot`: the state from which the router
     starts, see `router_state.portable`; unused afterwards.
     """
 
@@ -164,9 +170,7 @@ class RouterConfig:
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
-    error_reward: float | None = None
     caches: Mapping[str, CachePrice] = field(default_factory=dict)
-    latency: LatencyGoal | None = None
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request
@@ -179,22 +183,12 @@ class RouterConfig:
                 "profile 'paper' paces a budget per request alone: budget and min_reward need "
                 "profile live"
             )
-        if self.latency is not None:
-            self._check_latency(self.latency)
+        for one in self.capabilities.values():
+            if isinstance(one, Checked):
+                one.check(self)
 
     @property
     def paces(self) -> bool:
         """Tell whether a capability sets the price of a dollar, as its declaration says by an
         attribute of this name; see `Capability.pacer`."""
         return any(getattr(one, "paces", False) for one in self.capabilities.values())
-
-    def _check_latency(self, latency: LatencyGoal) -> None:
-        if self.profile == "paper":
-            raise InvalidConfig(
-                "profile 'paper' knows no times: latency_target and usd_per_second need profile "
-                "live"
-            )
-        if latency.usd_per_second is not None and not (self.budget_usd_per_request or self.paces):
-            raise InvalidConfig(
-                "usd_per_second needs a budget or min_reward: without one a dollar is worth nothing"
-            )

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from router_state.arms import Arms
-from router_state.attempts import PLAIN
-from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice
 from router_state.choice import Choice
-from router_state.events import Asked, Charged
-from router_state.record import Records, RequestRecord
+from router_state.events import UNANSWERED, Asked, Charged
+from router_state.record import PLAIN, Records, RequestRecord
 from router_state.state.router import RouterState
 
 CREDITED = 100

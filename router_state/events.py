@@ -10,6 +10,10 @@ from router_state.config import RouterConfig, Vector
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
+FAILED = frozenset({"error", "timeout"})
+"""Statuses of a model that did not answer."""
+UNANSWERED = FAILED | {"rate_limited", "cancelled"}
+"""Statuses of calls whose bill does not tell the cost of an answer."""
 
 
 class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from router_state import attempts, conversing
-from router_state.availability import UNANSWERED
+from router_state import conversing
 from router_state.billing import Billing
 from router_state.cache_price import usd_of
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
@@ -20,7 +19,6 @@ from router_state.errors import (
 )
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
-from router_state.latency import observing
 from router_state.policies.learning import NOT_LEARNED
 from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
@@ -38,7 +36,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
     record = _remembered(records, event.request_id)
-    before, said, status = record.bill, event.cost_usd, event.status
+    before, said = record.bill, event.cost_usd
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
@@ -50,16 +48,16 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     state.bill(event.request_id, record, cost_usd)
     for one in state.capabilities:
         one.billed(billing)
-    observed = record.call is not None or status is not None
-    if observed or state.arms.timing is not None or state.availability.models:
-        _observe(state, record, event, called=called, answered=answered, x=x)
+    if record.call is not None and not answered:
+        conversing.billed(state, record, event, called=called)
+    if billing.reward is not None:
+        _learn_failure(state, billing, billing.reward)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not answered:
-        if status not in UNANSWERED:
+        if not billing.unanswered:
             _learn_bill(state, record, event, cost_usd, called, x)
-        if observed:
-            attempts.note(record, status=status, cost_usd=cost_usd)
+        billing.keep_attempt()
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.waits = None
@@ -170,22 +168,11 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def _observe(
-    state: RouterState,
-    record: RequestRecord,
-    event: Charged,
-    *,
-    called: str,
-    answered: bool,
-    x: Vector | None,
-) -> None:
-    """Learn how a call went: its time, whether it was answered, and what its cache held."""
-    if state.arms.timing is not None and not answered:
-        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
-    if event.status is not None or state.availability.models:
-        attempts.observe(state, record, event, called=called, x=x)
-    if record.call is not None and not answered:
-        conversing.billed(state, record, event, called=called)
+def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
+    """Let the called model learn a failed call as if it had this reward."""
+    arm = state.arms.find(billing.called)
+    if arm is not None and billing.x is not None:
+        state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
 def checked_reward(reward: float) -> float:

@@ -8,12 +8,14 @@ from typing import Any
 from router_state.capability import Capability
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
+from router_state.latency.capability import Latency
 from router_state.needs.capability import Needed
+from router_state.outages.capability import Outages
 from router_state.periods.capability import Periods
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods)
+KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages)
 """Their classes; of two that change the same, the later one has the last word."""
 
 
@@ -59,10 +61,10 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     found: list[Capability] = []
     for kind in KINDS:
         one = before.pop(kind.name, None)
-        if kind.name in config.capabilities:
+        if kind.always or kind.name in config.capabilities:
             one = kind(state.arms, state.journal) if one is None else one
             one.offset = config.offset
-            one.declare(config.capabilities[kind.name], now=now)
+            one.declare(config.capabilities.get(kind.name), now=now)
             found.append(one)
         elif one is not None:
             one.dropped()

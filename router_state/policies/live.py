@@ -54,7 +54,7 @@ class Live:
 
     def _unpaced(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return the pacer of a router without a budget."""
-        if config.latency is None:
+        if state.arms.beside is None:
             return Unpaced()
         before = state.pacer
         if isinstance(before, Unbudgeted):
@@ -144,8 +144,9 @@ class Live:
         arms, seen, chance = state.arms, choice.seen, state.chance
         assert isinstance(chance, Chance)  # as this policy made it
         arms.draw(seen, choice.price, chance)
-        if choice.waits is not None and arms.timing is not None:
-            seen.penalty = arms.timing.penalties(seen.penalty, choice.waits)
+        if choice.beside is not None:
+            both = zip(seen.penalty, choice.beside, strict=True)
+            seen.penalty = [dollars + beside for dollars, beside in both]
         # If no price of a dollar meets the budget, only the cheapest model matters.
         short = state.pacer.lambda_t >= UNREACHABLE
         if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):

@@ -12,7 +12,6 @@ from router_state import registered
 from router_state.cache_price import CachePrice
 from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
-from router_state.latency.goal import LatencyGoal
 from router_state.profiles import UNUSED, knobs_for
 from router_state.state.framing import Json, loads, reading
 
@@ -49,8 +48,6 @@ def config_body(config: RouterConfig) -> bytes:
     }
     optional = {
         "caches": to_builtins(config.caches),
-        "error_reward": config.error_reward,
-        "latency": config.latency,
     }
     body: dict[str, object] = {
         "models": models,
@@ -102,8 +99,6 @@ def unpack_config(data: bytes) -> RouterConfig:
             offset=body["offset"],
             applied=convert(body["applied"], tuple[int, int]),
             projection=projection_of(body),
-            error_reward=body.get("error_reward"),
-            latency=convert(body.get("latency"), LatencyGoal | None),
             caches=convert(body.get("caches", {}), dict[str, CachePrice]),
         )
 

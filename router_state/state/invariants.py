@@ -19,7 +19,6 @@ from router_state.kernel import (
     SharedPrior,
     list_price_of,
 )
-from router_state.latency import kept
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema_pacer import LAMBDA_MAX, EmaPacer
 from router_state.record import RequestRecord
@@ -56,10 +55,7 @@ def faults(state: RouterState) -> Iterator[str]:
     if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
     yield from _pacer(state)
-    yield from state.availability.faults()
     yield from state.sessions.faults()
-    if arms.timing is not None:
-        yield from kept.faults(arms.timing)
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:

@@ -7,7 +7,6 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.availability import Availability
 from router_state.capability import Capability
 from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
@@ -95,7 +94,6 @@ class RouterState(Books):
         arms: what is known of every model.
         pacer: spends the budget.
         capabilities: what it has beside plain routing, in the order of `registered.KINDS`.
-        availability: which models answer.
         journal: what has changed since it was last written.
         chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
@@ -105,7 +103,6 @@ class RouterState(Books):
 
     __slots__ = (
         "arms",
-        "availability",
         "capabilities",
         "chance",
         "config",
@@ -127,8 +124,7 @@ class RouterState(Books):
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
         self.capabilities, self.newcomers = (), Newcomers()
-        self.since, self.availability = Since(), Availability(self.journal)
-        self.sessions = Sessions(self.journal)
+        self.since, self.sessions = Since(), Sessions(self.journal)
 
     @property
     def lambda_t(self) -> float:

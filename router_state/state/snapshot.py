@@ -17,20 +17,17 @@ from typing import Any
 import orjson
 
 from router_state import registered, sessions
-from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
-from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, SharedPrior, cost_piece
-from router_state.latency import kept
-from router_state.latency.timing import PIECE as LATENCY
-from router_state.latency.timing import Timing
+from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
 from router_state.state import layout
 from router_state.state.config_bytes import config_body
 from router_state.state.framing import Json, frame, packed
+from router_state.state.prior_bytes import pack_prior
 from router_state.state.router import Chances, RouterState
 
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
@@ -40,9 +37,10 @@ _COST_PIECE = cost_piece("")
 JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
     CACHING: attrgetter("arms.caching"),
-    AVAILABILITY: attrgetter("availability"),
 }
 """Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
+PLACES = ("\x1favailability", "\x1fsession", "\x1flatency", "\x1fperiods", "\x1fhours")
+"""Beginnings of names of pieces, in their order in a file; pieces of the core are before them."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -78,10 +76,6 @@ def _costs(arm: Arm) -> bytes:
     return packed(layout.COSTS.of(arm), arm.costs.regression.kept)
 
 
-def _prior(prior: SharedPrior) -> bytes:
-    return packed(layout.SHARED.of(prior), prior.mean, prior.center)
-
-
 def _chance(chance: Chances) -> Json:
     if isinstance(chance, Chance):
         return chance.state
@@ -94,7 +88,7 @@ def _chance(chance: Chances) -> Json:
 def piece_names(state: RouterState) -> list[str]:
     """Return the names of all pieces that a router has, its requests apart."""
     arms = state.arms
-    return [
+    names = [
         CONFIG,
         HEAD_PIECE,
         SAMPLE_PIECE,
@@ -105,21 +99,17 @@ def piece_names(state: RouterState) -> list[str]:
         *state.pacer.pieces,
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
         *state.sessions.pieces,
-        *(arms.timing.pieces if arms.timing is not None else ()),
         *(piece for one in state.capabilities for piece in one.pieces),
     ]
+    return sorted(names, key=_place)
+
+
+def _place(name: str) -> int:
+    return next((k for k, begin in enumerate(PLACES) if name.startswith(begin)), -1)
 
 
 def _json(value: Json | None) -> bytes | None:
     return None if value is None else orjson.dumps(value)
-
-
-def _timing(timing: Timing | None, name: str) -> bytes | None:
-    if timing is None:
-        return None
-    if name == timing.prior.name:
-        return _prior(timing.prior)
-    return kept.pack(timing, name)
 
 
 def pack_pieces(state: RouterState) -> dict[str, bytes]:
@@ -157,13 +147,11 @@ def _body(state: RouterState, name: str) -> bytes | None:
     elif name == SAMPLE_PIECE:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
-        body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
+        body = pack_prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif (part_of := JSON_PARTS.get(name)) is not None:
         body = _json(part_of(state).values())
     elif sessions.holds(name):
         body = _json(state.sessions.pack(name))
-    elif name.startswith(LATENCY):
-        body = _timing(arms.timing, name)
     elif name == CONFIG:
         body = config_body(state.config)
     return body

@@ -17,7 +17,8 @@ from tests.lending_world import World
 from tests.worlds.extremes import play
 
 
-@pytest.mark.parametrize("seed", range(16))
+# In the last one a bill's part underflows to a number that has no logarithm.
+@pytest.mark.parametrize("seed", [*range(16), 95])
 async def test_workers_live_on_extreme_declarations_and_bills(seed: int) -> None:
     assert await play(seed) == []
 

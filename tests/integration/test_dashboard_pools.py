@@ -14,7 +14,7 @@ from commands.cli import main
 from schemas import encode
 from streams.settings import Settings
 from tests.integration.browsing import load, violations
-from tests.integration.test_dashboard import served, text, until
+from tests.integration.test_dashboard import facts, served, text, until
 from tests.unit.test_dashboard import standing, state
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         assert len(rows) == 11
         assert rows[0].startswith("search")
         assert "4 others" in text(browser, ".inks")
+        told = facts(browser)
+        assert (told["Spent"], told["Left"]) == ("$21.5", "$78.5")
+        assert told["Forecast at its end"] == "$11"  # each of the eleven expects a dollar
+        assert "Leases: " in text(browser, "main")
         bars = browser.execute_script(
-            "return [...document.querySelectorAll('svg.bar .lent')].map("
+            "return [...document.querySelectorAll('svg.bar rect:not(.whole)')].map("
             "(one) => Number(one.getAttribute('width')))"
         )
         assert sum(bars) == pytest.approx(980.0)

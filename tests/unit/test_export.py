@@ -221,7 +221,6 @@ REPORTS = {"_journal", "journal", "pieces", "values"}  # whom an object reports 
 KEPT_APART = {
     RouterState: {
         "arms",
-        "availability",
         "capabilities",
         "chance",
         "config",

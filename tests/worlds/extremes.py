@@ -48,9 +48,6 @@ class Extremes(World):
         broken: promises that were not kept, in words; refused: reasons of dead letters.
     """
 
-    # Sums over requests of a billion dollars have residues that the invariants take for faults.
-    validates = False
-
     def __init__(self, seed: int) -> None:
         super().__init__(2, seed=seed)
         self.broken: list[str] = []

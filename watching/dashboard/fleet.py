@@ -18,7 +18,7 @@ from schemas.pools import PoolDeclared, decode_pool
 from schemas.rewards import RewardObserved
 from schemas.routes import RouteDecided
 from watching.dashboard.router import RouterView
-from watching.joined import Joined
+from watching.joined import Joined, Request
 
 Take = Callable[[RouterView, Any, float, float], None]
 """Function that takes in an event of one topic: its router, the event, when it happened, and
@@ -126,6 +126,10 @@ class Fleet:
                 raise TooManyRouters
             found = self.routers[router_id] = RouterView(router_id)
         return found
+
+    def request(self, router_id: str, request_id: str) -> Request | None:
+        """Return a request with its bill and its label; None where it is not known (any more)."""
+        return self._joined.get(router_id, request_id)
 
     def page(self, asked: Asked, *, now: float) -> tuple[list[Row], int]:
         """Return the rows asked for, and the number of all rows."""
