@@ -10,6 +10,7 @@ from operator import itemgetter
 import orjson
 from msgspec import structs
 
+from router_state import registered
 from router_state.changes import Alert
 from router_state.instants import utc
 from router_state.kernel import Candidates
@@ -65,6 +66,7 @@ def route_value(
             value["fallbacks"] = fallbacks
     if record.call is not None and record.call.session_id is not None:
         value["session_id"] = record.call.session_id
+    value |= registered.told(record)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 

@@ -113,9 +113,9 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row(
             "probability that a warm prefix is billed as cached",
             "probability",
-            "router_state.costs.caching:FIRST_HIT",
+            "router_state.sessions.caching:FIRST_HIT",
         ),
-        Row("bills that this counts for", "bills", "router_state.costs.caching:HITS"),
+        Row("bills that this counts for", "bills", "router_state.sessions.caching:HITS"),
     ),
     "Pacing": (
         Row(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from router_state.changes import Journal
+from router_state.choice import Choice
 from router_state.config import Matrix, Price, Vector
-from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
 from router_state.kernel import SAMPLE_PIECE, Arm, Portfolio, SharedPrior, Window
@@ -30,19 +30,31 @@ class Beside(Protocol):
         nothing."""
 
 
+class Slotted(Protocol):
+    """A capability that keeps something by the window's slots, see its hooks."""
+
+    @property
+    def slots(self) -> Iterable[int]: ...
+    def placed(self, slot: int, choice: Choice) -> None: ...
+    def expect_window(self, costs: Matrix) -> None: ...
+    def begin_window(self) -> None: ...
+
+
 class Arms(Portfolio):
     """See Portfolio. Who takes part, at which price, and who is suspected changes here.
 
     Attributes:
         beside: the dual beside that of dollars, if there is one.
+        slotted: who keeps something by the window's slots.
     """
 
-    __slots__ = ("_journal", "beside", "caching", "tokens")
+    __slots__ = ("_journal", "beside", "slotted", "tokens")
     beside: Beside | None
+    slotted: tuple[Slotted, ...]
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self._journal, self.beside = journal, None
-        self.tokens, self.caching = InputTokens(journal), Caching(journal)
+        self._journal, self.beside, self.slotted = journal, None, ()
+        self.tokens = InputTokens(journal)
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))
 
@@ -110,7 +122,8 @@ class Arms(Portfolio):
     def begin_window(self) -> None:
         """Forget what is kept by slot of a window that another one replaces."""
         self.tokens.begin_window()
-        self.caching.begin_window()
+        for one in self.slotted:
+            one.begin_window()
 
     def _jump(self) -> None:
         self._journal.jumped = True

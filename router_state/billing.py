@@ -16,6 +16,7 @@ class Billing:
         event: the bill as it came; record: its request's.
         cost_usd: its dollars; charged_usd: what was charged so far; difference_usd: the first less
             the second.
+        input_tokens: tokens at list price to which its input amounts; None: to as many as it has.
         first: whether it is the request's first; answered: whether an answer was billed before;
             unanswered: whether it is of a call that was not answered.
         called: the model that it is of.
@@ -32,6 +33,7 @@ class Billing:
         "difference_usd",
         "event",
         "first",
+        "input_tokens",
         "now",
         "record",
         "reward",
@@ -42,6 +44,7 @@ class Billing:
     now: float
     reward: float | None
     seq: int
+    unanswered: bool
     x: Vector | None
 
     def __init__(self, event: Charged, record: RequestRecord, cost_usd: float) -> None:
@@ -51,7 +54,9 @@ class Billing:
         self.charged_usd = record.expected_cost_usd if before is None else before.cost_usd
         self.difference_usd = cost_usd - self.charged_usd
         self.called = event.model or record.called
-        self.unanswered, self.reward = event.status in UNANSWERED, None
+        self.unanswered = event.status in UNANSWERED
+        self.reward: float | None = None
+        self.input_tokens: float | None = None
 
     def keep_attempt(self) -> None:
         """Keep in the record whether its answer is still to be billed, and the cost of its attempts

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol, runtime_checkable
 
-from router_state.cache_price import CachePrice
 from router_state.errors import InvalidConfig
 from router_state.kernel import MEMORY, given
 
@@ -155,7 +154,6 @@ class RouterConfig:
         force (−1: none).
     `projection`: None: the workers' own.
     `capabilities`: what is declared of each capability, by its name, see `registered`.
-    `caches`: prices of cached input, of models that have any.
     `snapshot`: the state from which the router
     starts, see `router_state.portable`; unused afterwards.
     """
@@ -170,7 +168,6 @@ class RouterConfig:
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
-    caches: Mapping[str, CachePrice] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

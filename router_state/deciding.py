@@ -3,7 +3,6 @@ what is written down."""
 
 from __future__ import annotations
 
-from router_state import conversing
 from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
@@ -57,10 +56,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
 
 
 def _look(state: RouterState, choice: Choice) -> None:
-    """Expect what calls earn and cost, a session's cached prefixes included."""
+    """Expect what calls earn and cost."""
     choice.seen = state.policy.look(state, choice.request)
-    if state.config.caches:
-        conversing.expect(state, choice)
     for one in state.capabilities:
         one.expect(choice)
 
@@ -102,7 +99,3 @@ def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
     """Note the call wherever calls and money are counted beside the books."""
     for one in state.capabilities:
         one.decided(choice, record)
-    if choice.request.session_id is not None:
-        conversing.note(state, choice, record)
-    if state.config.caches:
-        conversing.priced(state, record)

@@ -26,7 +26,6 @@ from router_state.events import (
     Waited,
 )
 from router_state.record import Records, RequestRecord
-from router_state.sessions import WHOLE
 from router_state.state import portable, portfolio, sweeping
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
@@ -155,9 +154,7 @@ class Engine:
             NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
         """
         event = Judged(request_id, reward, **judged)
-        if request_id.startswith(WHOLE):
-            return feedback.learn_session(self.state, self.records, event)[0]
-        return feedback.learn(self.state, self.records, event)
+        return feedback.judge(self.state, self.records, event)[0]
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
@@ -203,16 +200,10 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
-    state, records = engine.state, engine.records
-    if event.request_id.startswith(WHOLE):
-        changes.outcome, changed = feedback.learn_session(state, records, event)
-        changes.records |= changed
-    else:
-        changes.outcome = feedback.learn(state, records, event)
-        if changes.outcome is not Outcome.DUPLICATE:
-            changes.records[event.request_id] = records[event.request_id]
+    changes.outcome, changed = feedback.judge(engine.state, engine.records, event)
+    changes.records |= changed
     if changes.outcome is not Outcome.DUPLICATE:
-        state.since.rewarded(event.offset, waited=event.waited)
+        engine.state.since.rewarded(event.offset, waited=event.waited)
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -45,6 +46,7 @@ class Asked(Struct, frozen=True, gc=False):
         input_tokens: how many its prompt has; None: it does not say.
         needs: what the model must be able to do; None: it does not say.
         session_id: the conversation that it belongs to.
+        said: what it says of capabilities, by their names, see `registered.asked`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the record keeps them.
     """
@@ -58,6 +60,11 @@ class Asked(Struct, frozen=True, gc=False):
     contained: tuple[int, int] | None = None
     needs: Needs | None = None
     session_id: str | None = None
+    said: Mapping[str, Any] | None = None
+
+    def said_of(self, name: str) -> Any:
+        """Return what it says of a capability; None: nothing."""
+        return None if self.said is None else self.said.get(name)
 
 
 class Charged(Struct, frozen=True, gc=False):
@@ -90,8 +97,8 @@ class Judged(Struct, frozen=True, gc=False):
     """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
     and `waited` as of a bill.
 
-    A `request_id` that begins with `sessions.WHOLE` is a session: `contexts` are those of its
-    requests that their records do not hold.
+    A `request_id` that begins with `sessions.credit.WHOLE` is a session: `contexts` are those of
+    its requests that their records do not hold.
     """
 
     request_id: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -33,7 +34,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     the calls of a model that is watched, see `outages`. `session_id` is its conversation,
     `before` its request before, and `warm` the tokens of it that each model had in its cache.
     `cache` is what cached input of the decided model cost then. `wait` is what its time counts for
-    so far, in the unit of the target. `lost_seconds` is how long attempts that failed took.
+    so far, in the unit of the target. `lost_seconds` is how long attempts that failed took. `kept`
+    is what other capabilities keep of it, by their names.
     """
 
     unanswered: bool = False
@@ -45,6 +47,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     cache: CachePrice | None = None
     wait: float | None = None
     lost_seconds: float = 0.0
+    kept: dict[str, Any] = {}
 
 
 PLAIN = Call()

@@ -38,6 +38,7 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
   taken.push(...models.map((one) => ({ left: at(one)[0] - 2, right: at(one)[0] + 2, top: y(one.quality + (one.off ?? 0)), bottom: y(one.quality - (one.off ?? 0)) })));
   const curve = bent(mixes, x, y);
   taken.push(...curve.map(([across, down]) => around(across, down, 2)));
+  for (const [from, to] of arrows) taken.push(...Array.from({ length: 24 }, (_, step) => between(at(from), at(to), (step + 1) / 25)));
   const budget = budget_usd > 0 && x(budget_usd) < right && { left: x(budget_usd), right: x(budget_usd) + 10 + wide(`budget ${usd(budget_usd)}`), top: ROOF - 10, bottom: ROOF + 8 };
   if (budget) taken.push(budget);
   const place = placing(taken, { left: LEFT, right: width - 2, top: ROOF - 12, bottom });
@@ -82,6 +83,8 @@ function arrow([from, high], [to, low]) {
 const told = (one) => `quality ${fixed(one.quality)}${one.off ? ` ± ${fixed(one.off)}` : ""} at ${usd(one.cost_usd)} a request`;
 const path = (points) => points.map(([across, down], at) => `${at ? "L" : "M"}${across.toFixed(1)} ${down.toFixed(1)}`).join("");
 const around = (x, y, by) => ({ left: x - by, right: x + by, top: y - by, bottom: y + by });
+
+const between = ([x, y], [right, down], share) => around(x + share * (right - x), y + share * (down - y), 3);
 
 /** Between two corners a mix is a line in dollars, which a logarithmic axis bends. */
 function bent(corners, x, y) {

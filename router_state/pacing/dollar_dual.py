@@ -61,8 +61,8 @@ class DollarDual(Pacer):
         choice.slot = slot = self.window.push(choice.request.x, choice.limited_to)
         if arms.tokens.in_use:
             arms.tokens.place(slot, choice.tokens)
-        if choice.saves is not None or arms.caching.slots:
-            arms.caching.place(slot, choice.saves)
+        for one in arms.slotted:
+            one.placed(slot, choice)
         # Solved again at the latest when levels were measured. In a short window every context
         # changes the solution.
         if self.journal.jumped or self.window.size < EVERY:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.kernel import PRICES, Matrix, Options, Window
+from router_state.kernel import Options, Window
 
 
 def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
@@ -16,8 +16,8 @@ def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
     An arm that a request could not be given to can't win there.
     """
     found = window.options(arms, arms.tokens.slots)
-    if arms.tokens.in_use and arms.caching.slots:
-        _save(arms, found.arrays()[1])
+    for one in arms.slotted:
+        one.expect_window(found.arrays()[1])
     if beside and arms.beside is not None:
         costs = arms.beside.costs(window)
         if costs is not None:
@@ -25,14 +25,3 @@ def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
     if window.limited or arms.open is None:
         window.close(arms, *found.arrays())
     return found
-
-
-def _save(arms: Arms, costs: Matrix) -> None:
-    """Take off costs, shape (size, K), what requests of sessions save at models that have seen most
-    of their prompts."""
-    for slot, saved in arms.caching.slots.items():
-        for name, tokens in saved.items():
-            if (k := arms.row.get(name)) is not None:
-                model = arms.costs[k]
-                usd = tokens * model.per_input_token * model.paid * PRICES.item(slot)
-                costs[slot, k] = max(costs[slot, k] - usd, 0.0)

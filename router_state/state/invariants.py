@@ -55,7 +55,6 @@ def faults(state: RouterState) -> Iterator[str]:
     if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
     yield from _pacer(state)
-    yield from state.sessions.faults()
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
@@ -106,9 +105,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
             yield "contexts of the window"
         if not all(0 <= slot < window.size for slot in window.limited):
             yield "limits of the window"
-    slots = pacer.window.size if isinstance(pacer, DollarDual) else 0
-    if not all(0 <= slot < slots for slot in state.arms.caching.slots):
-        yield "savings of the window"
+    size = pacer.window.size if isinstance(pacer, DollarDual) else 0
+    if not all(0 <= slot < size for one in state.arms.slotted for slot in one.slots):
+        yield "slots of the window"
 
 
 def _derived(state: RouterState) -> Iterator[str]:

@@ -118,7 +118,6 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # What was learned belongs to the models and is kept; spend belongs to the other router.
     state.start_over()
     state.since = Since()
-    state.sessions.clear()
     for one in state.capabilities:
         one.start_over()
     for arm in state.arms:

@@ -49,8 +49,6 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if joining:
         policy.joined(state, list(joining))
     registered.declare(state, config, now=now)
-    if not config.caches:
-        arms.caching.clear()
     state.put_in_force(config, policy)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from router_state import registered, sessions
+from router_state import registered
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
 from router_state.errors import CorruptSnapshot
@@ -74,10 +74,6 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     for prior in (arms.rewards, arms.bills):
         restore_prior(prior, body_of(piece(prior.name)))
     arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
-    talks = head.get("sessions") or state.config.caches
-    for number in range(sessions.DRAWERS) if talks else ():
-        if drawer := piece(sessions.piece_of(number)):
-            state.sessions.restore(number, loads(drawer))
     for name, part_of in JSON_PARTS.items():
         if kept_part := piece(name):
             part_of(state).restore(loads(kept_part))

@@ -17,7 +17,6 @@ from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies.newcomers import Newcomers
 from router_state.record import RequestRecord
-from router_state.sessions import Sessions
 from router_state.since import Since
 from router_state.state.books import Books
 
@@ -98,7 +97,6 @@ class RouterState(Books):
         chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
         since: what was applied since the last decision, in its order.
-        sessions: conversations.
     """
 
     __slots__ = (
@@ -110,7 +108,6 @@ class RouterState(Books):
         "newcomers",
         "pacer",
         "policy",
-        "sessions",
         "since",
     )
     capabilities: tuple[Capability, ...]
@@ -124,7 +121,7 @@ class RouterState(Books):
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
         self.capabilities, self.newcomers = (), Newcomers()
-        self.since, self.sessions = Since(), Sessions(self.journal)
+        self.since = Since()
 
     @property
     def lambda_t(self) -> float:

@@ -16,10 +16,9 @@ from typing import Any
 
 import orjson
 
-from router_state import registered, sessions
+from router_state import registered
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
-from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
@@ -36,11 +35,19 @@ _COST_PIECE = cost_piece("")
 """Beginning of the names of cost models' pieces."""
 JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
-    CACHING: attrgetter("arms.caching"),
 }
 """Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
-PLACES = ("\x1favailability", "\x1fsession", "\x1flatency", "\x1fperiods", "\x1fhours")
-"""Beginnings of names of pieces, in their order in a file; pieces of the core are before them."""
+PLACES = (
+    TOKENS,
+    "\x1fcaching",
+    "\x1favailability",
+    "\x1fsession",
+    "\x1flatency",
+    "\x1fperiods",
+    "\x1fhours",
+)
+"""Beginnings of the names of pieces behind those of the core, in their order in a file; what is new
+follows."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -52,14 +59,14 @@ def _head(state: RouterState) -> bytes:
             "ema": layout.EMA.of(pacer) if isinstance(pacer, EmaPacer) else None,
             "dual": layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else None,
             "jumped": state.journal.jumped,
-            **registered.head(state),
+            "buckets": (),  # its place; capabilities fill it in
             "chance": _chance(state.chance),
             "names": state.arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
             **({"rests": rests} if any(rests := layout.RESTS.of(state)) else {}),
-            **({"sessions": len(state.sessions)} if any(state.sessions.drawers.values()) else {}),
+            **registered.head(state),
         }
     )
 
@@ -88,7 +95,7 @@ def _chance(chance: Chances) -> Json:
 def piece_names(state: RouterState) -> list[str]:
     """Return the names of all pieces that a router has, its requests apart."""
     arms = state.arms
-    names = [
+    return [
         CONFIG,
         HEAD_PIECE,
         SAMPLE_PIECE,
@@ -97,15 +104,19 @@ def piece_names(state: RouterState) -> list[str]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
+        *sorted(_later(state), key=_place),
+    ]
+
+
+def _later(state: RouterState) -> list[str]:
+    return [
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
-        *state.sessions.pieces,
         *(piece for one in state.capabilities for piece in one.pieces),
     ]
-    return sorted(names, key=_place)
 
 
 def _place(name: str) -> int:
-    return next((k for k, begin in enumerate(PLACES) if name.startswith(begin)), -1)
+    return next((k for k, prefix in enumerate(PLACES) if name.startswith(prefix)), len(PLACES))
 
 
 def _json(value: Json | None) -> bytes | None:
@@ -150,8 +161,6 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = pack_prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif (part_of := JSON_PARTS.get(name)) is not None:
         body = _json(part_of(state).values())
-    elif sessions.holds(name):
-        body = _json(state.sessions.pack(name))
     elif name == CONFIG:
         body = config_body(state.config)
     return body

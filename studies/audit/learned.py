@@ -12,7 +12,6 @@ import numpy as np
 from agents import keys
 from router_state.changes import HEAD
 from router_state.config import Vector
-from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -214,7 +213,8 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         for name in state.pacer.pieces
         if name in BLOCKS
     }
-    optional = (TOKENS, CACHING, AVAILABILITY, LATENCY, *state.sessions.pieces)
+    of_capabilities = (piece for one in state.capabilities for piece in one.pieces)
+    optional = (TOKENS, AVAILABILITY, LATENCY, *of_capabilities)
     for name in optional:
         piece = snapshot.pack_piece(state, name)
         value = {} if piece is None else loads(piece)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from agents.core_events import seconds
 from agents.declared import config_of
 from agents.mean_context import mean_context
+from router_state import registered
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -151,6 +152,7 @@ class Rerun:
             input_tokens=request.tokens,
             needs=request.needs,
             session_id=request.session_id,
+            said=registered.asked(request),
         )
         assert isinstance(engine.records, Remembered)
         engine.records.trim(engine)

@@ -896,7 +896,11 @@ def burst(*, late: float, many: int = 200) -> list[tuple[str, Any, float]]:
     for number in range(many + 1):
         at = begin + 0.3 * number if number < many else begin + late
         name = f"r-{number}"
-        known = {"decided": number + 1, "settled": number + 1, "spend_usd": 1e-4 * (number + 1)}
+        known: dict[str, Any] = {
+            "decided": number + 1,
+            "settled": number + 1,
+            "spend_usd": 1e-4 * (number + 1),
+        }
         found += [
             ("routes", route(name, "abc"[number % 3]), at),
             ("costs", bill(name, 1e-4), at),
@@ -948,6 +952,51 @@ def test_after_one_late_request_trends_keep_their_shape_and_the_gap_is_a_gap(
             browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         assert violations(browser) == []
         browser.get("about:blank")
+
+
+CUT_OUT = """const [worlds, done] = arguments;
+    import("/assets/ranges.js").then(({cut}) => done(worlds.map(({bins, range, now}) => {
+        const found = cut(bins, range, now), one = found.columns.one;
+        return {at: found.at, one, gaps: found.seen.gaps ?? [], place: bins.at.map(found.place)};
+    })))"""
+
+
+def test_traffic_however_thin_has_gaps_only_where_it_stopped(browser: Chrome) -> None:
+    rng = np.random.default_rng(3)
+    worlds: list[tuple[dict[str, Any], Any, Any]] = []
+    for number in range(60):
+        # One request an hour is as much a line as a hundred a second.
+        steps = rng.uniform(0.5, 1.5, size=(count := int(rng.integers(30, 256))))
+        steps *= 10.0 ** rng.uniform(-1.0, 3.6)
+        if holed := number % 2 == 0:
+            steps[count // 2] = 0.5 * steps.sum()
+        at = NOW - 1.0 - steps.sum() + steps.cumsum()
+        requests = rng.integers(0, 3, size=count).cumsum() + 1
+        bins: dict[str, Any] = {
+            "begins": at.tolist(),
+            "at": at.tolist(),
+            "requests": requests.tolist(),
+        }
+        bins["columns"] = {"one": at.tolist()}
+        ranges = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0, "all": 1e12}
+        for name, seconds in ranges.items():
+            world: dict[str, Any] = {"bins": bins, "range": name, "now": NOW}
+            shown = at >= NOW - seconds
+            seen = name == "all" or steps[count // 2] > seconds / 100
+            worlds.append((world, holed and seen and shown[count // 2 - 1], shown.sum()))
+        worlds.append(({"bins": bins, "range": "requests", "now": NOW}, False, 0))
+    with served(away()) as address:
+        load(browser, address)
+        found = browser.execute_async_script(CUT_OUT, [one for one, _, _ in worlds])
+        browser.get("about:blank")
+    for cut, (world, holed, shown) in zip(found, worlds, strict=True):
+        assert len(cut["gaps"]) == holed, world["range"]
+        if world["range"] == "requests":
+            assert cut["at"] == sorted(set(world["bins"]["requests"]))
+            assert cut["place"] == world["bins"]["requests"]
+            assert cut["one"][-1] == world["bins"]["at"][-1]
+        else:
+            assert cut["at"] == cut["one"] and len(cut["at"]) == shown
 
 
 def test_words_of_the_picture_have_the_colours_of_their_dots(browser: Chrome) -> None:
@@ -1010,6 +1059,8 @@ def test_routers_are_compared_as_far_as_a_visitor_may_see_them(browser: Chrome) 
         asked = {"authorization": f"Bearer {key}"}
         path = f"{address}api/compared?router=chat&router=mail"
         assert httpx.get(path).status_code in (401, 403)
+        for wrong in ("", "?router=a%20b", f"?{'&'.join(f'router=r{at}' for at in range(8))}"):
+            assert httpx.get(f"{address}api/compared{wrong}").status_code in (400, 422)
         with httpx.Client(base_url=address, headers={"x-pbstream": "1", **asked}) as reader:
             assert reader.post("api/session", json={"key": key}).status_code == 200
             assert reader.get("api/compared?router=chat&router=mail").status_code == 403

@@ -72,6 +72,16 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
             assert browser.save_screenshot(str(SHOTS / f"pools-{width}.png"))
             assert violations(browser) == []
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        for name, words in (("shop", "Pool shop"), ("nobody", "no pool of this id")):
+            browser.get("about:blank")
+            load(browser, f"{address}#/pools/{name}")
+            until(lambda words=words: words in text(browser, "main"), words)
+        assert violations(browser) == []
+        browser.get("about:blank")
+        load(browser, f"{address}#/router/search")
+        until(lambda: "lent by shop/month" in text(browser, "figure.money h3"), "the lease")
+        browser.find_element("link text", "the pool").click()
+        until(lambda: facts(browser).get("Spent") == "$21.5", "the page of its pool")
         gone = CliRunner().invoke(main, ["pools", "remove", "shop"], env=environment)
         assert gone.exit_code == 0, gone.output
         until(lambda: "declared no more" in text(browser, "main"), "that it is gone")

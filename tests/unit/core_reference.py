@@ -46,7 +46,12 @@ def declaration(
 ) -> RouterConfig:
     """Return a router of these models without priors."""
     models = {name: ModelConfig(price, onboarding_pulls=pulls) for name, price in prices.items()}
-    declared = {"offers": offers or None, "error_reward": error_reward, "latency": latency}
+    declared = {
+        "offers": offers or None,
+        "caches": caches or None,
+        "error_reward": error_reward,
+        "latency": latency,
+    }
     return RouterConfig(
         models=models,
         budget_usd_per_request=budget,
@@ -55,7 +60,6 @@ def declaration(
         knobs=knobs_for(profile, knobs),
         offset=offset,
         capabilities={name: one for name, one in declared.items() if one is not None},
-        caches=caches or {},
     )
 
 

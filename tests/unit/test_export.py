@@ -227,7 +227,6 @@ KEPT_APART = {
         "journal",
         "pacer",
         "since",
-        "sessions",
     },
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},

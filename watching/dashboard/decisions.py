@@ -23,6 +23,8 @@ SEARCHES = 2
 """Most searches at a time; further ones wait."""
 LAST = 25
 """Decisions that the page of a router lists."""
+AT_ONCE = 200
+"""Decisions that are looked at before other work has its turn."""
 TERMS = {
     "mean": "a lower expected reward",
     "bonus": "less exploration",
@@ -108,6 +110,8 @@ class Decisions:
                 if decision is None or decision.repeat:
                     continue
                 read += 1
+                if read % AT_ONCE == 0:
+                    await asyncio.sleep(0)  # a rare filter reads for long, and pages want updates
                 line = _line(decision, of(decision.request_id))
                 if wanted.holds(line):
                     decisions.append(line)

@@ -10,7 +10,7 @@ from ground.json_values import Document
 from ground.messages import Record
 from router_state.errors import InvalidConfig
 from router_state.pools.declared import PoolConfig
-from router_state.ranks import BELOW_OWN
+from router_state.sessions.ranks import BELOW_OWN
 from schemas import EVENTS, REPEATED, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event

@@ -13,6 +13,7 @@ import orjson
 from drawing.periods import standing_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated
+from watching.dashboard.bins import Bins
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.router import RouterView
 
@@ -91,7 +92,8 @@ class Single:
         self._fleet = fleet
         self._router_id = router_id
         self._version = -1
-        self._shown: tuple[tuple[int, int], float] | None = None
+        self._bins: Bins | None = None
+        self._shown = 0, 0.0
 
     def changes(self, *, now: float) -> Document | None:
         """Return the router if it has changed, with only the last bins of charts that were sent
@@ -110,12 +112,11 @@ class Single:
     def _series(self, router: RouterView) -> Document:
         found = router.series()
         begins: list[float] = found["begins"]
-        layout = id(router.bins), router.bins.layout
-        old, self._shown = self._shown, (layout, begins[-2] if len(begins) > 1 else 0.0)
-        keep = 0
-        if old is not None and old[0] == layout:
-            # A late bill or label may still change the last two bins.
-            keep = next((at for at, time_ in enumerate(begins) if time_ >= old[1]), 0)
+        same = self._bins is router.bins and self._shown[0] == router.bins.layout
+        since, self._bins = self._shown[1], router.bins
+        self._shown = router.bins.layout, begins[-2] if len(begins) > 1 else 0.0
+        # A late bill or label may still change the last two bins.
+        keep = next((at for at, time_ in enumerate(begins) if time_ >= since), 0) if same else 0
         shares = {model: values[keep:] for model, values in found["shares"].items()}
         cut = {name: found[name][keep:] for name in COLUMNS}
         return {

@@ -5,27 +5,29 @@ import { chart } from "./chart.js";
 import { count, dual, fixed, off, percent, usd } from "./format.js";
 import { follow } from "./live.js";
 import { pareto } from "./pareto.js";
-import { cut, ranges } from "./ranges.js";
+import { PASSING, cut, ranges } from "./ranges.js";
 
 const MOST = 7;
 
 /** Show the page of routers with these names; returns what ends it. */
-export function showCompared(view, ...ids) {
+export function showCompared(view, ...names) {
+  const ids = [...new Set(names)].slice(0, MOST);
   const place = el("div"), picture = pareto(), ink = (name) => `c${ids.indexOf(name) % 8}`, range = ranges(() => show());
   const charts = { reward: chart("Quality", { low: 0, high: 1, show: fixed, ink, sync: "compared" }), ratio: chart("Spend ÷ budget", { line: 1, show: (value) => fixed(value, 2), ink, sync: "compared" }) };
   const name = el("input", { id: "another", required: true, autocomplete: "off", maxlength: 200, list: "known" }), known = el("datalist", { id: "known" });
   const more = el("form.tools", { hidden: ids.length >= MOST, onsubmit: add }, el("label", { for: "another" }, "Another router"), name, known, el("button", { type: "submit" }, "Compare"));
   const shown = el("div", { hidden: true }, place, el("h2", {}, "Cost and quality"), picture.box, el("h2", {}, "Trends"), range.box, el("div.charts", {}, ...Object.values(charts).map((one) => one.box)));
-  let last = null;
+  let last = null, ahead = 0; // seconds that the server's clock is ahead
   view.append(el("h1", {}, "Routers compared"), more, ids.length ? "" : el("p", {}, `Name up to ${MOST} routers.`), shown);
   suggest();
   if (ids.length) follow(`api/compared?${new URLSearchParams(ids.map((id) => ["router", id]))}`, (found) => {
     if (!found.routers) return;
-    last = found;
+    [last, ahead] = [found, found.now - Date.now() / 1000];
     shown.hidden = false;
     show();
   });
-  return () => { picture.end(); for (const one of Object.values(charts)) one.end(); };
+  const passing = setInterval(show, PASSING);
+  return () => { clearInterval(passing); picture.end(); for (const one of Object.values(charts)) one.end(); };
 
   function show() {
     if (!last) return;
@@ -33,7 +35,7 @@ export function showCompared(view, ...ids) {
     place.replaceChildren(missing.length ? el("p.warn", {}, `The topics that were read name no router ${missing.join(", ")}.`) : "", figures(last.routers));
     picture.set({ dots: last.routers.filter((one) => one.cost_usd !== null && one.quality !== null).map((one) => ({ name: one.router_id, cost_usd: one.cost_usd, quality: one.quality, ink: ink(one.router_id) })) });
     for (const [name, made] of Object.entries(charts)) {
-      const { at, columns, seen } = cut(together(last.routers, name), range.get(), last.now);
+      const { at, columns, seen } = cut(together(last.routers, name), range.get(), Date.now() / 1000 + ahead);
       made.set(at, columns, [], [], seen);
     }
   }

@@ -25,8 +25,8 @@ export function showDecision(view, id, request) {
 function shown({ decision, because, candidates, costs, rewards, refusals, trace, trace_url }) {
   const parts = [];
   if (decision) {
-    const chance = decision.propensity < 1 ? ` It was chosen with probability ${digits(decision.propensity)}.` : "";
-    parts.push(el("p.answer", {}, el("b", {}, decision.model), `: ${because.split(" (")[0]}.`), el("p", {}, `${aside(because)}${chance}`),
+    const chance = decision.propensity < 1 ? `It was chosen with probability ${digits(decision.propensity)}.` : "", more = [aside(because), chance].filter(Boolean).join(" ");
+    parts.push(el("p.answer", {}, el("b", {}, decision.model), `: ${because.split(" (")[0]}.`), ...more ? [el("p", {}, more)] : [],
       candidates.length ? el("section", { "aria-label": "Candidates" }, compared(candidates), scores(candidates)) : el("p", {}, "This answer was given again; its terms are with the first one, which the topic holds no more."),
       ...(until(decision.lambda_t) ? [el("p.warn", {}, `λ_t: ${dual(decision.lambda_t)}. ${until(decision.lambda_t)}`)] : []),
       el("h2", {}, "What came of it"), outcomes(costs, rewards),

@@ -1,6 +1,6 @@
 // How a budget of a period stands: what is used of it, what is left, how it will end, and for how long it goes on.
 
-import { draw, el, tiles } from "./dom.js";
+import { draw, el, page, tiles } from "./dom.js";
 import { count, known, usd } from "./format.js";
 
 const NAMES = { dates: "between dates" };
@@ -16,7 +16,7 @@ export function budgets() {
     if (now === told) return;
     told = now;
     box.replaceChildren(el("h2", {}, "Money of the period"), ...found.map((one) => standing({
-      title: one.line ? `${usd(one.usd)} lent by ${one.line}` : `${usd(one.usd)} ${NAMES[one.period] ?? `per ${one.period}`}`, usd: one.usd, charged_usd: one.charged_usd,
+      pool: one.pool, title: one.line ? `${usd(one.usd)} lent by ${one.line}` : `${usd(one.usd)} ${NAMES[one.period] ?? `per ${one.period}`}`, usd: one.usd, charged_usd: one.charged_usd,
       forecast: asked && one.left_usd > 0 ? [one.forecast_usd, one.forecast_low_usd, one.forecast_high_usd] : null, ends: Date.parse(one.ends) / 1000,
       enough: `${asked ? `for some ${count(one.requests_left)} requests, ${usd(one.per_request_usd)} each` : ""}${one.binds ? `${asked ? "; " : ""}it binds` : ""}`,
     })));
@@ -25,13 +25,13 @@ export function budgets() {
 }
 
 /** A budget: its bar and its four numbers. `parts` are who holds it: [{lent, charged}] in dollars. */
-export function standing({ title, usd: whole, charged_usd: charged, forecast, ends, parts = null, enough = "" }) {
+export function standing({ title, usd: whole, charged_usd: charged, forecast, ends, parts = null, enough = "", pool = null }) {
   const facts = tiles(), over = ends - Date.now() / 1000 <= 0, left = known(whole) ? whole - charged : null;
   facts.set([["Spent", usd(charged), known(whole) ? `of ${usd(whole)}` : ""],
     ["Left", !known(left) ? "–" : usd(left), known(left) && left <= 0 ? "nothing more may be spent" : enough || (whole > 0 ? `${Math.round(100 * left / whole)}% of it` : "")],
     ["Forecast at its end", forecast && !over ? usd(Number(forecast[0].toPrecision(3))) : "–", forecast && !over ? `${usd(Number(forecast[1].toPrecision(3)))} to ${usd(Number(forecast[2].toPrecision(3)))} spent` : over ? "the period is over" : known(left) && left <= 0 ? "nothing is left" : "no traffic seen yet"],
     ["Time left", !ends ? "–" : over ? "ended" : days(ends), ends ? `until ${new Date(1000 * ends).toLocaleString("sv").slice(0, 16)}` : ""]]);
-  return el("figure.money", {}, el("h3", {}, title), bar(whole, charged, over ? null : forecast, parts, title), facts.box);
+  return el("figure.money", {}, el("h3", {}, title, pool ? [" (", el("a", { href: page("pools", pool) }, "the pool"), ")"] : null), bar(whole, charged, over ? null : forecast, parts, title), facts.box);
 }
 
 function days(ends) {

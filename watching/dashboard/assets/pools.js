@@ -7,25 +7,26 @@ import { standing } from "./money.js";
 
 const COLOURS = 7; // routers with a colour of their own; the others are one
 
-/** Show the page; returns what ends it. */
-export function showPools(view) {
+/** Show the page of all pools, or of one; returns what ends it. */
+export function showPools(view, id) {
   const box = el("div");
   let told = "";
-  view.append(el("h1", {}, "Pools"), box);
+  view.append(el("h1", {}, id ? `Pool ${id}` : "Pools"), box);
   follow("api/pools", ({ pools }) => {
     const now = JSON.stringify(pools);
     if (!pools || now === told) return;
     told = now;
-    box.replaceChildren(...(pools.length ? pools.map(pool) : [none()]));
+    const shown = pools.filter((one) => !id || one.pool_id === id);
+    box.replaceChildren(...(shown.length ? shown.map(pool) : id ? [el("p", {}, "The topics that were read name no pool of this id that you may see. ", el("a", { href: "#/pools" }, "All pools"), ".")] : [none()]));
   });
   return () => {};
 }
 
 function pool(one) {
   const shares = Object.entries(one.members).map(([id, [least, most]]) => `${id} ${percent(least)} to ${percent(most)}`);
-  const notes = [one.parent && `It has part in pool ${one.parent}.`, !one.declared && "It is declared no more: nothing more is lent.",
+  const notes = [one.parent && ["It has part in pool ", el("a", { href: page("pools", one.parent) }, one.parent), ". "], !one.declared && "It is declared no more: nothing more is lent.",
     shares.length && `Shares: ${shares.join(", ")}.`, one.lines.length || one.parent ? "" : "It has no budget."].filter(Boolean);
-  return el("section", {}, el("h2", {}, one.pool_id), notes.length ? el("p.note", {}, notes.join(" ")) : null, ...one.lines.map(line));
+  return el("section", {}, el("h2", {}, el("a", { href: page("pools", one.pool_id) }, one.pool_id)), notes.length ? el("p.note", {}, ...notes.flatMap((note) => typeof note === "string" ? [`${note} `] : note)) : null, ...one.lines.map(line));
 }
 
 function line(one) {

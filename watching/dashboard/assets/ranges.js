@@ -6,6 +6,8 @@ const RANGES = [["all", "all"], ["hour", "last hour", 3600], ["day", "last day",
 // A gap is longer than this share of what is shown, and than so many usual steps. Where it is cut out it must be worth the room of its words.
 const GAP_SHARE = 1 / 100, CUT_SHARE = 1 / 40, GAP_STEPS = 6;
 
+export const PASSING = 15000; // milliseconds after which a range that ends now is drawn anew, though nothing was said
+
 /** A choice of the range; {box, get(), set(name)}. `then` is called whenever another one is chosen. */
 export function ranges(then) {
   let chosen = "all";

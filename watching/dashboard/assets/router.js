@@ -12,7 +12,7 @@ import { checklist } from "./checklist.js";
 import { decisionsOf } from "./decisions.js";
 import { kindsOf, frontierOf } from "./studies.js";
 import { changesOf } from "./admin.js";
-import { cut, ranges } from "./ranges.js";
+import { PASSING, cut, ranges } from "./ranges.js";
 import { TERMS } from "./terms.js";
 
 const SHOWN_EVENTS = 5; // beside the charts; the others are behind a summary
@@ -141,7 +141,8 @@ export function showRouter(view, id, part) {
     models.firstChild.scrollLeft = scrolled;
   }
 
-  return () => { lead.end(); for (const one of Object.values(charts)) one.end(); };
+  const passing = setInterval(show, PASSING);
+  return () => { clearInterval(passing); lead.end(); for (const one of Object.values(charts)) one.end(); };
 }
 
 const NAMES = { ratio: "spend ÷ budget", lambda: "λ_t", reward: "mean reward" };
