@@ -155,7 +155,7 @@ def test_an_alert_tells_once_that_most_is_charged() -> None:
     one = engine(budget_usd=0.5)
     ask(one, "1")
     [alert] = one.apply(Charged("1", 0.4), 1.0).alerts
-    assert (alert.kind, alert.size) == ("session_budget", pytest.approx(0.8))
+    assert alert.kind == "session_budget" and alert.size == pytest.approx(0.8)
     assert alert.evidence["session_id"] == "run" and alert.evidence["when_spent"] == "cheapest"
     one = again(one)
     assert one.apply(Charged("1", 0.45, revision=1), 1.0).alerts == []
