@@ -9,8 +9,6 @@ from dataclasses import asdict
 
 import numpy as np
 
-from agents.latency import latency_document, latency_of
-from agents.spending import budgets_document, spending_of
 from router_state import registered
 from router_state.config import (
     CostPrior,
@@ -56,9 +54,6 @@ def config_of(
         offset=offset,
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
-        spending=spending_of(declared),
-        error_reward=declared.error_reward,
-        latency=latency_of(declared),
     )
 
 
@@ -127,12 +122,6 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     }
     if config.budget_usd_per_request is not None:
         document["budget_usd_per_request"] = config.budget_usd_per_request
-    if config.error_reward is not None:
-        document["error_reward"] = config.error_reward
-    if config.latency is not None:
-        document |= latency_document(config.latency)
-    if config.spending is not None:
-        document |= budgets_document(config.spending)
     if config.projection is not None:
         document["projection"] = asdict(config.projection)
     return document | registered.document(config) | _knobs(config.knobs, PROFILES[config.profile])

@@ -15,8 +15,10 @@ from router_state.billing import Billing
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Matrix, Price
-from router_state.events import Judged
+from router_state.events import Judged, OfCapability
+from router_state.pacing.pacer import Pacer
 from router_state.record import Records, RequestRecord
+from router_state.since import Since
 from router_state.state.framing import Json
 
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
@@ -30,15 +32,16 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
-        always: whether a router has it that declares nothing of it.
+        always: whether every router has it, also one that declares nothing of it.
+        offset: of the router's declaration that is in force, on its topic.
     """
 
-    __slots__ = ("arms", "journal")
+    __slots__ = ("arms", "journal", "offset")
     name: ClassVar[str]
     always: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
-        self.arms, self.journal = arms, journal
+        self.arms, self.journal, self.offset = arms, journal, -1
 
     # Its declaration.
 
@@ -78,18 +81,27 @@ class Capability:
         return None
 
     @classmethod
-    def told(cls, kept: Any) -> dict[str, object]:
+    def told(cls, kept: Json) -> dict[str, object]:
         """Return the fields of `pb.routes` about what it kept of a call, under its name in
         `Call.kept`."""
         return {}
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force, None where nothing is declared; what was learned and what is
-        owed stays."""
+        """Put a declaration in force, None if there is none (`always`); what was learned and what
+        is owed stays."""
 
     def dropped(self) -> None:
         """Note that it is declared no more: its pieces are to be deleted."""
         self.journal.pieces.update(self.pieces)
+
+    def pacer(self, before: Pacer, budget_usd: float | None) -> Pacer | None:
+        """Return the pacer from now on, `before` if it can go on, where the capability sets the
+        price of a dollar; None: it does not. Its declaration then `paces`, see `RouterConfig`.
+
+        Args:
+            budget_usd: budget per request as declared beside it, or None.
+        """
+        return None
 
     # A decision, in its order.
 
@@ -106,6 +118,9 @@ class Capability:
 
     def afford(self, choice: Choice) -> None:
         """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
+
+    def weigh(self, choice: Choice) -> None:
+        """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
 
     @property
     def slots(self) -> Iterable[int]:
@@ -153,6 +168,14 @@ class Capability:
 
     def forgotten(self, record: RequestRecord) -> None:
         """Note that a request is remembered no longer."""
+
+    def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
+        """Apply an event of its own, and note in `since` what a replay needs of it; tell whether it
+        was its own, and news."""
+        return False
+
+    def without(self, model: str) -> None:
+        """Forget a model that has left the portfolio for good."""
 
     def start_over(self) -> None:
         """Keep what was learned, and drop what belongs to the router that was exported."""

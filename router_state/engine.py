@@ -20,12 +20,11 @@ from router_state.events import (
     Crowded,
     Event,
     Judged,
-    Lapsed,
+    OfCapability,
     Orphaned,
     Redeclared,
     Waited,
 )
-from router_state.periods.leases import Granted
 from router_state.record import Records, RequestRecord
 from router_state.state import portable, portfolio, sweeping
 from router_state.state.books import checked_cost
@@ -80,7 +79,7 @@ class Engine:
         """
         changes = Changes()
         try:
-            _APPLY[type(event)](self, event, now, changes)
+            _APPLY.get(type(event), _of_capability)(self, event, now, changes)
         # A refusal is data like a decision: what it has changed (a cap that was noted) is written
         # with it.
         except RouterStateError as error:
@@ -217,20 +216,10 @@ def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes)
     engine.state.since.declared(event.config.offset, now=now)
 
 
-def _granted(engine: Engine, event: Granted, now: float, changes: Changes) -> None:
-    ledger = engine.state.ledger
-    if ledger is None or not ledger.take(event):
+def _of_capability(engine: Engine, event: OfCapability, now: float, changes: Changes) -> None:
+    since = engine.state.since
+    if not any(one.applied(event, since, now=now) for one in engine.state.capabilities):
         changes.outcome = Outcome.DUPLICATE
-    else:
-        engine.state.since.granted(event.offset)
-
-
-def _lapsed(engine: Engine, event: Lapsed, now: float, changes: Changes) -> None:
-    ledger = engine.state.ledger
-    if ledger is None or not ledger.give_back(now):
-        changes.outcome = Outcome.DUPLICATE
-    else:
-        engine.state.since.given_back(now)
 
 
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
@@ -256,10 +245,8 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Judged: _judged,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
-    Granted: _granted,
-    Lapsed: _lapsed,
     Waited: _waited,
     Aged: _aged,
     Crowded: _crowded,
 }
-"""Functions that move the state, by the kind of an event."""
+"""Functions that move the state, by the kind of an event; `_of_capability` does for others."""

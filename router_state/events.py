@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from msgspec import Struct
 
 from router_state.config import RouterConfig, Vector
-from router_state.periods.leases import Granted
+from router_state.state.framing import Json
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
+FAILED = frozenset({"error", "timeout"})
+"""Statuses of a model that did not answer."""
+UNANSWERED = FAILED | {"rate_limited", "cancelled"}
+"""Statuses of calls whose bill does not tell the cost of an answer."""
 
 
 class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,9 +60,9 @@ class Asked(Struct, frozen=True, gc=False):
     contained: tuple[int, int] | None = None
     needs: Needs | None = None
     session_id: str | None = None
-    said: Mapping[str, Any] | None = None
+    said: Mapping[str, Json] | None = None
 
-    def said_of(self, name: str) -> Any:
+    def said_of(self, name: str) -> Json:
         """Return what it says of a capability; None: nothing."""
         return None if self.said is None else self.said.get(name)
 
@@ -145,13 +148,11 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-class Lapsed(Struct, frozen=True, gc=False):
-    """Time has passed: leases of the router's pool that have ended are given back."""
+class OfCapability(Struct, frozen=True):
+    """An event of a capability's own, which gets it by `Capability.applied`."""
 
 
-Event = (
-    Asked | Charged | Judged | Orphaned | Redeclared | Granted | Lapsed | Waited | Aged | Crowded
-)
+Event = Asked | Charged | Judged | Orphaned | Redeclared | OfCapability | Waited | Aged | Crowded
 
 __all__ = [
     "AT_MOST",
@@ -160,10 +161,9 @@ __all__ = [
     "Charged",
     "Crowded",
     "Event",
-    "Granted",
     "Judged",
-    "Lapsed",
     "Needs",
+    "OfCapability",
     "Orphaned",
     "Redeclared",
     "Waited",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import isfinite
 
-from router_state import attempts
-from router_state.availability import UNANSWERED
 from router_state.billing import Billing
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
@@ -19,8 +17,6 @@ from router_state.errors import (
 )
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
-from router_state.latency import observing
-from router_state.periods.ledger import Ledger
 from router_state.policies.learning import NOT_LEARNED
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.state.books import checked_cost
@@ -36,31 +32,25 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
     record = _remembered(records, event.request_id)
-    before, said, status = record.bill, event.cost_usd, event.status
+    before, said = record.bill, event.cost_usd
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     x = _context(state, record, event.x)
     billing = Billing(event, record, cost_usd)
     billing.x, billing.seq, billing.now = x, state.seq, state.latest
-    billing.unanswered = status in UNANSWERED
-    called, answered = billing.called, billing.answered
     state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
-    if state.ledger is not None:
-        _hold(state, state.ledger, record, billing.difference_usd)
     state.bill(event.request_id, record, cost_usd)
     for one in state.capabilities:
         one.billed(billing)
-    observed = record.call is not None or status is not None
-    if observed or state.arms.timing is not None or state.availability.models:
-        _observe(state, record, event, called=called, answered=answered, x=x)
+    if billing.reward is not None:
+        _learn_failure(state, billing, billing.reward)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
-    if not answered:
+    if not billing.answered:
         if not billing.unanswered:
             _learn_bill(state, billing)
-        if observed:
-            attempts.note(record, status=status, cost_usd=cost_usd)
+        billing.keep_attempt()
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.waits = None
@@ -162,30 +152,11 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def _observe(
-    state: RouterState,
-    record: RequestRecord,
-    event: Charged,
-    *,
-    called: str,
-    answered: bool,
-    x: Vector | None,
-) -> None:
-    """Learn how a call went: its time, and whether it was answered."""
-    if state.arms.timing is not None and not answered:
-        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
-    if event.status is not None or state.availability.models:
-        attempts.observe(state, record, event, called=called, x=x)
-
-
-def _hold(state: RouterState, ledger: Ledger, record: RequestRecord, difference_usd: float) -> None:
-    """Let periods, which were charged what was expected, take the difference of a bill."""
-    ledger.settle(
-        difference_usd,
-        at=record.decided_at,
-        seq=record.seq,
-        awaited=record.bill is None and not record.expired,
-    )
+def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
+    """Let the called model learn a failed call as if it had this reward."""
+    arm = state.arms.find(billing.called)
+    if arm is not None and billing.x is not None:
+        state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
 def checked_reward(reward: float) -> float:

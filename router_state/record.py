@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any
 
 from msgspec import Struct
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
 from router_state.kernel import Candidates
+from router_state.state.framing import Json
 
 
 class Basis(Struct, frozen=True, gc=False):
@@ -31,7 +31,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     """Further facts about the call of a request, if it was not simply made and answered.
 
     `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
-    the calls of a model that is watched, see `availability`. `session_id` is its conversation,
+    the calls of a model that is watched, see `outages`. `session_id` is its conversation,
     `before` its request before, and `warm` the tokens of it that each model had in its cache.
     `cache` is what cached input of the decided model cost then. `wait` is what its time counts for
     so far, in the unit of the target. `lost_seconds` is how long attempts that failed took. `kept`
@@ -47,7 +47,11 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     cache: CachePrice | None = None
     wait: float | None = None
     lost_seconds: float = 0.0
-    kept: dict[str, Any] = {}
+    kept: dict[str, Json] = {}
+
+
+PLAIN = Call()
+"""A call about which nothing has to be kept."""
 
 
 class Settlement(Struct, gc=False):

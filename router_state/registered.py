@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from router_state.capability import Capability
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
+from router_state.latency.capability import Latency
 from router_state.needs.capability import Needed
+from router_state.outages.capability import Outages
+from router_state.periods.capability import Periods
 from router_state.record import RequestRecord
 from router_state.runs.capability import Runs
 from router_state.sessions.capability import Sessions
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps, Sessions, Runs)
+KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, Sessions, Runs)
 """Their classes; of two that change the same, the later one has the last word."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Those of which a request may say something."""
-
-One = TypeVar("One", bound=Capability)
 
 
 def read(said: Any) -> dict[str, object]:
@@ -83,20 +84,13 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         one = before.pop(kind.name, None)
         if kind.always or kind.name in config.capabilities:
             one = kind(state.arms, state.journal) if one is None else one
+            one.offset = config.offset
             one.declare(config.capabilities.get(kind.name), now=now)
             found.append(one)
         elif one is not None:
             one.dropped()
     state.capabilities = tuple(found)
-    state.arms.beside = tuple(one for one in found if type(one).placed is not Capability.placed)
-
-
-def one_of(state: RouterState, kind: type[One]) -> One:
-    """Return a router's capability of a kind. Raises LookupError: it has none."""
-    for one in state.capabilities:
-        if isinstance(one, kind):
-            return one
-    raise LookupError(kind.name)
+    state.arms.slotted = tuple(one for one in found if type(one).placed is not Capability.placed)
 
 
 def head(state: RouterState) -> dict[str, Json]:

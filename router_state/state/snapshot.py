@@ -17,21 +17,16 @@ from typing import Any
 import orjson
 
 from router_state import registered
-from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
 from router_state.costs.input_tokens import PIECE as TOKENS
-from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, SharedPrior, cost_piece
-from router_state.latency import kept
-from router_state.latency.timing import PIECE as LATENCY
-from router_state.latency.timing import Timing
+from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
-from router_state.periods.ledger import PIECE as PERIODS
-from router_state.periods.traffic import SHAPE
 from router_state.state import layout
 from router_state.state.config_bytes import config_body
 from router_state.state.framing import Json, frame, packed
+from router_state.state.prior_bytes import pack_prior
 from router_state.state.router import Chances, RouterState
 
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
@@ -40,13 +35,19 @@ _COST_PIECE = cost_piece("")
 """Beginning of the names of cost models' pieces."""
 JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
-    AVAILABILITY: attrgetter("availability"),
 }
 """Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
-
-PLACES = (TOKENS, "\x1fcaching", AVAILABILITY, "\x1fsession", LATENCY, PERIODS, SHAPE)
-"""Beginnings of the names of pieces that have been kept for long, so that the order of an export
-stays; what is new follows."""
+PLACES = (
+    TOKENS,
+    "\x1fcaching",
+    "\x1favailability",
+    "\x1fsession",
+    "\x1flatency",
+    "\x1fperiods",
+    "\x1fhours",
+)
+"""Beginnings of the names of pieces behind those of the core, in their order in a file; what is new
+follows."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -82,10 +83,6 @@ def _costs(arm: Arm) -> bytes:
     return packed(layout.COSTS.of(arm), arm.costs.regression.kept)
 
 
-def _prior(prior: SharedPrior) -> bytes:
-    return packed(layout.SHARED.of(prior), prior.mean, prior.center)
-
-
 def _chance(chance: Chances) -> Json:
     if isinstance(chance, Chance):
         return chance.state
@@ -112,12 +109,9 @@ def piece_names(state: RouterState) -> list[str]:
 
 
 def _later(state: RouterState) -> list[str]:
-    arms = state.arms
     return [
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
         *(piece for one in state.capabilities for piece in one.pieces),
-        *(arms.timing.pieces if arms.timing is not None else ()),
-        *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
 
 
@@ -127,14 +121,6 @@ def _place(name: str) -> int:
 
 def _json(value: Json | None) -> bytes | None:
     return None if value is None else orjson.dumps(value)
-
-
-def _timing(timing: Timing | None, name: str) -> bytes | None:
-    if timing is None:
-        return None
-    if name == timing.prior.name:
-        return _prior(timing.prior)
-    return kept.pack(timing, name)
 
 
 def pack_pieces(state: RouterState) -> dict[str, bytes]:
@@ -172,15 +158,9 @@ def _body(state: RouterState, name: str) -> bytes | None:
     elif name == SAMPLE_PIECE:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
-        body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
+        body = pack_prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif (part_of := JSON_PARTS.get(name)) is not None:
         body = _json(part_of(state).values())
-    elif name == PERIODS:
-        body = _json(None if state.ledger is None else state.ledger.pack())
-    elif name.startswith(LATENCY):
-        body = _timing(arms.timing, name)
-    elif name == SHAPE:
-        body = None if state.ledger is None else packed(state.ledger.traffic.week())
     elif name == CONFIG:
         body = config_body(state.config)
     return body

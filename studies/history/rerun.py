@@ -13,8 +13,9 @@ from router_state import registered
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Charged
+from router_state.events import Charged, OfCapability
 from router_state.feedback import settle
+from router_state.periods.leases import Lapsed
 from router_state.record import RequestRecord
 from router_state.since import Step
 from router_state.state import portfolio, sweeping
@@ -204,12 +205,10 @@ def sweep(engine: Engine, step: Step) -> None:
             _forget(engine, ((0, step.number),))
         case "g":
             _forget(engine, step.seqs)
-        case "l":
-            if engine.state.ledger is not None and step.grant is not None:
-                engine.state.ledger.take(step.grant)
+        case "l" if step.grant is not None:
+            _of_capability(engine, step.grant, now=0.0)
         case "e":
-            if engine.state.ledger is not None:
-                engine.state.ledger.give_back(step.time or 0.0)
+            _of_capability(engine, Lapsed(), now=step.time or 0.0)
         case "t":
             portfolio.drop_retired(engine.state, before=step.time or 0.0)
 
@@ -224,3 +223,8 @@ def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:
         if any(first <= record.seq <= last for first, last in ranges):
             due[request_id] = record
     sweeping.drop(engine.state, engine.records, due)
+
+
+def _of_capability(engine: Engine, event: OfCapability, *, now: float) -> None:
+    for one in engine.state.capabilities:
+        one.applied(event, engine.state.since, now=now)

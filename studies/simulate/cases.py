@@ -12,10 +12,9 @@ from agents.core_events import seconds
 from agents.declared import projection_ref
 from agents.mean_context import mean_context
 from ground.json_values import Json
-from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
-from router_state.events import Needs
+from router_state.events import UNANSWERED, Needs
 from router_state.sessions.declared import cache_of
 from studies.history.account import Account
 from studies.history.encoded import Contexts

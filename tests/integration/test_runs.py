@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from paretobandit_client import Refused, Router
-from router_state.registered import one_of
 from router_state.runs.capability import Runs
 from router_state.state import invariants
 from tests.integration.commands import done_json
 from tests.integration.service import cost, request, router, running_service
+from tests.unit.core_reference import having
 
 BUDGET, BILL = 0.02, 0.002
 
@@ -65,7 +65,7 @@ async def test_a_run_spends_its_budget_and_is_refused_across_a_crash(
 
         engine = await service.engine(home)
         invariants.check(engine.state, engine.records)
-        run = one_of(engine.state, Runs).known.find("run")
+        run = having(engine.state, Runs).known.find("run")
         assert run is not None and run.budget_usd == 1.0 and run.warned is False
         verdict = await asyncio.to_thread(done_json, settings, "replay", "--verify", router=home)
         assert verdict["compared"] == verdict["identical"] and verdict["differences"] == {}

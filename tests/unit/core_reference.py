@@ -7,12 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from router_state.cache_price import CachePrice
+from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
@@ -22,6 +23,9 @@ from router_state.needs.offers import Offers
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, restoring, snapshot
+from router_state.state.router import RouterState
+
+C = TypeVar("C", bound=Capability)
 
 Array = npt.NDArray[np.float64]
 
@@ -41,10 +45,17 @@ def declaration(
     offers: Mapping[str, Offers] | None = None,
     caches: Mapping[str, CachePrice] | None = None,
     latency: LatencyGoal | None = None,
+    error_reward: float | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
     models = {name: ModelConfig(price, onboarding_pulls=pulls) for name, price in prices.items()}
+    declared = {
+        "offers": offers or None,
+        "caches": caches or None,
+        "error_reward": error_reward,
+        "latency": latency,
+    }
     return RouterConfig(
         models=models,
         budget_usd_per_request=budget,
@@ -52,8 +63,7 @@ def declaration(
         profile=profile,
         knobs=knobs_for(profile, knobs),
         offset=offset,
-        capabilities={name: one for name, one in (("offers", offers), ("caches", caches)) if one},
-        latency=latency,
+        capabilities={name: one for name, one in declared.items() if one is not None},
     )
 
 
@@ -111,6 +121,13 @@ def observed(regression: Regression, prior: SharedPrior) -> Array:
     """Return Σ xxᵀ, shape (d, d), of what a regression has observed, as much as is left of it."""
     seen: Array = regression.A() - regression.decay * np.diag(prior.ridges)
     return seen
+
+
+def having(state: RouterState, kind: type[C]) -> C:
+    """Return a router's capability of a kind, which it must have."""
+    found = state.having(kind)
+    assert found is not None
+    return found
 
 
 def freeze(engine: Engine) -> dict[str, bytes]:

@@ -221,12 +221,10 @@ REPORTS = {"_journal", "journal", "pieces", "values"}  # whom an object reports 
 KEPT_APART = {
     RouterState: {
         "arms",
-        "availability",
         "capabilities",
         "chance",
         "config",
         "journal",
-        "ledger",
         "pacer",
         "since",
     },

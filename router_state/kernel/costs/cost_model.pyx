@@ -16,6 +16,9 @@ cdef Real BILL_LEFT = 1.0 - 1.0 / MEMORY
 cdef Real MOST_TAUGHT = 10.0
 """Largest multiple of its expectation that a bill counts for in a mean: one of a heavy tail is not
 the mean of the next hundred."""
+cdef Real LEAST_RATIO = 1e-300
+"""Ratio of a bill to the list price that a smaller one counts as: parts of it would underflow to 0,
+which has no logarithm."""
 cdef Real SHARE_STEP = 1.01
 cdef enum:
     SHARE_ABOVE = 8
@@ -85,7 +88,7 @@ cdef class CostModel(CostMeans):
             if input_ratio > 0.0:
                 down: Real = 1.0 / power(SHARE_STEP, SHARE_ABOVE)
                 self._move_share(SHARE_STEP if ratio >= input_ratio else down)
-            rest: Real = log(max(ratio - input_ratio, LEAST_PART * ratio)) - exponent
+            rest: Real = log(max(ratio - input_ratio, LEAST_PART * ratio, LEAST_RATIO)) - exponent
             variance: Real = spread / one.decay
             one.decay *= BILL_LEFT
             one.learn(rest, spread)
