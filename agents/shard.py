@@ -21,7 +21,6 @@ from router_state.changes import Changes
 from router_state.config import RouterConfig
 from router_state.engine import Engine
 from router_state.events import Event
-from router_state.registered import one_of
 from router_state.sessions.capability import Sessions
 from router_state.sessions.credit import CREDITED, WHOLE
 from router_state.state import record_bytes, snapshot
@@ -108,10 +107,10 @@ class Shard:
     def requests_of(self, router_id: str, subject: str, *, most: int = CREDITED) -> list[str]:
         """Return the last requests of a session that are remembered, at most so many."""
         engine = self.engine(router_id)
-        name = subject.removeprefix(WHOLE)
-        if engine is None:
+        sessions = None if engine is None else engine.state.having(Sessions)
+        if engine is None or sessions is None:
             return []
-        return list(one_of(engine.state, Sessions).requests_of(name, engine.records, most=most))
+        return list(sessions.requests_of(subject.removeprefix(WHOLE), engine.records, most=most))
 
     def remembered(self, router_id: str) -> list[str]:
         """Return the requests of a router that are remembered."""

@@ -81,7 +81,7 @@ class Capability:
         return None
 
     @classmethod
-    def told(cls, kept: Any) -> dict[str, object]:
+    def told(cls, kept: Json) -> dict[str, object]:
         """Return the fields of `pb.routes` about what it kept of a call, under its name in
         `Call.kept`."""
         return {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from msgspec import Struct
 
 from router_state.config import RouterConfig, Vector
+from router_state.state.framing import Json
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
@@ -60,9 +60,9 @@ class Asked(Struct, frozen=True, gc=False):
     contained: tuple[int, int] | None = None
     needs: Needs | None = None
     session_id: str | None = None
-    said: Mapping[str, Any] | None = None
+    said: Mapping[str, Json] | None = None
 
-    def said_of(self, name: str) -> Any:
+    def said_of(self, name: str) -> Json:
         """Return what it says of a capability; None: nothing."""
         return None if self.said is None else self.said.get(name)
 

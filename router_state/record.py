@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any
 
 from msgspec import Struct
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
 from router_state.kernel import Candidates
+from router_state.state.framing import Json
 
 
 class Basis(Struct, frozen=True, gc=False):
@@ -47,7 +47,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     cache: CachePrice | None = None
     wait: float | None = None
     lost_seconds: float = 0.0
-    kept: dict[str, Any] = {}
+    kept: dict[str, Json] = {}
 
 
 PLAIN = Call()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from router_state.capability import Capability
 from router_state.caps.capability import Caps
@@ -22,8 +22,6 @@ KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, 
 """Their classes; of two that change the same, the later one has the last word."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Those of which a request may say something."""
-
-One = TypeVar("One", bound=Capability)
 
 
 def read(said: Any) -> dict[str, object]:
@@ -93,14 +91,6 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             one.dropped()
     state.capabilities = tuple(found)
     state.arms.slotted = tuple(one for one in found if type(one).placed is not Capability.placed)
-
-
-def one_of(state: RouterState, kind: type[One]) -> One:
-    """Return a router's capability of a kind. Raises LookupError: it has none."""
-    for one in state.capabilities:
-        if isinstance(one, kind):
-            return one
-    raise LookupError(kind.name)
 
 
 def head(state: RouterState) -> dict[str, Json]:

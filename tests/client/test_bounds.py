@@ -45,6 +45,7 @@ OF: dict[str, Any] = {
     **dict.fromkeys(Ask.__struct_fields__, ASK),
     **dict.fromkeys(Cost.__struct_fields__, COST),
     "session_id": ASK,
+    "session_budget_usd": Ask(router_id="a", request_id="r", prompt="x", session_id="s"),
 }
 """An event that has each field."""
 

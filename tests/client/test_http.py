@@ -45,9 +45,12 @@ def client(gateway: Gateway, router_id: str, **options: Any) -> Router:
 async def test_a_request_is_routed_paid_and_judged(gateway: Gateway) -> None:
     await gateway.declare("h-plain")
     async with client(gateway, "h-plain") as asking:
-        decision = await asking.route(context=CONTEXT, session="s-17", metadata={"a": 1})
+        decision = await asking.route(
+            context=CONTEXT, session="s-17", session_budget_usd=0.5, metadata={"a": 1}
+        )
         assert decision.model in {"llama", "mistral", "gemini"} and not decision.fallback
         assert decision.route is not None and decision.route.seq == 1 and decision.route.candidates
+        assert decision.route.session_left_usd == 0.5 - decision.route.expected_cost_usd
         await decision.cost(cost_usd=0.004)
         await decision.reward(0.9, source="judge")
         again = await asking.route(context=CONTEXT, request_id=decision.request_id)

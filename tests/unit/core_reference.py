@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.played import Played
 from router_state.cache_price import CachePrice
+from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
@@ -23,6 +24,9 @@ from router_state.needs.offers import Offers
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, restoring, snapshot
+from router_state.state.router import RouterState
+
+C = TypeVar("C", bound=Capability)
 
 Array = npt.NDArray[np.float64]
 
@@ -118,6 +122,13 @@ def observed(regression: Regression, prior: SharedPrior) -> Array:
     """Return Σ xxᵀ, shape (d, d), of what a regression has observed, as much as is left of it."""
     seen: Array = regression.A() - regression.decay * np.diag(prior.ridges)
     return seen
+
+
+def having(state: RouterState, kind: type[C]) -> C:
+    """Return a router's capability of a kind, which it must have."""
+    found = state.having(kind)
+    assert found is not None
+    return found
 
 
 def freeze(engine: Engine) -> dict[str, bytes]:

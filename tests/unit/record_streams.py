@@ -107,6 +107,7 @@ class World:
     gap: float = 3.0
     tokens: bool = False
     sessions: bool = False
+    runs: bool = False
     needs: bool = False
     failures: bool = False
     times: bool = False
@@ -213,6 +214,16 @@ WORLDS: dict[str, World] = {
     "needs": World(16, declared=BUDGETED, models=OFFERS, needs=True, tokens=True),
     "outages": World(
         17, d=4, declared=BUDGETED | {"error_reward": 0.0}, failures=True, requests=700, gap=0.5
+    ),
+    "runs": World(
+        23,
+        declared=BUDGETED | {"sessions": {"budget_usd": 0.02, "when_spent": "refuse"}},
+        sessions=True,
+        runs=True,
+        tokens=True,
+        failures=True,
+        requests=450,
+        changes=(_cheaper,),
     ),
     "sessions": World(
         18,
@@ -418,6 +429,7 @@ class Played:
             contained=(self.asked // 2, self.asked // 3),
             needs=needs,
             session_id=session,
+            said={"runs": draw() / 20.0} if world.runs and session and draw() < 0.2 else None,
         )
 
     def follow(self, request_id: str, model: str, asked: Asked) -> None:

@@ -238,6 +238,9 @@ def test_failed_calls_do_not_make_bills_in_tokens_look_free() -> None:
 def test_an_explanation_names_the_session_and_who_comes_next() -> None:
     told = text(explain_decision(decision(1, session_id="chat-7", fallbacks=("large",))))
     assert "session chat-7" in told and "Should it not answer: large." in told
+    assert "of its budget" not in told
+    told = text(explain_decision(decision(1, session_id="run", session_left_usd=0.25)))
+    assert "session run ($0.25 left of its budget)" in told
     told = text(explain_decision(decision(1)))
     assert "session" not in told and "Should it not answer" not in told
 
@@ -487,6 +490,15 @@ def alert(kind: str, **fields: Any) -> AlertRaised:
         (
             alert("cap_reached", model=None, evidence={"cap_usd": 5.0, "seconds": 3600.0}),
             "a cap in dollars is used up ($5 an hour)",
+        ),
+        (
+            alert(
+                "session_budget",
+                model=None,
+                size=0.82,
+                evidence={"budget_usd": 2.0, "session_id": "s"},
+            ),
+            "a session has spent 82 % of its budget ($2): s",
         ),
         (
             alert("budget_unreachable", size=1.3, evidence={"cheapest_usd": 0.002}),

@@ -99,6 +99,7 @@ class Books(RuleBasedStateMachine):
         self.offers, self.caches, self.latency = offers, caches, latency
         self.now = 0.0
         self.session: str | None = None
+        self.budget: float | None = None
         self.kind = kind
         portfolio = {**portfolio, **self.crowd}
         self.pulls = pulls
@@ -170,6 +171,7 @@ class Books(RuleBasedStateMachine):
             input_tokens=tokens,
             needs=needs,
             session_id=self.session,
+            said=None if self.session is None or self.budget is None else {"runs": self.budget},
         )
         decision = self.apply(asked).decision
         assert decision is not None
@@ -186,6 +188,7 @@ class Books(RuleBasedStateMachine):
         tokens=st.none() | st.integers(0, 10**9),
         needs=st.sampled_from(NEEDS),
         session=st.none() | st.sampled_from(["s", "t", "𝔸"]),
+        run=st.none() | st.sampled_from([1e-6, 1e-3, 1.0]),
     )
     def decide(
         self,
@@ -195,8 +198,9 @@ class Books(RuleBasedStateMachine):
         tokens: int | None,
         needs: Needs | None,
         session: str | None,
+        run: float | None,
     ) -> None:
-        self.session = session
+        self.session, self.budget = session, run
         if self.kind == "constant contexts":
             features = (0.5, -1.0, 2.0)
         eligible = self.active.keys() if allowed is None else self.active.keys() & allowed

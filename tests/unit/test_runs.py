@@ -17,7 +17,6 @@ from router_state.config import RouterConfig
 from router_state.drawers import IDLE_SECONDS
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Waited
-from router_state.registered import one_of
 from router_state.runs.budget import SessionSpent
 from router_state.runs.capability import Runs
 from router_state.state import invariants, record_bytes
@@ -26,7 +25,7 @@ from schemas.quick import Request, read
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from schemas.routes import RouteDecided
-from tests.unit.core_reference import context, freeze, thaw
+from tests.unit.core_reference import context, freeze, having, thaw
 
 X = context(1.0, 0.0, 0.0)
 MODELS = {
@@ -73,7 +72,7 @@ def left(changes: Changes) -> float | None:
 
 
 def charged(one: Engine, session: str = "run") -> float:
-    run = one_of(one.state, Runs).known.find(session)
+    run = having(one.state, Runs).known.find(session)
     assert run is not None
     return run.charged_usd
 
@@ -144,7 +143,7 @@ def test_a_request_gives_its_session_a_budget_that_later_ones_share() -> None:
     )
     later = left(ask(one, "2", allowed_models=["small"]))
     assert later is not None and later < 0.4
-    assert one_of(one.state, Runs).known.find("run").born == 2  # type: ignore[union-attr]
+    assert having(one.state, Runs).known.find("run").born == 2  # type: ignore[union-attr]
     # The bill of a request before the run's first one is none of its.
     before = charged(one)
     one.apply(Charged("0", 0.3), 1.0)
@@ -167,7 +166,7 @@ def test_an_alert_tells_once_that_most_is_charged() -> None:
 def test_a_run_that_was_forgotten_begins_anew_and_owes_nothing() -> None:
     one = engine(budget_usd=0.5)
     ask(one, "1")
-    runs = one_of(one.state, Runs)
+    runs = having(one.state, Runs)
     runs.known.clear()
     ask(one, "2", at=2 * IDLE_SECONDS)
     fresh = charged(one)

@@ -57,6 +57,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "observed_at": TEXTS,
     "revision": NUMBERS,
     "session_id": TEXTS,
+    "session_budget_usd": NUMBERS,
     "model": TEXTS,
     "cost_usd": NUMBERS,
     "input_tokens": NUMBERS,

@@ -14,7 +14,6 @@ from router_state.changes import Journal, Outcome
 from router_state.config import Price
 from router_state.drawers import DRAWERS, IDLE_SECONDS, IN_DRAWER, Drawers
 from router_state.events import Asked, Charged
-from router_state.registered import one_of
 from router_state.sessions.caching import FIRST_HIT, PIECE, Caching
 from router_state.sessions.capability import Sessions
 from router_state.sessions.session import MOST_MODELS, Session
@@ -25,7 +24,7 @@ from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.routers import RouterDeclared
-from tests.unit.core_reference import context, declaration, freeze, thaw
+from tests.unit.core_reference import context, declaration, freeze, having, thaw
 
 X = context(1.0, 0.0, 0.0)
 CACHE = CachePrice(read_per_m=0.1, ttl_seconds=300.0, min_tokens=1000)
@@ -127,7 +126,7 @@ def test_writing_a_cache_may_cost_more_than_input() -> None:
 
 def test_bills_teach_how_often_a_cache_is_hit() -> None:
     one = engine()
-    chance = one_of(one.state, Sessions).caching.chance
+    chance = having(one.state, Sessions).caching.chance
     for n in range(60):
         ask(one, str(n), at=float(n), allowed_models=["a"])
         changes = one.apply(Charged(str(n), 0.01, cached=0), float(n))
@@ -179,7 +178,7 @@ def test_a_router_that_drops_its_cached_prices_forgets_what_saved() -> None:
     ask(one, "1", at=0.0)
     one.configure(declaration(PRICES, profile="live", budget=0.01), now=1.0)
     # Rewards of its sessions may still come.
-    sessions = one_of(one.state, Sessions)
+    sessions = having(one.state, Sessions)
     assert len(sessions.known) == 1 and sessions.caching.values() is None
 
 

@@ -205,6 +205,8 @@ def _check_ask(event: Ask) -> None:
         raise ValueError(
             "give a prompt or a context, or needs that say that the call sends an image or sound"
         )
+    if event.session_budget_usd is not None and event.session_id is None:
+        raise ValueError("session_budget_usd needs a session")
     if event.prompt is not None and event.context is None and _too_large(event.prompt):
         raise Refused(
             "prompt_too_large",
