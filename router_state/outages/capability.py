@@ -39,6 +39,7 @@ class Outages(Capability):
     __slots__ = ("availability", "error_reward")
     name = "error_reward"
     always = True
+    error_reward: float | None
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)

@@ -45,12 +45,13 @@ PLACES = ("\x1favailability", "\x1fsession", "\x1flatency", "\x1fperiods", "\x1f
 
 def _head(state: RouterState) -> bytes:
     """Return counters, pacer, caps, random generator, and what decisions change of every arm."""
-    arms, pacer = state.arms.all, state.pacer
+    arms, pacer, window = state.arms.all, state.pacer, state.arms.window
+    dual = layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else layout.NO_DUAL
     return orjson.dumps(
         {
             "counters": layout.COUNTERS.of(state),
             "ema": layout.EMA.of(pacer) if isinstance(pacer, EmaPacer) else None,
-            "dual": layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else None,
+            "dual": None if window is None else [*dual, *layout.WINDOW.of(window)],
             "jumped": state.journal.jumped,
             **registered.head(state),
             "chance": _chance(state.chance),
@@ -96,7 +97,7 @@ def piece_names(state: RouterState) -> list[str]:
         arms.bills.name,
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
-        *state.pacer.pieces,
+        *(() if arms.window is None else arms.window.pieces),
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
         *state.sessions.pieces,
         *(piece for one in state.capabilities for piece in one.pieces),
@@ -141,9 +142,9 @@ def _body(state: RouterState, name: str) -> bytes | None:
         arm = arms.find(name.removeprefix(_COST_PIECE))
         body = None if arm is None else _costs(arm)
     elif (block := _BLOCKS.get(name)) is not None:
-        pacer = state.pacer
-        held = isinstance(pacer, DollarDual) and block * BLOCK < pacer.window.size
-        body = pacer.window.pack(block) if held and isinstance(pacer, DollarDual) else None
+        window = arms.window
+        held = window is not None and block * BLOCK < window.size
+        body = window.pack(block) if window is not None and held else None
     elif name == SAMPLE_PIECE:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):

@@ -77,10 +77,11 @@ def play(
     return engine, chosen, alerts
 
 
-def timing_of(engine: Engine) -> Timing | None:
-    """Return what a router knows of times, where it has a target."""
+def timing_of(engine: Engine) -> Timing:
+    """Return what a router with a target knows of times."""
     latency = engine.state.having(Latency)
-    return None if latency is None else latency.timing
+    assert latency is not None
+    return latency.timing
 
 
 def share(chosen: list[str], model: str = "slow", *, of_last: int = 300) -> float:
@@ -100,7 +101,6 @@ def test_a_mean_is_kept_by_a_mixture() -> None:
     # 5.2 and 0.52 seconds on average, lognormal: a ninth of the calls may be slow.
     assert share(chosen) == pytest.approx(0.1, abs=0.04)
     timing = timing_of(engine)
-    assert timing is not None
     assert timing.mean_seconds == pytest.approx(1.0, rel=0.2)
 
 
@@ -111,7 +111,7 @@ def test_the_time_of_the_first_token_is_another_one() -> None:
     engine, untold, alerts = play(goal)  # the bills say when the whole answer was there
     assert share(untold) == 1.0
     assert [alert.kind for alert in alerts] == ["latency_unknown"]
-    assert timing_of(engine) is not None and not timing_of(engine).in_use
+    assert not timing_of(engine).in_use
 
 
 def test_a_price_of_a_second_counts_as_dollars_do() -> None:
@@ -124,7 +124,7 @@ def test_a_price_of_a_second_counts_as_dollars_do() -> None:
     # Where a dollar is worth nothing, so is a second.
     engine, chosen, _ = play(LatencyGoal(usd_per_second=10.0), budget=1.0)
     assert share(chosen) == 1.0
-    assert timing_of(engine) is not None and timing_of(engine).per_unit == 0.0
+    assert timing_of(engine).per_unit == 0.0
 
 
 def test_without_times_a_target_changes_nothing_and_says_so() -> None:
@@ -199,7 +199,6 @@ def test_a_call_that_was_given_up_counts_as_at_least_its_time() -> None:
     goal = LatencyGoal(p95_seconds=2.0)
     engine, _, _ = play(goal, n=200)
     timing = timing_of(engine)
-    assert timing is not None
     engine.decide("late", np.array([0.0, 1.0]), now=200.0)
     before, wait = timing.debt.usd, _wait(engine, "late")
     engine.settle("late", cost_usd=0.0, status="timeout", latency=10.0, model="fast")
@@ -242,7 +241,7 @@ def test_state_is_the_same_after_a_stop_and_a_file() -> None:
         ).__class__(**{**_fields(engine), "snapshot": data})
     )
     timing = timing_of(other)
-    assert timing is not None and timing.in_use and timing.debt.usd == 0.0
+    assert timing.in_use and timing.debt.usd == 0.0
 
 
 def _fields(engine: Engine) -> dict[str, Any]:
@@ -253,15 +252,14 @@ def _fields(engine: Engine) -> dict[str, Any]:
 def test_what_was_learned_stays_with_another_limit_and_goes_with_other_times() -> None:
     engine, _, _ = play(LatencyGoal(p95_seconds=2.0), n=200)
     timing = timing_of(engine)
-    assert timing is not None
     slow = timing.speeds["slow"].costs.ratio
     engine.configure(_with(engine, LatencyGoal(mean_seconds=1.0)), now=200.0)
     assert timing_of(engine) is timing and timing.speeds["slow"].costs.ratio == slow
     assert timing.debt.usd == 0.0
     engine.configure(_with(engine, LatencyGoal(of="first_token", mean_seconds=1.0)), now=200.0)
-    assert timing_of(engine) is not None and not timing_of(engine).in_use
+    assert not timing_of(engine).in_use
     engine.configure(_with(engine, None), now=200.0)
-    assert timing_of(engine) is None
+    assert engine.state.having(Latency) is None
     assert not [name for name in freeze(engine) if "latenc" in name]
     invariants.check(engine.state, engine.records)
 
@@ -392,6 +390,5 @@ def test_events_and_calls_of_methods_are_alike() -> None:
         other.apply(Charged(str(i), USD[record.model], latency=took), float(i))
         other.apply(Judged(str(i), REWARDS[record.model] + 0.05 * rng.uniform(-1.0, 1.0)), float(i))
     assert freeze(other).keys() == freeze(by_method).keys()
-    assert timing_of(other) is not None and timing_of(by_method) is not None
     one, two = timing_of(other).debt, timing_of(by_method).debt
     assert (one.usd, one.scatter, one.settled) == (two.usd, two.scatter, two.settled)
