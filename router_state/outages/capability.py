@@ -40,6 +40,7 @@ class Outages(Capability):
     error_reward: float | None
     name = "error_reward"
     always = True
+    error_reward: float | None
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)

@@ -22,7 +22,6 @@ from router_state.kernel import (
     estimate,
     within_risk,
 )
-from router_state.latency.unbudgeted import Unbudgeted
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies import choosing, learning, priors
@@ -51,17 +50,8 @@ class Live:
             pacer.set_budget(budget_usd)
             return pacer
         if budget_usd is None:
-            return self._unpaced(state, config)
-        return DollarDual(budget_usd, state.arms.d, state.journal)
-
-    def _unpaced(self, state: RouterState, config: RouterConfig) -> Pacer:
-        """Return the pacer of a router without a budget."""
-        if state.arms.beside is None:
             return Unpaced()
-        before = state.pacer
-        if isinstance(before, Unbudgeted):
-            return before
-        return Unbudgeted(state.arms.d, state.journal)
+        return DollarDual(budget_usd, state.journal)
 
     def chance(self, state: RouterState, config: RouterConfig) -> Chances:
         """See Policy."""

@@ -12,7 +12,6 @@ from benchmarks.played import Played
 from router_state.caps.bucket import Bucket, Cap
 from router_state.caps.capability import Caps
 from router_state.config import Price
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.state.router import RouterState
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
@@ -79,7 +78,7 @@ def _retired() -> Played:
 def _limited() -> Played:
     engine = _played()
     play(engine, 9, only="middle")
-    assert isinstance(engine.state.pacer, DollarDual) and engine.state.pacer.window.limited
+    assert engine.state.arms.window is not None and engine.state.arms.window.limited
     return engine
 
 

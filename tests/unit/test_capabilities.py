@@ -144,7 +144,8 @@ def test_the_price_of_a_dollar_is_solved_over_what_requests_could_be_given_to() 
     for n in range(3):
         router.decide(str(n), X, now=0.0, needs=Needs(tools=True))
     router.decide("3", X, now=0.0)
-    limited = router.state.pacer.window.limited  # type: ignore[attr-defined]
+    assert router.state.arms.window is not None
+    limited = router.state.arms.window.limited
     assert limited == dict.fromkeys(range(3), frozenset({"middle", "dear"}))
 
 

@@ -295,7 +295,7 @@ def under(path: str, *numbers: layout.Numbers) -> set[str]:
         ((SharedPrior,), under("", layout.SHARED)),
         ((DollarDual,), under("", layout.DUAL)),
         ((Debt,), under("debt.", layout.DUAL)),
-        ((Window,), under("window.", layout.DUAL)),
+        ((Window,), under("", layout.WINDOW)),
         ((EmaPacer,), under("", layout.EMA)),
         ((Bucket,), {"left_usd", "at", "exhausted"}),
         ((PosteriorSample,), {"d", "K", "array", "decided", "left"}),
@@ -376,7 +376,8 @@ def _counter(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def _dual(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
-    return _set("dual", layout.DUAL.names.index(name), to=to)
+    names = *layout.DUAL.names, *(f"window.{one}" for one in layout.WINDOW.names)
+    return _set("dual", names.index(name), to=to)
 
 
 def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:

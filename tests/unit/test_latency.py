@@ -101,7 +101,6 @@ def test_a_mean_is_kept_by_a_mixture() -> None:
     # 5.2 and 0.52 seconds on average, lognormal: a ninth of the calls may be slow.
     assert share(chosen) == pytest.approx(0.1, abs=0.04)
     timing = timing_of(engine)
-    assert timing is not None
     assert timing.mean_seconds == pytest.approx(1.0, rel=0.2)
 
 
@@ -200,7 +199,6 @@ def test_a_call_that_was_given_up_counts_as_at_least_its_time() -> None:
     goal = LatencyGoal(p95_seconds=2.0)
     engine, _, _ = play(goal, n=200)
     timing = timing_of(engine)
-    assert timing is not None
     engine.decide("late", np.array([0.0, 1.0]), now=200.0)
     before, wait = timing.debt.usd, _wait(engine, "late")
     engine.settle("late", cost_usd=0.0, status="timeout", latency=10.0, model="fast")
@@ -243,7 +241,7 @@ def test_state_is_the_same_after_a_stop_and_a_file() -> None:
         ).__class__(**{**_fields(engine), "snapshot": data})
     )
     timing = timing_of(other)
-    assert timing is not None and timing.in_use and timing.debt.usd == 0.0
+    assert timing.in_use and timing.debt.usd == 0.0
 
 
 def _fields(engine: Played) -> dict[str, Any]:
@@ -254,7 +252,6 @@ def _fields(engine: Played) -> dict[str, Any]:
 def test_what_was_learned_stays_with_another_limit_and_goes_with_other_times() -> None:
     engine, _, _ = play(LatencyGoal(p95_seconds=2.0), n=200)
     timing = timing_of(engine)
-    assert timing is not None
     slow = timing.speeds["slow"].costs.ratio
     engine.configure(_with(engine, LatencyGoal(mean_seconds=1.0)), now=200.0)
     assert timing_of(engine) is timing and timing.speeds["slow"].costs.ratio == slow

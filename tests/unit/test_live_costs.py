@@ -27,7 +27,6 @@ from router_state.kernel import (
     CostModel,
     estimate,
 )
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.scoring import candidates
 from router_state.policies.profiles import POLICIES
 from router_state.profiles import knobs_for
@@ -125,12 +124,12 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
     for requests in (1, 20, 200):
         w.play(requests)
         state, x = w.engine.state, np.array([0.3, -0.2, 0.0, 0.1, 1.0])
-        pacer = state.pacer
-        assert isinstance(pacer, DollarDual)
-        pacer.window.push(x, None)
-        _, costs = candidates(pacer.window, state.arms).arrays()
+        window = state.arms.window
+        assert window is not None
+        window.push(x, None)
+        _, costs = candidates(window, state.arms).arrays()
         scored = POLICIES["live"].look(state, Asked("r", x)).expected_cost_usd
-        last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
+        last = costs[window.next - 1] / PRICES[window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 
 

@@ -17,6 +17,7 @@ from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.costs import believed
 from router_state.events import Asked
 from router_state.kernel import EVERY, SAVED, Options
+from router_state.pacing import prices
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.scoring import candidates
 from router_state.profiles import knobs_for
@@ -177,10 +178,11 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
         believed.start(arms[k].costs, None, budgets * pacer.budget_usd, tokens=0.0)
     pacer.debt.usd, w.engine.state.journal.jumped = owed * pacer.budget_usd, True
     x = np.append(np.zeros(D - 1), 1.0)
+    assert arms.window is not None
     for _ in range(100):
-        pacer.window.push(x, None)
-    pacer.weigh(arms, Choice(Asked("r", x), 0.0, 1, []))
-    _, costs = candidates(pacer.window, arms).arrays()
+        arms.window.push(x, None)
+    prices.weigh(pacer, arms, Choice(Asked("r", x), 0.0, 1, []))
+    _, costs = candidates(arms.window, arms).arrays()
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd
 
 

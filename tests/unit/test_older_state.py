@@ -119,7 +119,7 @@ def drawn_from(chance: Chances, before: str) -> str:
 @pytest.mark.parametrize("name", WRITTEN)
 def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
     numbers, state = WRITTEN[name]["numbers"], restored(name).state
-    arms, pacer = state.arms, state.pacer
+    arms = state.arms
     whole: dict[str, Callable[[], object]] = {
         "rng": lambda: drawn_from(state.chance, numbers["rng"]),
         "names": lambda: list(arms.names),
@@ -128,8 +128,7 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
         "bills": lambda: digest(arms.bills.mean, arms.bills.center),
         "slots": lambda: digest(arms.tokens.slots),
     }
-    if isinstance(pacer, DollarDual):
-        window = pacer.window
+    if (window := arms.window) is not None:
         whole["window"] = lambda: digest(window.contexts[: window.size])
         whole["limited"] = lambda: {
             str(slot): sorted(models) for slot, models in sorted(window.limited.items())
@@ -149,7 +148,11 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
                 calibration * (own + 3.0)
             )
         elif "sample" not in what and what != "pacer.stale":  # which are kept otherwise
-            found = whole[what]() if what in whole else attrgetter(what)(state)
+            found = (
+                whole[what]()
+                if what in whole
+                else attrgetter(what.replace("pacer.w", "arms.w"))(state)
+            )
             assert found == value, what
 
 

@@ -12,6 +12,7 @@ from router_state.choice import Choice
 from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.events import Asked
 from router_state.kernel import LEAST_PROPENSITY, Chance, wins
+from router_state.pacing import prices as prices_of
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.policies.profiles import POLICIES
 from router_state.profiles import knobs_for
@@ -78,8 +79,9 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
         state.chance = Chance(seed)
         prices.add(Played(state, {}).decide("one", x, now=1e6).lambda_t)
     assert len(prices) == 1  # λ_t does not depend on what is drawn
-    price = w.engine.state.pacer.weigh(w.engine.state.arms, Choice(Asked("r", x), 1e6, 1, []))
-    drawn, logged = chosen(w.engine, x, price, 200_000)
+    choice = Choice(Asked("r", x), 1e6, 1, [])
+    prices_of.weigh(w.engine.state.pacer, w.engine.state.arms, choice)
+    drawn, logged = chosen(w.engine, x, choice.price, 200_000)
     assert agree(drawn, logged, 200_000)
     assert len(np.flatnonzero(drawn)) > 1
 
