@@ -9,10 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from agents.latency import latency_document, latency_of
-from agents.spending import budgets_document, spending_of
 from router_state import registered
-from router_state.cache_price import CachePrice
 from router_state.config import (
     CostPrior,
     Knobs,
@@ -57,14 +54,6 @@ def config_of(
         offset=offset,
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
-        spending=spending_of(declared),
-        error_reward=declared.error_reward,
-        latency=latency_of(declared),
-        caches={
-            name: cache
-            for name, model in declared.models.items()
-            if (cache := cache_of(model)) is not None
-        },
     )
 
 
@@ -79,31 +68,6 @@ def _decoded(text: str) -> bytes:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error as error:
         raise CorruptSnapshot(f"no base64: {error}") from None
-
-
-def cache_of(declared: ModelDeclared) -> CachePrice | None:
-    """Return a model's prices of cached input, if declared."""
-    if declared.cached_input_price_per_m is None:
-        return None
-    usual = CachePrice(read_per_m=declared.cached_input_price_per_m)
-    ttl, least = declared.cache_ttl_seconds, declared.cache_min_tokens
-    return CachePrice(
-        read_per_m=declared.cached_input_price_per_m,
-        write_per_m=declared.cache_write_price_per_m,
-        ttl_seconds=usual.ttl_seconds if ttl is None else ttl,
-        min_tokens=usual.min_tokens if least is None else least,
-    )
-
-
-def _cache_document(cache: CachePrice) -> dict[str, object]:
-    found: dict[str, object] = {"cached_input_price_per_m": cache.read_per_m}
-    if cache.write_per_m is not None:
-        found["cache_write_price_per_m"] = cache.write_per_m
-    return {
-        **found,
-        "cache_ttl_seconds": cache.ttl_seconds,
-        "cache_min_tokens": cache.min_tokens,
-    }
 
 
 def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
@@ -149,8 +113,6 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
         }
         if model.onboarding_pulls is not None:
             models[name]["onboarding_pulls"] = model.onboarding_pulls
-        if name in config.caches:
-            models[name] |= _cache_document(config.caches[name])
         models[name] |= registered.document_model(config, name)
     document: dict[str, object] = {
         "router_id": router_id,
@@ -160,12 +122,6 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     }
     if config.budget_usd_per_request is not None:
         document["budget_usd_per_request"] = config.budget_usd_per_request
-    if config.error_reward is not None:
-        document["error_reward"] = config.error_reward
-    if config.latency is not None:
-        document |= latency_document(config.latency)
-    if config.spending is not None:
-        document |= budgets_document(config.spending)
     if config.projection is not None:
         document["projection"] = asdict(config.projection)
     return document | registered.document(config) | _knobs(config.knobs, PROFILES[config.profile])

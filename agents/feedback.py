@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 from agents.context_store import Ref
 from agents.core_events import core_event
 from agents.group import Answers, Batch
-from agents.instants import utc
 from agents.intake import Intake, Taken, take_in
 from agents.parked import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
@@ -20,6 +19,7 @@ from ground.messages import Message, Record
 from router_state.changes import Outcome
 from router_state.config import Vector
 from router_state.events import Orphaned
+from router_state.instants import utc
 from schemas.quick import Bill, Reward, read
 from schemas.rewards import MAX_AHEAD
 

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from agents import feedback, keys
 from agents.in_force import repeat
-from agents.instants import utc
 from agents.parked import Parked
 from agents.poison import try_alone
 from agents.portions import portions
@@ -18,6 +17,7 @@ from agents.waiting_requests import route_waiting
 from agents.warming import warm
 from agents.wire import alert_raised, lambda_value
 from router_state.changes import Alert
+from router_state.instants import utc
 from schemas.event import encode
 
 log = logging.getLogger(__name__)

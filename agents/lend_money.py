@@ -15,14 +15,14 @@ from agents.lending import left_of
 from agents.parked import Parked
 from agents.service import Service
 from agents.shard import Shard
-from agents.spending import pool_config
 from ground.boundary import undoing
 from ground.messages import Record, headers_of
 from router_state.changes import Outcome
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Lapsed
-from router_state.periods.reporting import reported
+from router_state.periods.capability import Periods
+from router_state.periods.leases import Lapsed
+from router_state.pools.declared import PoolConfig
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted
@@ -84,7 +84,7 @@ class DeclarePools(_Money):
     def _apply(self, message: Record, shard: Shard, answers: Answers) -> None:
         pool_id, declared = decode_pool(key=message.key, value=message.value)
         if self._is_at_home(message, pool_id, answers):
-            config = None if declared is None else pool_config(declared, offset=message.offset)
+            config = None if declared is None else PoolConfig.read(declared, offset=message.offset)
             now = self._service.ports.clock()
             answers.leases += shard.lending.declare(pool_id, config, now=now)
 
@@ -127,7 +127,8 @@ def leaving(shard: Shard, router_id: str, pool_id: str | None, *, now: float) ->
     if shard.lending.members.get(router_id) in (None, pool_id):
         return []
     engine = shard.engine(router_id)
-    report = None if engine is None else reported(engine.state, router_id, now=now, left=True)
+    periods = None if engine is None else engine.state.having(Periods)
+    report = None if periods is None else periods.reported(router_id, now=now, left=True)
     return [] if report is None else [report_note(left_of(report), now=now)]
 
 
@@ -173,8 +174,8 @@ def _report_router(
     shard: Shard, router_id: str, engine: Engine, *, now: float, due: bool = False
 ) -> list[Note]:
     """Return a router's report; the leases that it gives back are given back in its state first."""
-    ledger = engine.state.ledger
-    if ledger is not None and any(line.has_lapsed(now) for line in ledger.leased):
+    periods = engine.state.having(Periods)
+    if periods is not None and any(line.has_lapsed(now) for line in periods.ledger.leased):
         shard.apply(router_id, Lapsed(), now=now)
     return shard.lending.report_router(router_id, engine, now=now, due=due)
 

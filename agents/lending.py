@@ -11,8 +11,9 @@ from agents import keys
 from agents.kept import DAMAGE
 from agents.lease_notes import Note, grant_note, report_note
 from agents.requests import Table
+from router_state.periods.capability import Periods
 from router_state.periods.leases import Granted
-from router_state.periods.reporting import Reported, reported
+from router_state.periods.reporting import Reported
 from router_state.pools.declared import PoolConfig
 from router_state.pools.pieces import HEAD, pack_piece
 from router_state.pools.pool import Pool
@@ -193,11 +194,11 @@ class Lending:
         self, router_id: str, engine: Engine, *, now: float, due: bool = False
     ) -> list[Note]:
         """Return a router's report to its pool; `due`: only where it is worth one."""
-        ledger, name = engine.state.ledger, f"router:{router_id}"
-        leases = None if ledger is None else ledger.leases
+        periods, name = engine.state.having(Periods), f"router:{router_id}"
+        leases = None if periods is None else periods.ledger.leases
         if leases is None or (due and not self._is_due(name, leases.moves, now=now)):
             return []
-        report = reported(engine.state, router_id, now=now)
+        report = None if periods is None else periods.reported(router_id, now=now)
         assert report is not None
         lent = [loan.until for line in leases.lines for loan in line.loans.values()]
         return self._report(name, report, max(lent, default=None), now=now, due=due)
@@ -223,8 +224,8 @@ class Lending:
 
     def joined(self, router_id: str, engine: Engine | None) -> None:
         """Note a router's pool after its declaration; `engine` None: the router is removed."""
-        spending = None if engine is None else engine.state.config.spending
-        pool_id = None if spending is None else spending.pool
+        periods = None if engine is None else engine.state.having(Periods)
+        pool_id = None if periods is None else periods.ledger.spending.pool
         before = self.members.get(router_id)
         if before == pool_id:
             return

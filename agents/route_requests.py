@@ -19,7 +19,7 @@ from agents.shard import Shard
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
-from router_state import events
+from router_state import events, registered
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -46,7 +46,7 @@ class RouteRequests(Batch):
     whatever its body, `repeat` true; an event that is delivered again after a crash gets exactly
     the answer it had. Dead letters: everything of `RequestSubmitted`, `unknown_router` after a
     wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`,
-    `no_affordable_model`, `no_capable_model`, `cap_reached`, `too_many_in_flight`.
+    `no_affordable_model`, `no_capable_model`, `cap_reached`, `session_spent`, `too_many_in_flight`.
     """
 
     __slots__ = ("_looks", "_refused", "_requests", "_service", "_strays")
@@ -181,6 +181,7 @@ def _decided(request: Prepared, engine: Engine, shard: Shard, service: Service) 
         contained=shard.watermarks.both(*service.feedback_topics),
         needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
         session_id=event.session_id,
+        said=registered.asked(event),
     )
     changes = shard.apply(event.router_id, asked, now=service.ports.clock())
     if changes.refusal is not None:

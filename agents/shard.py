@@ -19,10 +19,11 @@ from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
 from router_state.changes import Changes
 from router_state.config import RouterConfig
-from router_state.conversing import CREDITED, requests_of
 from router_state.engine import Engine
 from router_state.events import Event
-from router_state.sessions import WHOLE
+from router_state.registered import one_of
+from router_state.sessions.capability import Sessions
+from router_state.sessions.credit import CREDITED, WHOLE
 from router_state.state import record_bytes, snapshot
 
 
@@ -110,7 +111,7 @@ class Shard:
         name = subject.removeprefix(WHOLE)
         if engine is None:
             return []
-        return list(requests_of(engine.state, engine.records, name, most=most))
+        return list(one_of(engine.state, Sessions).requests_of(name, engine.records, most=most))
 
     def remembered(self, router_id: str) -> list[str]:
         """Return the requests of a router that are remembered."""

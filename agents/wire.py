@@ -10,10 +10,9 @@ from operator import itemgetter
 import orjson
 from msgspec import structs
 
-from agents.instants import utc
-from agents.latency import latency_standing
-from agents.standings import standings_value
+from router_state import registered
 from router_state.changes import Alert
+from router_state.instants import utc
 from router_state.kernel import Candidates
 from router_state.record import RequestRecord
 from router_state.state.router import RouterState
@@ -67,6 +66,7 @@ def route_value(
             value["fallbacks"] = fallbacks
     if record.call is not None and record.call.session_id is not None:
         value["session_id"] = record.call.session_id
+    value |= registered.told(record)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 
@@ -157,12 +157,8 @@ def lambda_value(
         **state.pacer.terms(),
         "applied": applied,
     }
-    if state.ledger is not None:
-        value |= standings_value(state, state.ledger, observed_at)
     for one in state.capabilities:
         value |= one.standing(observed_at.timestamp())
-    if state.arms.timing is not None:
-        value["latency"] = latency_standing(state.arms.timing)
     if found := state.newcomers.found:
         value["unaffordable"] = [
             {

@@ -28,11 +28,13 @@ class Row(NamedTuple):
 
 
 CONFIG = "router_state.config"
+PACING = "router_state.kernel.pacing.window"
+COUNTS = "router_state.kernel.learning.counts"
 GUESS = "router_state.learning.guess"
 SAMPLE = "router_state.kernel.choosing.sample"
 DEBT = "router_state.kernel.pacing.debt"
 TRAFFIC = "router_state.periods.traffic"
-HEALTH = "router_state.health"
+HEALTH = "router_state.outages.health"
 SPEED = "router_state.latency.speed"
 
 GUESSES = {
@@ -45,9 +47,9 @@ GUESSES = {
 ROWS: dict[str, tuple[Row, ...]] = {
     "Memory": (
         Row("γ of `live`, per step of the clock", "", f"{CONFIG}:LIVE.gamma"),
-        Row("most observations that an estimate rests on", "observations", f"{CONFIG}:MEMORY"),
-        Row("what a first guess counts for", "observations", f"{CONFIG}:GUESSED"),
-        Row("bills that outweigh a declared mean", "bills", f"{CONFIG}:BELIEVED"),
+        Row("most observations that an estimate rests on", "observations", f"{COUNTS}:MEMORY"),
+        Row("what a first guess counts for", "observations", f"{COUNTS}:GUESSED"),
+        Row("bills that outweigh a declared mean", "bills", f"{COUNTS}:BELIEVED"),
         Row(
             "growth of the evidence between two estimates of ridges and noise",
             "share",
@@ -111,17 +113,21 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row(
             "probability that a warm prefix is billed as cached",
             "probability",
-            "router_state.costs.caching:FIRST_HIT",
+            "router_state.sessions.caching:FIRST_HIT",
         ),
-        Row("bills that this counts for", "bills", "router_state.costs.caching:HITS"),
+        Row("bills that this counts for", "bills", "router_state.sessions.caching:HITS"),
     ),
     "Pacing": (
-        Row("last contexts that λ_t is solved over", "contexts", f"{CONFIG}:WINDOW"),
+        Row(
+            "last contexts that λ_t is solved over",
+            "contexts",
+            f"{PACING}:WINDOW",
+        ),
         Row("decisions between two solutions", "decisions", f"{SAMPLE}:EVERY"),
         Row(
             "“within 10 %”: share of λ_t within which a request has its own price",
             "share",
-            "router_state.kernel.pacing.window:PRICE_SPREAD",
+            f"{PACING}:PRICE_SPREAD",
         ),
         Row("requests over which a debt is paid back", "requests", f"{DEBT}:HORIZON"),
         Row("most that may be saved up", "budgets", f"{DEBT}:SAVED"),
@@ -134,17 +140,17 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row(
             "the same for each of very many calls in flight",
             "budgets",
-            "router_state.kernel.routing.deciders:TOLERATED",
+            "router_state.policies.live:TOLERATED",
         ),
         Row(
             "“surely”: probability that a model is within the budget, below which it is not",
             "probability",
-            "router_state.kernel.pacing.dollar_dual:SURE",
+            "router_state.pacing.dollar_dual:SURE",
         ),
         Row(
             "λ_t where no price meets the budget",
             "",
-            "router_state.kernel.pacing.dollar_dual:UNREACHABLE",
+            "router_state.pacing.dollar_dual:UNREACHABLE",
         ),
     ),
     "Change": (
@@ -161,12 +167,12 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row(
             "log-likelihood ratio that ends a suspicion",
             "",
-            "router_state.change.suspicion:RETURNED",
+            "router_state.kernel.learning.suspicion:RETURNED",
         ),
         Row(
             "rewards after which a shift is permanent",
             "rewards",
-            "router_state.change.suspicion:ACCEPTED_AFTER",
+            "router_state.kernel.learning.suspicion:ACCEPTED_AFTER",
         ),
     ),
     "Periods and floors": (
@@ -249,8 +255,14 @@ def _lines() -> Iterator[str]:
         yield "| --- | --- | --- | --- |"
         for what, unit, place in rows:
             name = place.rpartition(":")[2]
-            where = place.partition(":")[0].replace(".", "/")
-            yield f"| {what} | {_told(value_of(place))} | {unit} | `{name}` in `{where}.py` |"
+            where = _file(place.partition(":")[0])
+            yield f"| {what} | {_told(value_of(place))} | {unit} | `{name}` in `{where}` |"
+
+
+def _file(module: str) -> str:
+    """Return where a module's text stands, Cython's too."""
+    path = module.replace(".", "/")
+    return f"{path}.pyx" if (PAGE.parents[2] / f"{path}.pyx").exists() else f"{path}.py"
 
 
 def _told(value: object) -> str:

@@ -89,7 +89,9 @@ def engine(world: World, budget: float, *, told: bool, seed: int) -> Played:
     models = {one.name: ModelConfig(Price(one.into, one.out)) for one in world.models}
     knobs = knobs_for("live", {"seed": seed})
     return Played.start(
-        RouterConfig(models, budget, D, "live", knobs, caches=caches if told else {})
+        RouterConfig(
+            models, budget, D, "live", knobs, capabilities={"caches": caches} if told else {}
+        )
     )
 
 

@@ -119,7 +119,14 @@ def play(
         if k not in without
     }
     d = world.slopes.shape[1] + 1
-    engine = Engine.start(RouterConfig(models, world.budget_usd, dimensions=d, latency=goal))
+    engine = Engine.start(
+        RouterConfig(
+            models,
+            world.budget_usd,
+            dimensions=d,
+            capabilities={} if goal is None else {"latency": goal},
+        )
+    )
     due: list[tuple[float, int, Any]] = []
     number, rows, now = count(), [], 0.0
     alerts: list[str] = []

@@ -3,7 +3,7 @@
 One world in memory, driven as the service drives the engine: three models, contexts that tell them
 apart, bills and rewards after the call's time. Model `middle` fails in one of several ways. The
 router that is told how calls end stands beside one that is not, on the same requests. The times and
-factors of `router_state/availability.py` were chosen on this world.
+factors of `router_state/outages/availability.py` were chosen on this world.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from benchmarks.arena import Array, Rows
 from benchmarks.played import Played
 from benchmarks.protocol import declaration, prompts
 from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
+from router_state.periods.capability import Periods
 from router_state.periods.declared import PeriodBudget, Spending
 from router_state.periods.leases import Granted
-from router_state.periods.reporting import reported
 from router_state.pools.declared import PoolConfig
 from router_state.pools.pool import Pool
 from router_state.profiles import knobs_for
@@ -124,7 +124,7 @@ def _worth(rewards: Array, j: int, weight: float) -> float:
 
 def _declare(side: Side, spending: Spending) -> None:
     config = side.engine.state.config
-    config = replace(config, budget_usd_per_request=None, spending=spending)
+    config = replace(config, budget_usd_per_request=None, capabilities={"spending": spending})
     side.engine.configure(config, now=BEGIN - 1.0)
 
 
@@ -144,7 +144,8 @@ class Lending:
         away says nothing, and takes nothing."""
         for _ in range(EXCHANGES):
             for k, side in enumerate(self._sides):
-                report = reported(side.engine.state, side.name, now=now)
+                periods = side.engine.state.having(Periods)
+                report = None if periods is None else periods.reported(side.name, now=now)
                 if report is not None and not _is_away(k, now):
                     self.pools[side.pool].hear(report, now=now)
             for name in ("left", "right"):
@@ -166,9 +167,9 @@ class Lending:
         """Return what routers hold together."""
         total = 0.0
         for side in self._sides:
-            ledger = side.engine.state.ledger
-            assert ledger is not None and ledger.leases is not None
-            loans = [line.loans.get(BEGIN) for line in ledger.leases.lines]
+            periods = side.engine.state.having(Periods)
+            assert periods is not None and periods.ledger.leases is not None
+            loans = [line.loans.get(BEGIN) for line in periods.ledger.leases.lines]
             total += sum(loan.usd for loan in loans if loan is not None)
         return total
 

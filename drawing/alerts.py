@@ -50,7 +50,16 @@ def _of_money(alert: AlertRaised) -> str:
         return f"a cap in dollars is used up{_of(alert.evidence)}"
     if alert.kind.value == "budget_spent":
         return f"nothing is left of the period's budget{_of_period(alert.evidence)}"
+    if alert.kind.value == "session_budget":
+        return (
+            f"a session has spent {100 * alert.size:.0f} % of its budget{_of_run(alert.evidence)}"
+        )
     return _contradiction(alert)
+
+
+def _of_run(evidence: dict[str, object]) -> str:
+    budget = _number(evidence.get("budget_usd"))
+    return "" if budget is None else f" ({usd(budget)}): {evidence.get('session_id')}"
 
 
 def _of_period(evidence: dict[str, object]) -> str:
@@ -145,6 +154,7 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "recovered": _drift,
     "cap_reached": _of_money,
     "budget_spent": _of_money,
+    "session_budget": _of_money,
     "goals_contradict": _of_money,
     "model_down": _answers,
     "model_back": _answers,

@@ -85,7 +85,7 @@ class Report:
     Args:
         answer: the result, in a sentence or two.
         others: further findings, a sentence each.
-        notes: the requests, times and version covered, and what a reader has to know.
+        notes: the requests, times and version covered, and what a reader has to know; at the end.
         over: the name of the charts' x axis.
         names: series in the order of their colours; others are coloured within their chart.
         marks: (place, text) of the events that explain the charts.
@@ -133,8 +133,10 @@ def page(report: Report) -> str:
     # The policy names the script by its hash: a script smuggled in by a model's name would not run.
     digest = b64encode(sha256(program.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
-    others = "".join(f"<li>{escape(text)}</li>" for text in report.others)
-    notes = "".join(f'<p class="note">{escape(text)}</p>\n' for text in report.notes)
+    items = "".join(f"<li>{escape(text)}</li>" for text in report.others)
+    others = f'<ul class="others">{items}</ul>\n' if items else ""
+    notes = "".join(f"<p>{escape(text)}</p>\n" for text in report.notes)
+    about = f"<footer>\n<h2>How it was made</h2>\n{notes}</footer>\n" if notes else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -151,10 +153,9 @@ def page(report: Report) -> str:
 <main>
 <h1>{escape(report.title)}</h1>
 <p class="answer">{_figures(report.answer)}</p>
-<ul class="others">{others}</ul>
-{notes}<noscript><p>Charts and tables need JavaScript.</p></noscript>
+{others}<noscript><p>Charts and tables need JavaScript.</p></noscript>
 </main>
-<script type="application/json" id="report">{packed}</script>
+{about}<script type="application/json" id="report">{packed}</script>
 <script type="module">{program}</script>
 </body>
 </html>

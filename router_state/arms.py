@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from router_state.changes import Journal
+from router_state.choice import Choice
 from router_state.config import Matrix, Price, Vector
-from router_state.costs.caching import Caching
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.kernel import SAMPLE_PIECE, Arm, Portfolio, SharedPrior
+from router_state.kernel import SAMPLE_PIECE, Arm, Portfolio, SharedPrior, Window
 from router_state.kernel.learning.suspicion import Suspicion
-from router_state.latency.goal import LatencyGoal
-from router_state.latency.timing import Timing
 from router_state.learning.guess import COSTS, REWARDS
 
 
-class Arms(Portfolio):
-    """See Portfolio. Who takes part, at which price, and who is suspected changes here."""
+class Beside(Protocol):
+    """A dual beside that of dollars, solved over the same window: a capability's."""
 
-    __slots__ = ("_journal", "caching", "timing", "tokens")
-    timing: Timing | None
+    def solve(self, window: Window, *, per_dollar: float, target_usd: float, now: float) -> None:
+        """Solve for its price again.
+
+        Args:
+            per_dollar: what a dollar costs in reward; target_usd: mean cost that was solved for.
+        """
+
+    def costs(self, window: Window) -> Matrix | None:
+        """Return what calls for the window's requests cost in reward, shape (size, K); None:
+        nothing."""
+
+
+class Slotted(Protocol):
+    """A capability that keeps something by the window's slots, see its hooks."""
+
+    @property
+    def slots(self) -> Iterable[int]: ...
+    def placed(self, slot: int, choice: Choice) -> None: ...
+    def expect_window(self, costs: Matrix) -> None: ...
+    def begin_window(self) -> None: ...
+
+
+class Arms(Portfolio):
+    """See Portfolio. Who takes part, at which price, and who is suspected changes here.
+
+    Attributes:
+        beside: the dual beside that of dollars, if there is one.
+        slotted: who keeps something by the window's slots.
+    """
+
+    __slots__ = ("_journal", "beside", "slotted", "tokens")
+    beside: Beside | None
+    slotted: tuple[Slotted, ...]
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self._journal, self.timing = journal, None
-        self.tokens, self.caching = InputTokens(journal), Caching(journal)
+        self._journal, self.beside, self.slotted = journal, None, ()
+        self.tokens = InputTokens(journal)
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))
 
@@ -89,23 +119,11 @@ class Arms(Portfolio):
         arm.rewards.changed()
         self._jump()
 
-    def declare_latency(self, goal: LatencyGoal | None) -> None:
-        """Put a target of latency in force; what was learned of the same kind of times stays."""
-        before = self.timing
-        if before is not None and goal is not None and goal.of == before.goal.of:
-            if goal != before.goal:
-                before.declare(goal)
-            return
-        if before is not None:
-            self._journal.pieces.update(before.pieces)
-        self.timing = None if goal is None else Timing(goal, self.d, self._journal)
-        if self.timing is not None:
-            self.timing.keep(self.names)
-
     def begin_window(self) -> None:
         """Forget what is kept by slot of a window that another one replaces."""
         self.tokens.begin_window()
-        self.caching.begin_window()
+        for one in self.slotted:
+            one.begin_window()
 
     def _jump(self) -> None:
         self._journal.jumped = True
@@ -117,5 +135,3 @@ class Arms(Portfolio):
             self._journal.pieces.add(TOKENS)
         self.derive()
         self.sample.resize(len(self.all))
-        if self.timing is not None:
-            self.timing.keep(self.names)

@@ -7,15 +7,22 @@ A capability is a folder of `router_state` with one class derived from this one,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, TypeAlias
 
 from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.changes import Journal
 from router_state.choice import Choice
-from router_state.record import RequestRecord
+from router_state.config import Matrix, Price
+from router_state.events import Judged, OfCapability
+from router_state.pacing.pacer import Pacer
+from router_state.record import Records, RequestRecord
+from router_state.since import Since
 from router_state.state.framing import Json
+
+Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
+"""Requests by their ids, and a reward of each."""
 
 
 class Capability:
@@ -25,13 +32,16 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
+        always: whether every router has it, also one that declares nothing of it.
+        offset: of the router's declaration that is in force, on its topic.
     """
 
-    __slots__ = ("arms", "journal")
+    __slots__ = ("arms", "journal", "offset")
     name: ClassVar[str]
+    always: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
-        self.arms, self.journal = arms, journal
+        self.arms, self.journal, self.offset = arms, journal, -1
 
     # Its declaration.
 
@@ -64,12 +74,34 @@ class Capability:
         """Invert `pack_declared`. Raises TypeError, LookupError, ValueError."""
         return None
 
+    @classmethod
+    def asked(cls, said: Any) -> object | None:
+        """Return what a request on the wire says of it, see `schemas.requests`; None: nothing. It
+        stands in `Asked.said`."""
+        return None
+
+    @classmethod
+    def told(cls, kept: Any) -> dict[str, object]:
+        """Return the fields of `pb.routes` about what it kept of a call, under its name in
+        `Call.kept`."""
+        return {}
+
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force; what was learned and what is owed stays."""
+        """Put a declaration in force, None if there is none (`always`); what was learned and what
+        is owed stays."""
 
     def dropped(self) -> None:
         """Note that it is declared no more: its pieces are to be deleted."""
         self.journal.pieces.update(self.pieces)
+
+    def pacer(self, before: Pacer, budget_usd: float | None) -> Pacer | None:
+        """Return the pacer from now on, `before` if it can go on, where the capability sets the
+        price of a dollar; None: it does not. Its declaration then `paces`, see `RouterConfig`.
+
+        Args:
+            budget_usd: budget per request as declared beside it, or None.
+        """
+        return None
 
     # A decision, in its order.
 
@@ -87,6 +119,23 @@ class Capability:
     def afford(self, choice: Choice) -> None:
         """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
 
+    def weigh(self, choice: Choice) -> None:
+        """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
+
+    @property
+    def slots(self) -> Iterable[int]:
+        """Slots of the window beside which it keeps something."""
+        return ()
+
+    def placed(self, slot: int, choice: Choice) -> None:
+        """Note that the window of the dual took a request in, at this slot."""
+
+    def expect_window(self, costs: Matrix) -> None:
+        """Change the expected dollars of the window's requests, shape (size, K)."""
+
+    def begin_window(self) -> None:
+        """Forget what is kept by slot of a window that another one replaces."""
+
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """Note a decision."""
 
@@ -94,6 +143,22 @@ class Capability:
 
     def billed(self, billing: Billing) -> None:
         """Note a bill, or a later revision of it; `record.bill` is still the one before."""
+
+    def discount_usd(
+        self, record: RequestRecord, price: Price, *, called: str, tokens: int, cached: int | None
+    ) -> float:
+        """Return by how many dollars a bill in tokens is below its list price.
+
+        Args:
+            called: the model that it is of.
+            tokens: of input; cached: how many of them were billed as cached, None: not known.
+        """
+        return 0.0
+
+    def shared(self, event: Judged, records: Records) -> Shared | None:
+        """Return the requests that a reward is of, and the reward of each, where it is not of one
+        request alone. Raises UnknownRequest, ContextLost."""
+        return None
 
     def judged(self, record: RequestRecord, reward: float) -> None:
         """Note a request's first reward; `record.label` is not set yet."""
@@ -103,6 +168,14 @@ class Capability:
 
     def forgotten(self, record: RequestRecord) -> None:
         """Note that a request is remembered no longer."""
+
+    def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
+        """Apply an event of its own, and note in `since` what a replay needs of it; tell whether it
+        was its own, and news."""
+        return False
+
+    def without(self, model: str) -> None:
+        """Forget a model that has left the portfolio for good."""
 
     def start_over(self) -> None:
         """Keep what was learned, and drop what belongs to the router that was exported."""

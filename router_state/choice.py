@@ -17,21 +17,18 @@ class Waits(NamedTuple):
 
     Attributes:
         units: in the unit of the target; seconds: in seconds.
-        charged: in the unit of the target, as they count in scores.
-        multiple: the request's own price of a wait, as a multiple of everybody's.
     """
 
     units: list[float]
     seconds: list[float]
-    charged: list[float]
-    multiple: float
 
 
 class Choice:
     """The knowledge of a request, and of each model for it.
 
     Attributes:
-        request: what was asked; now: seconds since the epoch; seq: number of its decision.
+        request: what was asked; seq: number of its decision.
+        now: seconds since the epoch; at: the router's clock, which never steps back.
         seen: what is expected of each arm: reward, dollars, scores.
         excluded: why each arm may not be called, or None.
         limited_to: the models that the request may be given to whatever they cost; None: to all.
@@ -41,11 +38,14 @@ class Choice:
         warm: tokens of the prompt that each model has just seen; None: not known.
         saves: tokens at list price that a call of each model saves; None: no cache is known.
         waits: how long calls take; None: it is not known, or does not matter.
-        price: of a dollar, in reward, see `Pacer.weigh`.
+        price: of a dollar, in reward, see `Pacer.weigh`; slot: its context's in the window.
+        beside: what a call of each arm costs in reward beside its dollars; None: nothing.
         k, why, propensity: the chosen arm, why, and with which probability it was chosen.
     """
 
     __slots__ = (
+        "at",
+        "beside",
         "beyond",
         "excluded",
         "k",
@@ -58,6 +58,7 @@ class Choice:
         "saves",
         "seen",
         "seq",
+        "slot",
         "tokens",
         "waits",
         "warm",
@@ -67,10 +68,14 @@ class Choice:
     price: float
     propensity: float
     seen: Candidates
+    slot: int
     why: str
 
-    def __init__(self, request: Asked, now: float, seq: int, excluded: Excluded) -> None:
+    def __init__(
+        self, request: Asked, now: float, seq: int, excluded: Excluded, *, latest: float = 0.0
+    ) -> None:
         self.request, self.now, self.seq, self.excluded = request, now, seq, excluded
+        self.at = max(float(now), latest)
         self.limited_to: frozenset[str] | None = None
         self.reason: str | None = None
         self.beyond = False
@@ -78,6 +83,7 @@ class Choice:
         self.warm: dict[str, int] | None = None
         self.saves: Mapping[str, float] | None = None
         self.waits: Waits | None = None
+        self.beside: list[float] | None = None
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
         """Rule out arms that the request can't be given to, whatever a dollar is worth."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from router_state.cache_price import CachePrice
 from router_state.errors import InvalidConfig
 from router_state.kernel import MEMORY, given
-from router_state.latency.goal import LatencyGoal
-from router_state.periods.declared import Spending
 
 Vector = given.Vector
 Matrix = given.Matrix
@@ -140,6 +137,14 @@ LIVE = Knobs(gamma=1.0 - 1.0 / MEMORY, lambda_c=0.0, onboarding_pulls=0)
 """Knobs for a service that is never reset: docs/explanation/algorithm.md says why, knob by knob."""
 
 
+@runtime_checkable
+class Checked(Protocol):
+    """A capability's declaration that may contradict the rest of a router's."""
+
+    def check(self, config: RouterConfig) -> None:
+        """Raise InvalidConfig if it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class RouterConfig:
     """The declaration of a router. `offset` is its offset in `pb.routers`, the version of this
@@ -149,10 +154,7 @@ class RouterConfig:
         force (−1: none).
     `projection`: None: the workers' own.
     `capabilities`: what is declared of each capability, by its name, see `registered`.
-    `spending`: budgets of a period, a floor of rewards, a limit of one call's cost; None: none of
-    them. `caches`: prices of cached input, of
-    models that have any. `error_reward`: the reward that a failed call counts as; None: none.
-    `latency`: the target of latency; None: none. `snapshot`: the state from which the router
+    `snapshot`: the state from which the router
     starts, see `router_state.portable`; unused afterwards.
     """
 
@@ -166,10 +168,6 @@ class RouterConfig:
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
-    spending: Spending | None = None
-    error_reward: float | None = None
-    caches: Mapping[str, CachePrice] = field(default_factory=dict)
-    latency: LatencyGoal | None = None
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request
@@ -177,22 +175,17 @@ class RouterConfig:
             raise InvalidConfig(f"budget_usd_per_request must be positive and finite, not {budget}")
         if self.dimensions < 2:
             raise InvalidConfig("dimensions must be at least 2: one feature and the bias")
-        if self.profile == "paper" and self.spending is not None and self.spending.paces:
+        if self.profile == "paper" and self.paces:
             raise InvalidConfig(
                 "profile 'paper' paces a budget per request alone: budget and min_reward need "
                 "profile live"
             )
-        if self.latency is not None:
-            self._check_latency(self.latency)
+        for one in self.capabilities.values():
+            if isinstance(one, Checked):
+                one.check(self)
 
-    def _check_latency(self, latency: LatencyGoal) -> None:
-        if self.profile == "paper":
-            raise InvalidConfig(
-                "profile 'paper' knows no times: latency_target and usd_per_second need profile "
-                "live"
-            )
-        paces = self.spending is not None and self.spending.paces
-        if latency.usd_per_second is not None and self.budget_usd_per_request is None and not paces:
-            raise InvalidConfig(
-                "usd_per_second needs a budget or min_reward: without one a dollar is worth nothing"
-            )
+    @property
+    def paces(self) -> bool:
+        """Tell whether a capability sets the price of a dollar, as its declaration says by an
+        attribute of this name; see `Capability.pacer`."""
+        return any(getattr(one, "paces", False) for one in self.capabilities.values())

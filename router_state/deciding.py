@@ -3,15 +3,11 @@ what is written down."""
 
 from __future__ import annotations
 
-from router_state import conversing
-from router_state.choice import Choice, Excluded
+from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
-from router_state.latency import observing
-from router_state.pacing.dollar_dual import DollarDual
-from router_state.periods import guarding
 from router_state.policies import eligibility
-from router_state.record import Basis, Call, RequestRecord
+from router_state.record import Basis, RequestRecord
 from router_state.state.router import RouterState
 
 
@@ -24,7 +20,7 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
             no model may be called. That a cap is reached or a budget spent may have been noted.
     """
     arms, policy, pacer = state.arms, state.policy, state.pacer
-    choice = Choice(request, now, state.seq + 1, arms.open or [])
+    choice = Choice(request, now, state.seq + 1, arms.open or [], latest=state.latest)
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
     _look(state, choice)
     _rule_out(state, choice)
@@ -34,8 +30,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
         _look(state, choice)
     # 2. What a dollar is worth.
     choice.price = pacer.weigh(arms, choice)
-    if arms.timing is not None and isinstance(pacer, DollarDual):
-        arms.timing.look(choice, multiple=pacer.window.wait_price)
+    for one in state.capabilities:
+        one.weigh(choice)
     relaxed = policy.admit(state, choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
@@ -60,37 +56,19 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
 
 
 def _look(state: RouterState, choice: Choice) -> None:
-    """Expect what calls earn and cost, a session's cached prefixes included."""
+    """Expect what calls earn and cost."""
     choice.seen = state.policy.look(state, choice.request)
-    if state.config.caches:
-        conversing.expect(state, choice)
     for one in state.capabilities:
         one.expect(choice)
 
 
 def _rule_out(state: RouterState, choice: Choice) -> None:
-    """Rule out models: by the request, by what they can do, by outages, and by money."""
-    arms, now = state.arms, choice.now
-    eligibility.rule_out(arms, choice)
+    """Rule out models: by the request, by capabilities, and by money."""
+    eligibility.rule_out(state.arms, choice)
     for one in state.capabilities:
         one.rule_out(choice)
-    if state.availability.models:
-        at = max(now, state.latest)
-        _limit(
-            arms.names,
-            choice,
-            state.availability.rule_out(arms.names, choice.excluded, now=at, seq=state.seq),
-        )
     for one in state.capabilities:
         one.afford(choice)
-    if state.ledger is not None:
-        costs = choice.seen.expected_cost_usd
-        choice.cap(*guarding.apply(state, choice.excluded, costs, now=now))
-
-
-def _limit(names: tuple[str, ...], choice: Choice, excluded: Excluded) -> None:
-    if excluded is not choice.excluded:
-        choice.limit(excluded, names)
 
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
@@ -119,16 +97,5 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
 
 def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
     """Note the call wherever calls and money are counted beside the books."""
-    if state.availability.models:
-        nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
-        record.call = Call(nth=nth) if nth else None
-    if state.ledger is not None:
-        state.ledger.commit(record)
     for one in state.capabilities:
         one.decided(choice, record)
-    if choice.request.session_id is not None:
-        conversing.note(state, choice, record)
-    if state.config.caches:
-        conversing.priced(state, record)
-    if state.arms.timing is not None and choice.waits is not None:
-        observing.commit(state.arms.timing, record, choice.waits, choice.k)

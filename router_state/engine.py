@@ -19,16 +19,14 @@ from router_state.events import (
     Crowded,
     Event,
     Judged,
-    Lapsed,
+    OfCapability,
     Orphaned,
     Redeclared,
     Waited,
 )
-from router_state.periods.leases import Granted
 from router_state.record import Records
-from router_state.sessions import WHOLE
 from router_state.state import portable, portfolio, sweeping
-from router_state.state.books import checked_cost, checked_reward
+from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 from router_state.state.snapshot import piece_names
 
@@ -78,7 +76,7 @@ class Engine:
         """
         changes = Changes()
         try:
-            _APPLY[type(event)](self, event, now, changes)
+            _APPLY.get(type(event), _of_capability)(self, event, now, changes)
         # A refusal is data like a decision: what it has changed (a cap that was noted) is written
         # with it.
         except RouterStateError as error:
@@ -109,17 +107,10 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
-    state, records = engine.state, engine.records
-    checked_reward(event.reward)
-    if event.request_id.startswith(WHOLE):
-        changes.outcome, changed = feedback.learn_session(state, records, event)
-        changes.records |= changed
-    else:
-        changes.outcome = feedback.learn(state, records, event)
-        if changes.outcome is not Outcome.DUPLICATE:
-            changes.records[event.request_id] = records[event.request_id]
+    changes.outcome, changed = feedback.judge(engine.state, engine.records, event)
+    changes.records |= changed
     if changes.outcome is not Outcome.DUPLICATE:
-        state.since.rewarded(event.offset, waited=event.waited)
+        engine.state.since.rewarded(event.offset, waited=event.waited)
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:
@@ -132,20 +123,10 @@ def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes)
     engine.state.since.declared(event.config.offset, now=now)
 
 
-def _granted(engine: Engine, event: Granted, now: float, changes: Changes) -> None:
-    ledger = engine.state.ledger
-    if ledger is None or not ledger.take(event):
+def _of_capability(engine: Engine, event: OfCapability, now: float, changes: Changes) -> None:
+    since = engine.state.since
+    if not any(one.applied(event, since, now=now) for one in engine.state.capabilities):
         changes.outcome = Outcome.DUPLICATE
-    else:
-        engine.state.since.granted(event.offset)
-
-
-def _lapsed(engine: Engine, event: Lapsed, now: float, changes: Changes) -> None:
-    ledger = engine.state.ledger
-    if ledger is None or not ledger.give_back(now):
-        changes.outcome = Outcome.DUPLICATE
-    else:
-        engine.state.since.given_back(now)
 
 
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
@@ -171,10 +152,8 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Judged: _judged,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
-    Granted: _granted,
-    Lapsed: _lapsed,
     Waited: _waited,
     Aged: _aged,
     Crowded: _crowded,
 }
-"""Functions that move the state, by the kind of an event."""
+"""Functions that move the state, by the kind of an event; `_of_capability` does for others."""

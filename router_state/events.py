@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from router_state.config import RouterConfig, Vector
-from router_state.periods.leases import Granted
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
+FAILED = frozenset({"error", "timeout"})
+"""Statuses of a model that did not answer."""
+UNANSWERED = FAILED | {"rate_limited", "cancelled"}
+"""Statuses of calls whose bill does not tell the cost of an answer."""
 
 
 class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,6 +46,7 @@ class Asked(Struct, frozen=True, gc=False):
         input_tokens: how many its prompt has; None: it does not say.
         needs: what the model must be able to do; None: it does not say.
         session_id: the conversation that it belongs to.
+        said: what it says of capabilities, by their names, see `registered.asked`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the record keeps them.
     """
@@ -55,6 +60,11 @@ class Asked(Struct, frozen=True, gc=False):
     contained: tuple[int, int] | None = None
     needs: Needs | None = None
     session_id: str | None = None
+    said: Mapping[str, Any] | None = None
+
+    def said_of(self, name: str) -> Any:
+        """Return what it says of a capability; None: nothing."""
+        return None if self.said is None else self.said.get(name)
 
 
 class Charged(Struct, frozen=True, gc=False):
@@ -87,8 +97,8 @@ class Judged(Struct, frozen=True, gc=False):
     """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
     and `waited` as of a bill.
 
-    A `request_id` that begins with `sessions.WHOLE` is a session: `contexts` are those of its
-    requests that their records do not hold.
+    A `request_id` that begins with `sessions.credit.WHOLE` is a session: `contexts` are those of
+    its requests that their records do not hold.
     """
 
     request_id: str
@@ -138,13 +148,11 @@ class Crowded(Struct, frozen=True, gc=False):
     limit: int = AT_MOST
 
 
-class Lapsed(Struct, frozen=True, gc=False):
-    """Time has passed: leases of the router's pool that have ended are given back."""
+class OfCapability(Struct, frozen=True):
+    """An event of a capability's own, which gets it by `Capability.applied`."""
 
 
-Event = (
-    Asked | Charged | Judged | Orphaned | Redeclared | Granted | Lapsed | Waited | Aged | Crowded
-)
+Event = Asked | Charged | Judged | Orphaned | Redeclared | OfCapability | Waited | Aged | Crowded
 
 __all__ = [
     "AT_MOST",
@@ -153,10 +161,9 @@ __all__ = [
     "Charged",
     "Crowded",
     "Event",
-    "Granted",
     "Judged",
-    "Lapsed",
     "Needs",
+    "OfCapability",
     "Orphaned",
     "Redeclared",
     "Waited",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from router_state import attempts, conversing
-from router_state.availability import UNANSWERED
 from router_state.billing import Billing
-from router_state.cache_price import usd_of
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
@@ -16,13 +13,9 @@ from router_state.errors import (
 )
 from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
-from router_state.latency import observing
-from router_state.periods.ledger import Ledger
 from router_state.policies.learning import NOT_LEARNED
-from router_state.ranks import BELOW_OWN
 from router_state.record import Label, Records, RequestRecord, Settlement
-from router_state.sessions import WHOLE
-from router_state.state.books import checked_cost
+from router_state.state.books import checked_cost, checked_reward
 from router_state.state.router import RouterState
 
 
@@ -35,30 +28,25 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
     record = _remembered(records, event.request_id)
-    before, said, status = record.bill, event.cost_usd, event.status
+    before, said = record.bill, event.cost_usd
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     x = _context(state, record, event.x)
     billing = Billing(event, record, cost_usd)
     billing.x, billing.seq, billing.now = x, state.seq, state.latest
-    called, answered = billing.called, billing.answered
     state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
-    if state.ledger is not None:
-        _hold(state, state.ledger, record, billing.difference_usd)
     state.bill(event.request_id, record, cost_usd)
     for one in state.capabilities:
         one.billed(billing)
-    observed = record.call is not None or status is not None
-    if observed or state.arms.timing is not None or state.availability.models:
-        _observe(state, record, event, called=called, answered=answered, x=x)
+    if billing.reward is not None:
+        _learn_failure(state, billing, billing.reward)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
-    if not answered:
-        if status not in UNANSWERED:
-            _learn_bill(state, record, event, cost_usd, called, x)
-        if observed:
-            attempts.note(record, status=status, cost_usd=cost_usd)
+    if not billing.answered:
+        if not billing.unanswered:
+            _learn_bill(state, billing)
+        billing.keep_attempt()
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.waits = None
@@ -83,15 +71,9 @@ def _context(state: RouterState, record: RequestRecord, given: Vector | None) ->
     return given
 
 
-def _learn_bill(
-    state: RouterState,
-    record: RequestRecord,
-    event: Charged,
-    cost_usd: float,
-    called: str,
-    x: Vector | None,
-) -> None:
+def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and keep the model and its price in the record."""
+    record, called, cost_usd = billing.record, billing.called, billing.cost_usd
     price, arms = record.price, state.arms
     if record.label is None:
         record.answered_by = None if called == record.model else called
@@ -111,9 +93,10 @@ def _learn_bill(
     if record.call is not None:
         cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
     if arms.tokens.in_use:
-        counted = conversing.counted(state, record, event, called=called)
+        counted = billing.input_tokens
+        counted = arms.tokens.of(record.input_tokens) if counted is None else counted
         known = counted * price.input_price_per_m / 1e6 / list_price
-    state.policy.bill(state, costs, cost_usd / list_price, known, x)
+    state.policy.bill(state, costs, cost_usd / list_price, known, billing.x)
 
 
 def tokens_usd(
@@ -134,14 +117,10 @@ def tokens_usd(
     price = price_of(state, record, called)
     if price is None:
         return None
-    return usd_of(
-        price,
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
-        cached=cached,
-        cache=conversing.cache_of(state, record, called),
-        writes=record.call is not None and bool(record.call.session_id),
-    )
+    usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
+    for one in state.capabilities:
+        usd -= one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
+    return usd
 
 
 def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
@@ -169,32 +148,11 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def _observe(
-    state: RouterState,
-    record: RequestRecord,
-    event: Charged,
-    *,
-    called: str,
-    answered: bool,
-    x: Vector | None,
-) -> None:
-    """Learn how a call went: its time, whether it was answered, and what its cache held."""
-    if state.arms.timing is not None and not answered:
-        observing.billed(state, state.arms.timing, record, event, called=called, x=x)
-    if event.status is not None or state.availability.models:
-        attempts.observe(state, record, event, called=called, x=x)
-    if record.call is not None and not answered:
-        conversing.billed(state, record, event, called=called)
-
-
-def _hold(state: RouterState, ledger: Ledger, record: RequestRecord, difference_usd: float) -> None:
-    """Let periods, which were charged what was expected, take the difference of a bill."""
-    ledger.settle(
-        difference_usd,
-        at=record.decided_at,
-        seq=record.seq,
-        awaited=record.bill is None and not record.expired,
-    )
+def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
+    """Let the called model learn a failed call as if it had this reward."""
+    arm = state.arms.find(billing.called)
+    if arm is not None and billing.x is not None:
+        state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
 def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
@@ -241,39 +199,26 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     return APPLIED if label is None else REVISED
 
 
-def learn_session(
+def judge(
     state: RouterState, records: Records, event: Judged
 ) -> tuple[Outcome, dict[str, RequestRecord]]:
-    """Credit the reward of a session to its requests; return the outcome, and the requests that
-    changed.
+    """Learn a reward of a request, or of all that a capability says it is of; return the outcome,
+    and the requests that changed. Raises as `learn`, and as `Capability.shared`."""
+    checked_reward(event.reward)
+    for one in state.capabilities:
+        shared = one.shared(event, records)
+        if shared is not None:
+            return _learn_shared(state, records, *shared)
+    outcome = learn(state, records, event)
+    new = outcome is not DUPLICATE
+    return outcome, {event.request_id: records[event.request_id]} if new else {}
 
-    Each request gets the session's reward, so that means over requests stay right. A request's own
-    reward wins over it, whichever comes first.
 
-    Raises:
-        UnknownRequest: none of its requests is remembered.
-        ContextLost: the context of none of them is in a store.
-    """
-    name, reward = event.request_id.removeprefix(WHOLE), event.reward
-    requests = conversing.requests_of(state, records, name)
-    if not requests:
-        raise UnknownRequest(f"no request of session {name!r} is remembered")
-    contexts, outcomes = event.contexts or {}, dict[str, Outcome]()
-    for request_id, record in requests.items():
-        x = contexts.get(request_id)
-        if x is not None or record.x is not None:
-            one = Judged(
-                request_id,
-                reward,
-                WHOLE + event.source,
-                event.rank - BELOW_OWN,
-                revision=event.revision,
-                x=x,
-            )
-            # Of what was found: in a table each look-up unpacks a record anew.
-            outcomes[request_id] = learn(state, requests, one)
-    if not outcomes:
-        raise ContextLost(f"the contexts of session {name!r} are in no store")
+def _learn_shared(
+    state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
+) -> tuple[Outcome, dict[str, RequestRecord]]:
+    # Of what was found: in a table each look-up unpacks a record anew.
+    outcomes = {one.request_id: learn(state, requests, one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
     records.update(changed)
     ordered = (APPLIED, REVISED, DUPLICATE)

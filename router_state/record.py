@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -30,10 +31,11 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     """Further facts about the call of a request, if it was not simply made and answered.
 
     `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
-    the calls of a model that is watched, see `availability`. `session_id` is its conversation,
+    the calls of a model that is watched, see `outages`. `session_id` is its conversation,
     `before` its request before, and `warm` the tokens of it that each model had in its cache.
     `cache` is what cached input of the decided model cost then. `wait` is what its time counts for
-    so far, in the unit of the target. `lost_seconds` is how long attempts that failed took.
+    so far, in the unit of the target. `lost_seconds` is how long attempts that failed took. `kept`
+    is what other capabilities keep of it, by their names.
     """
 
     unanswered: bool = False
@@ -45,6 +47,11 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     cache: CachePrice | None = None
     wait: float | None = None
     lost_seconds: float = 0.0
+    kept: dict[str, Any] = {}
+
+
+PLAIN = Call()
+"""A call about which nothing has to be kept."""
 
 
 class Settlement(Struct, gc=False):

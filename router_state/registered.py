@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from router_state.capability import Capability
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
+from router_state.latency.capability import Latency
 from router_state.needs.capability import Needed
+from router_state.outages.capability import Outages
+from router_state.periods.capability import Periods
+from router_state.record import RequestRecord
+from router_state.runs.capability import Runs
+from router_state.sessions.capability import Sessions
 from router_state.state.framing import Json
 from router_state.state.router import RouterState
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps)
+KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, Sessions, Runs)
 """Their classes; of two that change the same, the later one has the last word."""
+_ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
+"""Those of which a request may say something."""
+
+One = TypeVar("One", bound=Capability)
 
 
 def read(said: Any) -> dict[str, object]:
     """Return the declarations of capabilities in a router's declaration on the wire, by name."""
     found = {kind.name: kind.read(said) for kind in KINDS}
     return {name: declared for name, declared in found.items() if declared is not None}
+
+
+def asked(said: Any) -> dict[str, object] | None:
+    """Return what a request on the wire says of capabilities, by name; None: nothing."""
+    found = {kind.name: one for kind in _ASKED if (one := kind.asked(said)) is not None}
+    return found or None
+
+
+def told(record: RequestRecord) -> dict[str, object]:
+    """Return the fields of `pb.routes` about what capabilities kept of a call."""
+    found: dict[str, object] = {}
+    if record.call is not None and record.call.kept:
+        for kind in KINDS:
+            if kind.name in record.call.kept:
+                found |= kind.told(record.call.kept[kind.name])
+    return found
 
 
 def document(config: RouterConfig) -> dict[str, object]:
@@ -58,13 +84,23 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     found: list[Capability] = []
     for kind in KINDS:
         one = before.pop(kind.name, None)
-        if kind.name in config.capabilities:
+        if kind.always or kind.name in config.capabilities:
             one = kind(state.arms, state.journal) if one is None else one
-            one.declare(config.capabilities[kind.name], now=now)
+            one.offset = config.offset
+            one.declare(config.capabilities.get(kind.name), now=now)
             found.append(one)
         elif one is not None:
             one.dropped()
     state.capabilities = tuple(found)
+    state.arms.slotted = tuple(one for one in found if type(one).placed is not Capability.placed)
+
+
+def one_of(state: RouterState, kind: type[One]) -> One:
+    """Return a router's capability of a kind. Raises LookupError: it has none."""
+    for one in state.capabilities:
+        if isinstance(one, kind):
+            return one
+    raise LookupError(kind.name)
 
 
 def head(state: RouterState) -> dict[str, Json]:

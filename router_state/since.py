@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from router_state.periods.leases import Granted
+from router_state.events import OfCapability
 from router_state.state.framing import Json
 
 MOST_STEPS = 64
@@ -48,7 +48,7 @@ class Step(NamedTuple):
     number: int = 0
     time: float | None = None
     seqs: tuple[tuple[int, int], ...] = ()
-    grant: Granted | None = None
+    grant: OfCapability | None = None
 
 
 @dataclass(slots=True)

@@ -26,7 +26,13 @@ from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.fields import LARGEST_INT, MAX_METADATA_BYTES, MAX_TOKENS, utc_of
 from schemas.prompt_length import input_tokens
 from schemas.reasons import Reason
-from schemas.requests import MAX_DIMENSIONS, MAX_PROMPT_BYTES, RequestSubmitted
+from schemas.requests import (
+    MAX_DIMENSIONS,
+    MAX_PROMPT_BYTES,
+    MAX_SESSION_USD,
+    MIN_SESSION_USD,
+    RequestSubmitted,
+)
 from schemas.rewards import RewardObserved, subject_of
 
 Q = TypeVar("Q", bound="Quick")
@@ -104,6 +110,7 @@ class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=
     input_tokens: Tokens | None = None
     metadata: dict[str, Plain] | None = None
     session_id: Label | None = None
+    session_budget_usd: Annotated[float, Meta(ge=MIN_SESSION_USD, le=MAX_SESSION_USD)] | None = None
     needs: Needs | None = None
 
     @property
@@ -126,6 +133,8 @@ class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=
             raise ValueError("the bias is not 1.0")
         if self.metadata is not None and len(raw) > MAX_METADATA_BYTES:
             raise ValueError("long metadata")
+        if self.session_budget_usd is not None and self.session_id is None:
+            raise ValueError("the budget of no session")
 
 
 class Bill(Quick, Usage, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

@@ -85,6 +85,10 @@ class Reason(StrEnum):
         "budget_spent",
         "Nothing is left of a period's budget, and the router refuses then (`when_spent`).",
     )
+    SESSION_SPENT = (
+        "session_spent",
+        "Nothing is left of the session's budget, and the router refuses then (`sessions`).",
+    )
     ENCODER_UNAVAILABLE = (
         "encoder_unavailable",
         "A prompt came to a worker without an encoder, or without the router's projection.",

@@ -22,6 +22,11 @@ MAX_PROMPT_BYTES: Final = 1_048_576
 MAX_DIMENSIONS: Final = 1024
 """Most numbers of a context, the bias included."""
 
+MIN_SESSION_USD: Final = 1e-6
+MAX_SESSION_USD: Final = 1e6
+"""Least and most US dollars that the budget of a session may be."""
+SessionUsd = Annotated[float, Field(ge=MIN_SESSION_USD, le=MAX_SESSION_USD)]
+
 Context = Annotated[
     tuple[float, ...],
     Field(
@@ -111,6 +116,10 @@ class RequestSubmitted(Event):
     )
     metadata: JsonObject | None = optional()
     session_id: Label | None = optional("The conversation that the request belongs to")
+    session_budget_usd: SessionUsd | None = optional(
+        "US dollars that all calls of this session may cost together; in place of the router's "
+        "`sessions.budget_usd`, for the session's later requests, too"
+    )
     needs: Needs | None = optional("What the model must offer; absent: nothing in particular")
 
     @field_validator("context")
@@ -126,6 +135,12 @@ class RequestSubmitted(Event):
         if models is not None and not models:
             raise refuse(Reason.NO_ALLOWED_MODEL, "is empty; it must name a model")
         return models
+
+    @model_validator(mode="after")
+    def _a_budget_has_a_session(self) -> Self:
+        if self.session_budget_usd is not None and self.session_id is None:
+            raise refuse(Reason.MISSING_FIELD, "session_budget_usd needs session_id")
+        return self
 
     @model_validator(mode="after")
     def _something_to_route(self) -> Self:

@@ -15,7 +15,7 @@ from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, 
 from schemas.latency import LatencyTarget, SecondPriced
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
-from schemas.requests import MAX_DIMENSIONS
+from schemas.requests import MAX_DIMENSIONS, SessionUsd
 
 TOPIC: Final = "routers"
 KEY: Final = "router_id"
@@ -90,6 +90,18 @@ class Caps(Content):
         if self.hour is None and self.day is None:
             raise refuse(Reason.INVALID_FIELD, "must name hour or day, or both")
         return self
+
+
+class SessionBudget(Content):
+    """Limit what the calls of one session may cost together."""
+
+    budget_usd: SessionUsd | None = optional(
+        "US dollars of each session whose requests say none; absent: such a session has no limit"
+    )
+    when_spent: Literal["cheapest", "refuse"] | None = optional(
+        "What follows when no model costs as little as is left: the cheapest answers (default), or "
+        "the request is refused with session_spent"
+    )
 
 
 class RouterDeclared(Event):
@@ -219,6 +231,9 @@ class RouterDeclared(Event):
         "of latency_target, beside a budget"
     )
     caps: Caps | None = optional()
+    sessions: SessionBudget | None = optional(
+        "What an agent's run may spend: all calls of a session together"
+    )
     profile: Literal["live", "paper"] = "live"
     dimensions: Annotated[
         int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")

@@ -40,6 +40,7 @@ class RouteReason(StrEnum):
     PROBE = "probe"
     CEILING_RELAXED = "ceiling_relaxed"
     CAPPED = "capped"
+    SESSION_BUDGET = "session_budget"
 
 
 class Candidate(Content):
@@ -181,6 +182,10 @@ class RouteDecided(Event):
         "The next best models under the same budget, best first; absent: there is none, or a repeat"
     )
     session_id: Label | None = optional("The session that the request named, if it did")
+    session_left_usd: float | None = optional(
+        "US dollars left of the session's budget, this call's expected cost taken off; below 0: "
+        "more is charged; absent: it has none"
+    )
     expected_reward: float
     expected_cost_usd: NonNegative
     lambda_t: Annotated[float, Field(ge=0, description="As used for this decision")]

@@ -18,6 +18,7 @@ from router_state.pools.pool import Pool
 from streams.log.partitioner import partition_of
 from streams.settings import Settings
 from tests.memory_worker import Left, MemoryWorker
+from tests.unit.ledgers import kept
 
 PARTITIONS = 6
 SETTINGS = Settings(prefix="pb.", app_id="pools", partitions=PARTITIONS)
@@ -195,7 +196,7 @@ class World:
         lent to them; what their bills took beyond it does not count."""
         total = 0.0
         for router_id in routers:
-            ledger = self.engine(router_id).state.ledger
+            ledger = kept(self.engine(router_id))
             assert ledger is not None and ledger.leases is not None
             for one in ledger.leases.lines:
                 loan = one.loans.get(_begin(one, self.now))
@@ -207,7 +208,7 @@ class World:
 
     def unlent(self, router_id: str) -> bool:
         """Tell whether a router waits for its first lease."""
-        ledger = self.engine(router_id).state.ledger
+        ledger = kept(self.engine(router_id))
         assert ledger is not None and ledger.leases is not None
         return ledger.leases.lines[0].line == UNKNOWN
 

@@ -91,7 +91,7 @@ def _declared(history: History, side: Side, seed: int) -> RouterConfig:
     config = _learning(history, seed)
     if side == "month":
         spending = Spending((PeriodBudget(history.usd, "month"),))
-        return replace(config, budget_usd_per_request=None, spending=spending)
+        return replace(config, budget_usd_per_request=None, capabilities={"spending": spending})
     if side == "known traffic":
         return config
     return replace(config, budget_usd_per_request=history.usd / history.usual)

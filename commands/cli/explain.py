@@ -92,9 +92,9 @@ def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float |
     """
     if bill.cost_usd is not None or found.decision is None or then is None:
         return bill.cost_usd
-    from agents.declared import cache_of
     from router_state.cache_price import usd_of
     from router_state.config import Price
+    from router_state.sessions.declared import cache_of
 
     model = then.router.models.get(bill.model or found.decision.model)
     if model is None or bill.input_tokens is None or bill.output_tokens is None:

@@ -72,6 +72,12 @@ CAN = ("vision", "audio", "tools", "json_output")
     metavar="ID",
     help="Conversation that the request belongs to; its models' caches and rewards are shared.",
 )
+@click.option(
+    "--session-budget",
+    type=float,
+    metavar="USD",
+    help="Dollars that all calls of the session may cost together.",
+)
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
 @answered
 def request(
@@ -83,6 +89,7 @@ def request(
     input_tokens: int | None,
     needs: tuple[str, ...],
     session_id: str | None,
+    session_budget: float | None,
     request_id: str | None,
     router_id: str,
     timeout: float,
@@ -120,6 +127,7 @@ def request(
         input_tokens=input_tokens,
         needs=needs,
         session_id=session_id,
+        session_budget=session_budget,
     )
 
     async def ask() -> RouteDecided:
@@ -187,6 +195,7 @@ def _event(
     input_tokens: int | None,
     needs: tuple[str, ...],
     session_id: str | None,
+    session_budget: float | None,
 ) -> RequestSubmitted:
     fields: dict[str, object] = {"router_id": router_id, "request_id": request_id}
     if prompt is not None:
@@ -201,6 +210,8 @@ def _event(
         fields["input_tokens"] = input_tokens
     if session_id is not None:
         fields["session_id"] = session_id
+    if session_budget is not None:
+        fields["session_budget_usd"] = session_budget
     if needs:
         fields["needs"] = dict.fromkeys(needs, True)
     try:

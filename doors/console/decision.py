@@ -19,6 +19,10 @@ BECAUSE = {
     "probe": "its quality is in doubt after a drift, and some requests test it",
     "ceiling_relaxed": "no model was under the price ceiling, so the ceiling was lifted",
     "capped": "a cap in dollars is used up, and it is the cheapest model",
+    "session_budget": (
+        "it has the highest score of the models that what is left of the session's budget can "
+        "pay for, or is the cheapest where there is none"
+    ),
 }
 """Explanation of a choice, by the reason of the decision."""
 DRAWN = (
@@ -32,6 +36,7 @@ SHORT = {
     "probe": "in doubt after a drift",
     "ceiling_relaxed": "ceiling lifted",
     "capped": "cap used up",
+    "session_budget": "session's budget",
 }
 """The same in a line of a list."""
 EXCLUDED = {
@@ -40,6 +45,7 @@ EXCLUDED = {
     "over_max_price": "above the request's maximum price",
     "ceiling": "above the price ceiling that λ_t sets",
     "out_of_reach": "one in ten of its bills would be more than a hundred requests may cost",
+    "session_budget": "expected to cost more than is left of the session's budget",
     "down": "it does not answer, and is tried now and then",
     "rate_limited": "it has reached its limit of calls",
     "no_vision": "reads no images",
@@ -92,7 +98,7 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
         f"λ_t {dual(decision.lambda_t)}, expected reward {decision.expected_reward:.3f}, "
         f"expected cost {usd(decision.expected_cost_usd)}, configuration {decision.config_offset}, "
         f"{decision.decided_at:%Y-%m-%d %H:%M:%S} "
-        f"UTC{f', session {decision.session_id}' if decision.session_id else ''}"
+        f"UTC{_session(decision)}"
         f"{', answered again' if decision.repeat else ''}.",
         style="dim",
     )
@@ -107,6 +113,14 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
     if decision.fallbacks:
         parts.append(Text(f"Should it not answer: {', then '.join(decision.fallbacks)}."))
     return Group(*parts, state)
+
+
+def _session(decision: RouteDecided) -> str:
+    left = decision.session_left_usd
+    if decision.session_id is None:
+        return ""
+    budget = "" if left is None else f" ({usd(left)} left of its budget)"
+    return f", session {decision.session_id}{budget}"
 
 
 def because_of(decision: RouteDecided) -> str:

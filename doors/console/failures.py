@@ -122,6 +122,7 @@ REMEDIES = {
     "(PB_ENCODER_BACKEND, PB_ENCODER_PATH) and the router's projection (PB_PRIORS_PATH)",
     "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
     "budget_spent": "wait until the next period, or raise it with `pbstream budget set`",
+    "session_spent": "end the run, or give it more with --session-budget",
     "stale_config": "somebody else changes this router at the same time; try again",
     "empty_prompt": "a prompt needs at least one character that is not white space",
     "corrupt_snapshot": (

@@ -33,6 +33,7 @@ def asks(router_id: str, bodies: list[bytes]) -> list[Ask]:
             input_tokens=event.input_tokens,
             metadata=event.metadata,
             session_id=event.session_id,
+            session_budget_usd=event.session_budget_usd,
             needs=None if event.needs is None else Needs(**event.needs.model_dump()),
         )
         for event in _checked(RequestSubmitted, router_id, named)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import orjson
 
-from agents.spending import pool_config
 from doors.console.bus import Bus
 from doors.console.failures import Failure
 from ground.json_values import Document
 from ground.messages import Placed
 from router_state.errors import InvalidConfig
+from router_state.pools.declared import PoolConfig
 from schemas import MalformedEvent, decode_pool
 
 
@@ -48,4 +48,4 @@ def _check(key: bytes | None, value: bytes | None) -> None:
     """Raise the MalformedEvent or InvalidConfig for which a worker refuses a declaration."""
     _, declared = decode_pool(key=key, value=value)
     if declared is not None:
-        pool_config(declared, offset=0)
+        PoolConfig.read(declared, offset=0)

@@ -13,15 +13,17 @@ export function ticks(low, high, many) {
 
 const DAY = 86400, STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY, 2 * DAY, 7 * DAY];
 
-/** About so many moments between two, in seconds since 1970, round on the reader's clock: {at, text}. */
-export function moments(low, high, many) {
-  const step = STEPS.find((one) => one * many >= high - low) ?? 30 * DAY, zone = 60 * new Date(1000 * high).getTimezoneOffset();
-  const first = Math.ceil((low - zone) / step), count = Math.min(20, Math.floor((high - zone) / step) - first + 1);
-  const style = step >= DAY ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false, ...(step < 60 ? { second: "2-digit" } : {}) };
-  return Array.from({ length: Math.max(0, count) }, (_, number) => {
-    const at = (first + number) * step + zone;
-    return { at, text: new Date(1000 * at).toLocaleString("en-GB", style) };
-  });
+/** Moments between two, in seconds since 1970, round on the reader's clock, as many as their words have room for in so many pixels: {at, text}. */
+export function moments(low, high, room) {
+  const zone = 60 * new Date(1000 * high).getTimezoneOffset();
+  for (const step of [...STEPS, 30 * DAY, 90 * DAY, 365 * DAY, 3650 * DAY]) {
+    const style = step >= DAY ? { day: "numeric", month: "short", ...(step > 300 * DAY ? { year: "numeric" } : {}) } : { hour: "2-digit", minute: "2-digit", hour12: false, ...(step < 60 ? { second: "2-digit" } : {}) };
+    const said = (at) => new Date(1000 * at).toLocaleString("en-GB", style), each = room * step / (high - low);
+    if (each < 64 || each < wide(said(low)) + 18) continue;
+    const first = Math.ceil((low - zone) / step), count = Math.floor((high - zone) / step) - first + 1;
+    return Array.from({ length: Math.max(0, Math.min(20, count)) }, (_, number) => (first + number) * step + zone).map((at) => ({ at, text: said(at) }));
+  }
+  return [];
 }
 
 let ruler = null;

@@ -11,7 +11,8 @@ export const inkOf = (at) => `c${1 + at % 7}`;
 
 /**
  * {box, set(picture), end}. A picture is what drawing.pareto makes: models (points with intervals), mixes (the line between them), router (the star), tail
- * (its path), budget_usd; or of a study: line (joined points with labels), dots (points of several results, with the ink of each). All of them may be left out.
+ * (its path), budget_usd; or of a study: line (joined points with labels), dots (points of several results, with the ink of each) and arrows ([from, to] of dots). With `quiet` models are grey, as what
+ * others are compared with. All of them may be left out.
  */
 export function pareto({ high = 420 } = {}) {
   const box = el("figure.pareto");
@@ -21,7 +22,7 @@ export function pareto({ high = 420 } = {}) {
   return { box, end, set: (found) => { picture = found; show(); } };
 }
 
-function pictured({ models = [], mixes = [], router = null, tail = [], budget_usd = null, line = [], dots = [], mixed = "fixed mixes", sentence = "" }, width, high) {
+function pictured({ models = [], mixes = [], router = null, tail = [], budget_usd = null, line = [], dots = [], arrows = [], quiet = false, mixed = "fixed mixes", sentence = "" }, width, high) {
   const points = [...models, ...(router ? [router] : []), ...line, ...dots].filter((one) => known(one.cost_usd) && known(one.quality));
   if (!points.some((one) => one.cost_usd > 0)) return el("p.note", {}, "Without bills and labels there is nothing to draw.");
   const height = Math.round(Math.min(high, Math.max(280, 0.62 * width))), right = width - RIGHT, bottom = height - FLOOR;
@@ -37,6 +38,7 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
   taken.push(...models.map((one) => ({ left: at(one)[0] - 2, right: at(one)[0] + 2, top: y(one.quality + (one.off ?? 0)), bottom: y(one.quality - (one.off ?? 0)) })));
   const curve = bent(mixes, x, y);
   taken.push(...curve.map(([across, down]) => around(across, down, 2)));
+  for (const [from, to] of arrows) taken.push(...Array.from({ length: 24 }, (_, step) => between(at(from), at(to), (step + 1) / 25)));
   const budget = budget_usd > 0 && x(budget_usd) < right && { left: x(budget_usd), right: x(budget_usd) + 10 + wide(`budget ${usd(budget_usd)}`), top: ROOF - 10, bottom: ROOF + 8 };
   if (budget) taken.push(budget);
   const place = placing(taken, { left: LEFT, right: width - 2, top: ROOF - 12, bottom });
@@ -52,11 +54,13 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
     ...tail.slice(1).map((one, number) => draw("path", { d: path([tail[number], one].map(([cost, quality]) => [x(cost), y(quality)])), class: "tail", opacity: (0.15 + 0.75 * (number + 1) / tail.length).toFixed(2) })),
     line.length > 1 && draw("path", { d: path(line.map(at)), class: "joined" }),
     ...line.flatMap((one) => [draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 4, class: "joint" }), one.name && word(one.name, one)]),
-    ...models.flatMap((one, number) => model(one, inkOf(number), at(one), x, y)),
-    ...dots.map((one) => draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 5, class: `dot ${one.ink}` })),
+    ...models.flatMap((one, number) => model(one, quiet ? "quiet" : inkOf(number), at(one), x, y)),
+    ...arrows.map(([from, to]) => arrow(at(from), at(to))),
+    ...dots.map((one) => draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 5, class: `dot ${one.ink}` }, draw("title", {}, `${one.name}: ${told(one)}`))),
     router && draw("path", { d: star(...at(router)), class: "star" }, draw("title", {}, `this router: ${told(router)}`)),
     router && word("this router", router, "bold", STAR + 4),
-    ...[...models, ...dots].map((one) => word(one.name.split("/").at(-1).slice(-24), one)),
+    ...dots.map((one) => word(one.name.split("/").at(-1).slice(-24), one, one.ink)),
+    ...models.map((one, number) => word(one.name.split("/").at(-1).slice(-24), one, quiet ? "quiet" : inkOf(number))),
     named(curve, mixed, taken, bottom));
 }
 
@@ -67,9 +71,20 @@ function model(one, ink, [across, down], x, y) {
     draw("circle", { cx: across, cy: down, r: 6, class: `model ${ink}${one.measured === false ? " expected" : ""}` }, draw("title", {}, `${one.name}: ${told(one)}`))];
 }
 
+/** An arrow from one point to near another. */
+function arrow([from, high], [to, low]) {
+  const long = Math.hypot(to - from, low - high);
+  if (long < 26) return null;
+  const [across, down] = [(to - from) / long, (low - high) / long], [x, y] = [to - 9 * across, low - 9 * down];
+  const wing = (side) => `${(x - 8 * across + side * 4.5 * down).toFixed(1)} ${(y - 8 * down - side * 4.5 * across).toFixed(1)}`;
+  return draw("path", { class: "arrow", d: `M${from + 8 * across} ${high + 8 * down}L${x.toFixed(1)} ${y.toFixed(1)}M${wing(1)}L${x.toFixed(1)} ${y.toFixed(1)}L${wing(-1)}` });
+}
+
 const told = (one) => `quality ${fixed(one.quality)}${one.off ? ` ± ${fixed(one.off)}` : ""} at ${usd(one.cost_usd)} a request`;
 const path = (points) => points.map(([across, down], at) => `${at ? "L" : "M"}${across.toFixed(1)} ${down.toFixed(1)}`).join("");
 const around = (x, y, by) => ({ left: x - by, right: x + by, top: y - by, bottom: y + by });
+
+const between = ([x, y], [right, down], share) => around(x + share * (right - x), y + share * (down - y), 3);
 
 /** Between two corners a mix is a line in dollars, which a logarithmic axis bends. */
 function bent(corners, x, y) {

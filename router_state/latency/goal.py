@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
 
 Of = Literal["answer", "first_token"]
@@ -40,6 +41,18 @@ class LatencyGoal:
             raise InvalidConfig("a target of latency is one of p95_ms and mean_ms, or a price")
         if not all(value is None or 0.0 < value < math.inf for value in given):
             raise InvalidConfig(f"a target of latency must be finite and > 0, not {given}")
+
+    def check(self, config: RouterConfig) -> None:
+        """See config.Checked."""
+        if config.profile == "paper":
+            raise InvalidConfig(
+                "profile 'paper' knows no times: latency_target and usd_per_second need profile "
+                "live"
+            )
+        if self.usd_per_second is not None and not (config.budget_usd_per_request or config.paces):
+            raise InvalidConfig(
+                "usd_per_second needs a budget or min_reward: without one a dollar is worth nothing"
+            )
 
     @property
     def most(self) -> float | None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from router_state.attempts import PLAIN
-from router_state.availability import UNANSWERED
+from router_state.billing import Billing
 from router_state.choice import Waits
-from router_state.config import Vector
-from router_state.events import Charged
 from router_state.latency.timing import Timing
-from router_state.record import RequestRecord
-from router_state.state.router import RouterState
+from router_state.record import PLAIN, RequestRecord
 
 
 def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
@@ -27,29 +23,28 @@ def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
     record.call = structs.replace(record.call or PLAIN, wait=wait)
 
 
-def billed(
-    state: RouterState,
-    timing: Timing,
-    record: RequestRecord,
-    event: Charged,
-    *,
-    called: str,
-    x: Vector | None,
-) -> None:
+def billed(timing: Timing, billing: Billing) -> None:
     """Learn from a bill how long its call took, and put that in place of what was charged.
 
     A call that was given up counts with at least its time so far, which is added to the calls after
     it.
     """
+    event, record, unanswered = billing.event, billing.record, billing.unanswered
     lost = 0.0 if record.call is None else record.call.lost_seconds
-    unanswered = event.status in UNANSWERED
     seconds = event.latency if unanswered or timing.goal.of == "answer" else event.first_token
     if seconds is None:
         if not unanswered:
-            timing.miss(now=state.latest)
+            timing.miss(now=billing.now)
         return
     if event.status != "rate_limited":
-        timing.learn(called, seconds, x, seq=state.seq, now=state.latest, at_least=unanswered)
+        timing.learn(
+            billing.called,
+            seconds,
+            billing.x,
+            seq=billing.seq,
+            now=billing.now,
+            at_least=unanswered,
+        )
     _settle(timing, record, lost + seconds, answered=not unanswered)
     if unanswered:
         record.call = structs.replace(record.call or PLAIN, lost_seconds=lost + seconds)

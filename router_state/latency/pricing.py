@@ -52,7 +52,7 @@ def weigh(
         timing.per_unit = 0.0
         return
     most = timing.goal.most
-    scores, costs = candidates(window, arms, timed=False).arrays()
+    scores, costs = candidates(window, arms, beside=False).arrays()
     waits = _waits(timing, window, scores)
     if most is None:
         counted = np.minimum(waits, MOST_WAIT) * WAIT_PRICES[: window.size, None]

@@ -20,6 +20,7 @@ from router_state.config import Matrix, Vector
 from router_state.kernel import (
     BELIEVED,
     RIDGE_FLOOR,
+    WAIT_PRICES,
     Debt,
     Regression,
     SharedPrior,
@@ -134,9 +135,8 @@ class Timing:
         """Estimate the shared prior."""
         estimate(self.prior, self.regressions)
 
-    def look(self, choice: Choice, *, multiple: float) -> None:
-        """Expect the waits of a request; `multiple` is its own price of a wait, as a multiple of
-        everybody's.
+    def look(self, choice: Choice) -> None:
+        """Expect the waits of a request, and what they cost by its own price of a wait.
 
         A model that nothing was heard of for long counts as answering at once, once in a while: one
         that has become fast is found so.
@@ -148,9 +148,11 @@ class Timing:
         units, seconds = self.waits(choice.request.x.astype(np.float32)[None, :], 1)
         found: list[float] = units[0].tolist()
         charged = [min(wait, MOST_WAIT * self._unit) for wait in found]
-        choice.waits = Waits(found, seconds[0].tolist(), charged, multiple)
+        choice.waits = Waits(found, seconds[0].tolist())
         if self.per_unit > 0.0:
             self._try(charged, choice.excluded, choice.seq)
+        per_unit = self.per_unit * WAIT_PRICES.item(choice.slot)
+        choice.beside = [per_unit * wait for wait in charged]
 
     def _try(self, charged: list[float], excluded: Sequence[str | None], seq: int) -> None:
         """Give the model whose trial has been due for the longest time, if any is, a trial: its
@@ -192,11 +194,6 @@ class Timing:
         """Return what waits of n contexts' requests cost everybody in reward, shape (n, K)."""
         waits, _ = self.waits(contexts, n)
         return self.per_unit * np.minimum(waits, MOST_WAIT * self._unit)
-
-    def penalties(self, dollars: Sequence[float], waits: Waits) -> list[float]:
-        """Return what dollars cost in reward and, beside it, the waits of a request."""
-        per_unit = self.per_unit * waits.multiple
-        return [usd + per_unit * wait for usd, wait in zip(dollars, waits.charged, strict=True)]
 
     def learn(
         self, model: str, seconds: float, x: Vector | None, *, seq: int, now: float, at_least: bool

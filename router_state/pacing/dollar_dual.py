@@ -18,7 +18,6 @@ from router_state.kernel import (
     Matrix,
     Window,
 )
-from router_state.latency import pricing
 from router_state.pacing.pacer import Pacer, Terms
 from router_state.pacing.scoring import candidates
 
@@ -59,19 +58,17 @@ class DollarDual(Pacer):
     def weigh(self, arms: Arms, choice: Choice) -> float:
         """See Pacer; takes the context into the window, and solves again where something has
         jumped."""
-        slot = self.window.push(choice.request.x, choice.limited_to)
+        choice.slot = slot = self.window.push(choice.request.x, choice.limited_to)
         if arms.tokens.in_use:
             arms.tokens.place(slot, choice.tokens)
-        if choice.saves is not None or arms.caching.slots:
-            arms.caching.place(slot, choice.saves)
+        for one in arms.slotted:
+            one.placed(slot, choice)
         # Solved again at the latest when levels were measured. In a short window every context
         # changes the solution.
         if self.journal.jumped or self.window.size < EVERY:
-            if arms.timing is not None:
+            if arms.beside is not None:
                 # Solved first, so that spend follows the budget whatever the price of waits.
-                pricing.weigh(
-                    arms.timing,
-                    arms,
+                arms.beside.solve(
                     self.window,
                     per_dollar=self.per_dollar(1.0),
                     target_usd=self.target_usd,

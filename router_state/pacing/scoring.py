@@ -5,33 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.kernel import PRICES, WAIT_PRICES, Matrix, Options, Window
+from router_state.kernel import Options, Window
 
 
-def candidates(window: Window, arms: Arms, *, timed: bool = True) -> Options:
+def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
     """Return scores, and expected costs in dollars by each request's price, of every arm for every
     context of a window, as it is known now and the choices see it, chance included.
 
-    Scores are less what waits cost, unless they are not `timed`. An arm that a request could not be
-    given to can't win there.
+    Scores are less what calls cost beside dollars, unless that is not to be taken off (`beside`).
+    An arm that a request could not be given to can't win there.
     """
     found = window.options(arms, arms.tokens.slots)
-    if arms.tokens.in_use and arms.caching.slots:
-        _save(arms, found.arrays()[1])
-    if timed and arms.timing is not None and arms.timing.per_unit > 0.0:
-        costs = arms.timing.costs(window.contexts, window.size) * WAIT_PRICES[: window.size, None]
-        np.subtract(scores := found.arrays()[0], costs, out=scores)
+    for one in arms.slotted:
+        one.expect_window(found.arrays()[1])
+    if beside and arms.beside is not None:
+        costs = arms.beside.costs(window)
+        if costs is not None:
+            np.subtract(scores := found.arrays()[0], costs, out=scores)
     if window.limited or arms.open is None:
         window.close(arms, *found.arrays())
     return found
-
-
-def _save(arms: Arms, costs: Matrix) -> None:
-    """Take off costs, shape (size, K), what requests of sessions save at models that have seen most
-    of their prompts."""
-    for slot, saved in arms.caching.slots.items():
-        for name, tokens in saved.items():
-            if (k := arms.row.get(name)) is not None:
-                model = arms.costs[k]
-                usd = tokens * model.per_input_token * model.paid * PRICES.item(slot)
-                costs[slot, k] = max(costs[slot, k] - usd, 0.0)

@@ -15,9 +15,6 @@ HOUR = 3600.0
 """Seconds of an hour."""
 LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 """Latest time of the calendar; later times, from a wrong clock, are taken for it."""
-FOREVER = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
-"""Latest time of a declaration; later ones are taken for it: programs that have no "never" write
-the last moment of 9999, which a float rounds into the year 10000."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MONDAY = datetime(1970, 1, 5)
 """A Monday at midnight, from which weeks and other periods are counted."""

@@ -8,7 +8,8 @@ from typing import Literal
 
 from ground.json_values import Document
 from router_state.errors import InvalidConfig
-from router_state.periods.calendar import FOREVER, Per, period_at, zone_of
+from router_state.instants import FOREVER
+from router_state.periods.calendar import Per, period_at, zone_of
 
 WhenSpent = Literal["cheapest", "refuse", "overrun"]
 HOURS = 168

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router_state.choice import Excluded
+from router_state.changes import Journal
+from router_state.choice import Choice, Excluded
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.standing import Standing
-from router_state.state.router import RouterState
 
 
-def apply(
-    state: RouterState, excluded: Excluded, expected: Sequence[float], *, now: float
-) -> tuple[Excluded, str | None]:
+def apply(ledger: Ledger, journal: Journal, choice: Choice) -> None:
     """Rule out arms that are expected to cost more than one call may, or than is left; where the
     second changes anything the reason is "capped".
 
@@ -23,26 +21,27 @@ def apply(
         NoAffordableModel: every arm is expected to cost more than one call may.
         BudgetSpent: nothing is left, and the router refuses then.
     """
-    ledger = state.ledger
-    assert ledger is not None
-    excluded = _under(excluded, expected, ledger.spending.max_cost_per_request_usd)
-    standings = ledger.standings(now, seq=state.seq + 1)
+    expected, now = choice.seen.expected_cost_usd, choice.now
+    excluded = _under(choice.excluded, expected, ledger.spending.max_cost_per_request_usd)
+    standings = ledger.standings(now, seq=choice.seq)
     if not standings:
-        return excluded, None
+        choice.cap(excluded, None)
+        return
     tightest = min(standings, key=lambda one: one.free_usd)
     under = [
         why or (None if cost <= tightest.free_usd else "budget_spent")
         for why, cost in zip(excluded, expected, strict=True)
     ]
     if None in under:
-        return under, None if under == excluded else "capped"
-    _tell(state, ledger, tightest, now)
+        choice.cap(under, None if under == excluded else "capped")
+        return
+    _tell(ledger, journal, tightest, now)
     if ledger.spending.when_spent == "refuse":
         raise BudgetSpent(
             f"${max(tightest.free_usd, 0.0):.6f} is left of the budget per "
             f"{tightest.accounts.name}, less than the cheapest eligible model costs"
         )
-    return excluded, None
+    choice.cap(excluded, None)
 
 
 def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None) -> Excluded:
@@ -60,14 +59,14 @@ def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None
     return under
 
 
-def _tell(state: RouterState, ledger: Ledger, standing: Standing, now: float) -> None:
+def _tell(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> None:
     """Raise an alert, once a period, that nothing is left of it."""
     # A refusal opens no account: a replay, which does not see it, would open it later.
     account, accounts = standing.account, standing.accounts
     if accounts.told == account.begin or not accounts.is_lent(account):
         return
     accounts.told = account.begin
-    state.journal.pieces.add(PIECE)
+    journal.pieces.add(PIECE)
     usd = standing.usd
     evidence = {
         "period": accounts.name,
@@ -78,4 +77,4 @@ def _tell(state: RouterState, ledger: Ledger, standing: Standing, now: float) ->
         "until": account.end,
     }
     size = account.charged_usd / usd if usd > 0.0 else 1.0
-    state.journal.tell("budget_spent", size, evidence, now=now, since=account.begin)
+    journal.tell("budget_spent", size, evidence, now=now, since=account.begin)

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ground.json_values import Document, Json
 from router_state.errors import StaleGrant
+from router_state.events import OfCapability
 from router_state.periods.accounts import KEPT, Account, Accounts
 from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.declared import PeriodBudget
@@ -51,7 +52,7 @@ class Lent(Struct, frozen=True):
         return PeriodBudget(0.0, self.per, self.zone, self.starts, self.ends)
 
 
-class Granted(Struct, frozen=True):
+class Granted(OfCapability, frozen=True):
     """A grant: all leases of a member, sent by its pool.
 
     Attributes:
@@ -75,6 +76,10 @@ class Granted(Struct, frozen=True):
             raise StaleGrant(
                 "the grant names no owner of its pool, or an earlier one: only workers write grants"
             )
+
+
+class Lapsed(OfCapability, frozen=True):
+    """Time has passed: leases of the router's pool that have ended are given back."""
 
 
 class Loan(NamedTuple):

@@ -88,7 +88,7 @@ class PeriodDual(DollarDual):
             before.declared_usd = declared_usd
             return before
         found = cls(ledger, declared_usd, d, journal)
-        if isinstance(before, DollarDual):
+        if isinstance(before, DollarDual) and before.budget_usd is not None:
             found.window = before.window
             price = before.lambda_t / before.budget_usd
             found.lambda_t = min(price * found.budget_usd, UNREACHABLE)

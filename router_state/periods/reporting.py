@@ -10,15 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
+from router_state.arms import Arms
 from router_state.kernel import CLOSED
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.scoring import candidates
 from router_state.periods.accounts import Account
 from router_state.periods.leases import UNKNOWN, LeasedAccounts
 from router_state.periods.ledger import Ledger
 from router_state.periods.period_dual import PeriodDual
 from router_state.periods.traffic import FIRST
-from router_state.state.router import RouterState
 
 NOTHING, EVERYTHING = 0.003, 10.0
 """Ends of a report's prices, in rewards: what the mean dearest call must earn at the lowest price,
@@ -74,14 +73,13 @@ class Reported(Struct, frozen=True):
 
 
 def reported(
-    state: RouterState, router_id: str, *, now: float, left: bool = False
+    ledger: Ledger, dual: PeriodDual | None, arms: Arms, router_id: str, *, now: float, left: bool
 ) -> Reported | None:
     """Return a router's report to its pool; None without a pool."""
-    ledger = state.ledger
-    leases = None if ledger is None else ledger.leases
-    if ledger is None or leases is None:
+    leases = ledger.leases
+    if leases is None:
         return None
-    prices, costs = ([], []) if left else _demand(state)
+    prices, costs = ([], []) if left or dual is None else _demand(dual, arms)
     lines = tuple(
         held
         for line in leases.lines
@@ -141,10 +139,9 @@ def _most(ledger: Ledger, line: LeasedAccounts, *, now: float) -> float:
     return min([ledger.floor_usd, *others])
 
 
-def _demand(state: RouterState) -> tuple[list[float], list[float]]:
+def _demand(pacer: PeriodDual, arms: Arms) -> tuple[list[float], list[float]]:
     """Return prices around the router's own, and the mean cost of a request at each."""
-    pacer, arms = state.pacer, state.arms
-    if not isinstance(pacer, DollarDual) or not pacer.window.size or not len(arms):
+    if not pacer.window.size or not len(arms):
         return [], []
     scores, costs = candidates(pacer.window, arms).arrays()
     # Arms that were not available to a request have a price that nobody pays.
@@ -158,8 +155,7 @@ def _demand(state: RouterState) -> tuple[list[float], list[float]]:
     rows = np.arange(len(scores))
     prices = [0.0, *sorted({*wide, *near})]
     means = [float(costs[rows, (scores - price * costs).argmax(1)].mean()) for price in prices]
-    declared = pacer.declared_usd if isinstance(pacer, PeriodDual) else None
-    most = math.inf if declared is None else declared
+    most = math.inf if pacer.declared_usd is None else pacer.declared_usd
     return prices, [min(mean, most) for mean in means]
 
 

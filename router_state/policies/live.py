@@ -25,7 +25,6 @@ from router_state.kernel import (
 from router_state.latency.unbudgeted import Unbudgeted
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, learning, priors
 from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
@@ -45,14 +44,10 @@ class Live:
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
-        paces = config.spending is not None and config.spending.paces
-        if isinstance(pacer, Unbudgeted) and (paces or budget_usd is not None):
-            pacer = Unpaced()
-        if state.ledger is not None and paces:
-            return PeriodDual.after(pacer, state.ledger, budget_usd, state.arms.d, state.journal)
-        if isinstance(pacer, PeriodDual):
-            pacer = Unpaced()
-        if budget_usd is not None and isinstance(pacer, DollarDual):
+        for one in state.capabilities:
+            if (found := one.pacer(pacer, budget_usd)) is not None:
+                return found
+        if budget_usd is not None and type(pacer) is DollarDual:
             pacer.set_budget(budget_usd)
             return pacer
         if budget_usd is None:
@@ -61,7 +56,7 @@ class Live:
 
     def _unpaced(self, state: RouterState, config: RouterConfig) -> Pacer:
         """Return the pacer of a router without a budget."""
-        if config.latency is None:
+        if state.arms.beside is None:
             return Unpaced()
         before = state.pacer
         if isinstance(before, Unbudgeted):
@@ -151,8 +146,9 @@ class Live:
         arms, seen, chance = state.arms, choice.seen, state.chance
         assert isinstance(chance, Chance)  # as this policy made it
         arms.draw(seen, choice.price, chance)
-        if choice.waits is not None and arms.timing is not None:
-            seen.penalty = arms.timing.penalties(seen.penalty, choice.waits)
+        if choice.beside is not None:
+            both = zip(seen.penalty, choice.beside, strict=True)
+            seen.penalty = [dollars + beside for dollars, beside in both]
         # If no price of a dollar meets the budget, only the cheapest model matters.
         short = state.pacer.lambda_t >= UNREACHABLE
         if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):

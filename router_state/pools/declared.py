@@ -6,13 +6,37 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
 from ground.json_values import Document
 from router_state.errors import InvalidConfig
 from router_state.periods.declared import PeriodBudget
+from router_state.periods.said import SaidBudgets, budgets_of
 
 LEASE_SECONDS = 600.0
 """Seconds for which a lease lasts unless it is renewed, where the pool says nothing else."""
+
+
+class SaidShare(Protocol):
+    """Least and most share of a member as they are declared."""
+
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
+
+
+class Said(Protocol):
+    """A pool's declaration."""
+
+    @property
+    def budget(self) -> SaidBudgets: ...
+    @property
+    def parent(self) -> str | None: ...
+    @property
+    def members(self) -> Mapping[str, SaidShare] | None: ...
+    @property
+    def lease_seconds(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +75,22 @@ class PoolConfig:
             raise InvalidConfig("two budgets are of the same period: keep the smaller one")
         if math.fsum(share.least for share in self.shares.values()) > 1.0 + 1e-9:
             raise InvalidConfig("what members get at least is more than the pool")
+
+    @classmethod
+    def read(cls, said: Said, *, offset: int) -> PoolConfig:
+        """Return a pool's declaration on the wire.
+
+        Raises:
+            InvalidConfig: two budgets are of the same period, or a time zone is not known here.
+        """
+        seconds, members = said.lease_seconds, said.members or {}
+        return cls(
+            budgets_of(said.budget),
+            said.parent,
+            {name: Share(one.least, one.most) for name, one in members.items()},
+            LEASE_SECONDS if seconds is None else seconds,
+            offset,
+        )
 
     def share(self, member: str) -> Share:
         """Return the bounds of a member, "router:…" or "pool:…"."""

@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import orjson
-from msgspec import convert, to_builtins
+from msgspec import convert
 
 from router_state import registered
-from router_state.cache_price import CachePrice
 from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
-from router_state.latency.goal import LatencyGoal
-from router_state.periods.declared import Spending
 from router_state.profiles import UNUSED, knobs_for
 from router_state.state.framing import Json, loads, reading
 
@@ -48,12 +45,6 @@ def config_body(config: RouterConfig) -> bytes:
         ]
         for name, model in config.models.items()
     }
-    optional = {
-        "caches": to_builtins(config.caches),
-        "error_reward": config.error_reward,
-        "latency": config.latency,
-        "spending": None if config.spending is None else config.spending.pack(),
-    }
     body: dict[str, object] = {
         "models": models,
         "budget": config.budget_usd_per_request,
@@ -64,7 +55,6 @@ def config_body(config: RouterConfig) -> bytes:
         "applied": config.applied,
         "projection": config.projection,
         **registered.pack(config),
-        **{name: value for name, value in optional.items() if value not in (None, {})},
     }
     places = {name: place for place, name in enumerate(PLACES)}
     return orjson.dumps(dict(sorted(body.items(), key=lambda one: places.get(one[0], len(places)))))
@@ -104,10 +94,6 @@ def unpack_config(data: bytes) -> RouterConfig:
             offset=body["offset"],
             applied=convert(body["applied"], tuple[int, int]),
             projection=projection_of(body),
-            spending=Spending.unpack(body["spending"]) if "spending" in body else None,
-            error_reward=body.get("error_reward"),
-            latency=convert(body.get("latency"), LatencyGoal | None),
-            caches=convert(body.get("caches", {}), dict[str, CachePrice]),
         )
 
 

@@ -19,10 +19,8 @@ from router_state.kernel import (
     SharedPrior,
     list_price_of,
 )
-from router_state.latency import kept
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema_pacer import LAMBDA_MAX, EmaPacer
-from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
 from router_state.state.router import RouterState
@@ -57,12 +55,6 @@ def faults(state: RouterState) -> Iterator[str]:
     if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
     yield from _pacer(state)
-    yield from state.availability.faults()
-    yield from state.sessions.faults()
-    if arms.timing is not None:
-        yield from kept.faults(arms.timing)
-    if state.ledger is not None and not state.ledger.is_sound():
-        yield "budgets of a period"
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
@@ -95,9 +87,7 @@ def _arm(arm: Arm, *, t: int) -> Iterator[str]:
 
 def _pacer(state: RouterState) -> Iterator[str]:
     pacer = state.pacer
-    if not isinstance(pacer, PeriodDual) and (
-        pacer.budget_usd != state.config.budget_usd_per_request
-    ):
+    if not state.config.paces and pacer.budget_usd != state.config.budget_usd_per_request:
         yield "another budget than was declared"
     if isinstance(pacer, EmaPacer) and not (
         0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf
@@ -115,9 +105,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
             yield "contexts of the window"
         if not all(0 <= slot < window.size for slot in window.limited):
             yield "limits of the window"
-    slots = pacer.window.size if isinstance(pacer, DollarDual) else 0
-    if not all(0 <= slot < slots for slot in state.arms.caching.slots):
-        yield "savings of the window"
+    size = pacer.window.size if isinstance(pacer, DollarDual) else 0
+    if not all(0 <= slot < size for one in state.arms.slotted for slot in one.slots):
+        yield "slots of the window"
 
 
 def _derived(state: RouterState) -> Iterator[str]:

@@ -19,7 +19,7 @@ import orjson
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.since import Since
-from router_state.state import invariants, restoring, snapshot
+from router_state.state import invariants, portfolio, restoring, snapshot
 from router_state.state.framing import reading
 from router_state.state.router import RouterState
 
@@ -114,18 +114,10 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     """
     state = unpack(data).state
     for name in [name for name in state.arms.names if name not in config.models]:
-        state.arms.remove(name)
+        portfolio.remove(state, name)
     # What was learned belongs to the models and is kept; spend belongs to the other router.
     state.start_over()
     state.since = Since()
-    # Whether models answer is another matter by then.
-    state.availability.keep(())
-    state.availability.all_down = False
-    state.sessions.clear()
-    if state.arms.timing is not None:
-        state.arms.timing.start_over()
-    if state.ledger is not None:
-        state.ledger.start_over()
     for one in state.capabilities:
         one.start_over()
     for arm in state.arms:

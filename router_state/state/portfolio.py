@@ -49,11 +49,6 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if joining:
         policy.joined(state, list(joining))
     registered.declare(state, config, now=now)
-    state.availability.keep(config.models)
-    if not config.caches:
-        arms.caching.clear()
-    arms.declare_latency(config.latency)
-    state.declare_spending(config)
     state.put_in_force(config, policy)
 
 
@@ -95,6 +90,13 @@ def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
     return config.knobs.onboarding_pulls if model.prior is None else 0
 
 
+def remove(state: RouterState, name: str) -> None:
+    """Drop an arm for good."""
+    state.arms.remove(name)
+    for one in state.capabilities:
+        one.without(name)
+
+
 def drop_retired(state: RouterState, *, before: float) -> bool:
     """Forget arms that retired before this time (seconds since the epoch); tell whether there were
     any."""
@@ -102,7 +104,7 @@ def drop_retired(state: RouterState, *, before: float) -> bool:
         arm.name for arm in state.arms if arm.retired_at is not None and arm.retired_at < before
     ]
     for name in gone:
-        state.arms.remove(name)
+        remove(state, name)
     if gone:
         state.since.dropped(before)
     return bool(gone)

@@ -6,24 +6,20 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from router_state import registered, sessions
+from router_state import registered
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression, SharedPrior
+from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression
 from router_state.kernel.learning.suspicion import Suspicion
-from router_state.latency import kept
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
-from router_state.periods.declared import HOURS
-from router_state.periods.ledger import PIECE as PERIODS
-from router_state.periods.ledger import Ledger
-from router_state.periods.traffic import SHAPE
 from router_state.policies.profiles import POLICIES
 from router_state.since import Since
 from router_state.state import layout, upgrade
 from router_state.state.config_bytes import unpack_config
 from router_state.state.framing import Json, body_of, floats, loads, reading, version_of
+from router_state.state.prior_bytes import restore_prior
 from router_state.state.router import RouterState
 from router_state.state.snapshot import JSON_PARTS, piece_names
 
@@ -59,10 +55,6 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     layout.RESTS.put(state, head.get("rests", (0.0, 0.0)))
     state.since = Since.unpack(head["since"])
     _restore_chance(state, head["chance"] if "chance" in head else head["rng"])
-    if state.config.spending is not None:
-        state.ledger = Ledger(state.config.spending, state.journal)
-        week = floats(body_of(piece(SHAPE)), least=2 * HOURS, most=2 * HOURS)
-        state.ledger.restore(loads(piece(PERIODS)), week)
     # All names first: each arm's arrays are views into one stack, whose size must be known.
     arms.restore(
         [
@@ -75,31 +67,18 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         _restore_arm(arm, body_of(piece(arm.rewards.piece)))
         _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
     arms.derive()
-    _restore_timing(state, piece)
-    _restore_pacer(state, head, piece)
-    for prior in (arms.rewards, arms.bills):
-        _restore_prior(prior, body_of(piece(prior.name)))
-    arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
-    talks = head.get("sessions") or state.config.caches
-    for number in range(sessions.DRAWERS) if talks else ():
-        if drawer := piece(sessions.piece_of(number)):
-            state.sessions.restore(number, loads(drawer))
-    for name, part_of in JSON_PARTS.items():
-        if kept_part := piece(name):
-            part_of(state).restore(loads(kept_part))
     registered.declare(state, state.config, now=state.latest)
     for one in state.capabilities:
         one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
+    _restore_pacer(state, head, piece)
+    for prior in (arms.rewards, arms.bills):
+        restore_prior(prior, body_of(piece(prior.name)))
+    arms.sample.unpack(body_of(piece(SAMPLE_PIECE)), len(arms))
+    for name, part_of in JSON_PARTS.items():
+        if kept_part := piece(name):
+            part_of(state).restore(loads(kept_part))
     state.journal.pieces.clear()
     state.journal.jumped = bool(head["jumped"])
-
-
-def _restore_timing(state: RouterState, piece: Pieces) -> None:
-    state.arms.declare_latency(state.config.latency)
-    timing = state.arms.timing
-    if timing is not None:
-        kept.restore(timing, lambda name: body_of(piece(name)))
-        _restore_prior(timing.prior, body_of(piece(timing.prior.name)))
 
 
 def _restore_chance(state: RouterState, kept: Json) -> None:
@@ -155,10 +134,3 @@ def _values(data: bytes, regression: Regression, least: int, most: int) -> np.nd
     d = regression.d
     arrays = d * (d + 1) // 2 + d
     return floats(data, least=least + arrays, most=most + arrays + TAILS * d)
-
-
-def _restore_prior(prior: SharedPrior, data: bytes) -> None:
-    size, d = len(layout.SHARED), prior.d
-    values = floats(data, least=size + 2 * d, most=size + 2 * d)
-    layout.SHARED.put(prior, values[:size].tolist())
-    prior.mean, prior.center = values[size : size + d].copy(), values[size + d :].copy()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.availability import Availability
 from router_state.capability import Capability
 from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
@@ -16,16 +15,14 @@ from router_state.events import Asked
 from router_state.kernel import Arm, Candidates, Chance, CostModel, Window
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.periods.ledger import PIECE, Ledger
-from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
 from router_state.record import RequestRecord
-from router_state.sessions import Sessions
 from router_state.since import Since
 from router_state.state.books import Books
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
+C = TypeVar("C", bound=Capability)
 
 
 class Policy(Protocol):
@@ -96,32 +93,25 @@ class RouterState(Books):
         arms: what is known of every model.
         pacer: spends the budget.
         capabilities: what it has beside plain routing, in the order of `registered.KINDS`.
-        ledger: what is left of periods, where the router has budgets of them.
-        availability: which models answer.
         journal: what has changed since it was last written.
         chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
         since: what was applied since the last decision, in its order.
-        sessions: conversations.
     """
 
     __slots__ = (
         "arms",
-        "availability",
         "capabilities",
         "chance",
         "config",
         "journal",
-        "ledger",
         "newcomers",
         "pacer",
         "policy",
-        "sessions",
         "since",
     )
     capabilities: tuple[Capability, ...]
     chance: Chances
-    ledger: Ledger | None
     pacer: Pacer
     policy: Policy
 
@@ -130,9 +120,8 @@ class RouterState(Books):
         self.config, self.journal = config, Journal()
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
-        self.capabilities, self.ledger, self.newcomers = (), None, Newcomers()
-        self.since, self.availability = Since(), Availability(self.journal)
-        self.sessions = Sessions(self.journal)
+        self.capabilities, self.newcomers = (), Newcomers()
+        self.since = Since()
 
     @property
     def lambda_t(self) -> float:
@@ -144,17 +133,9 @@ class RouterState(Books):
         """Tell whether even the cheapest models are known to cost more than the budget."""
         return self.pacer.unreachable
 
-    def declare_spending(self, config: RouterConfig) -> None:
-        """Put budgets of a period in force; what was charged stays charged."""
-        if config.spending is None:
-            if self.ledger is not None:
-                self.ledger = None
-                self.journal.pieces.update((PIECE, SHAPE))
-        elif self.ledger is None:
-            self.ledger = Ledger(config.spending, self.journal, born=config.offset)
-            self.journal.pieces.update((PIECE, SHAPE))
-        else:
-            self.ledger.declare(config.spending, born=config.offset)
+    def having(self, kind: type[C]) -> C | None:
+        """Return the router's capability of a kind, if it has that."""
+        return next((one for one in self.capabilities if isinstance(one, kind)), None)
 
     def put_in_force(self, config: RouterConfig, policy: Policy) -> None:
         """Replace the declaration, the policy, the pacer and what draws. What is owed in dollars

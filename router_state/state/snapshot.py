@@ -16,23 +16,17 @@ from typing import Any
 
 import orjson
 
-from router_state import registered, sessions
-from router_state.availability import PIECE as AVAILABILITY
+from router_state import registered
 from router_state.changes import CONFIG
 from router_state.changes import HEAD as HEAD_PIECE
-from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
-from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, SharedPrior, cost_piece
-from router_state.latency import kept
-from router_state.latency.timing import PIECE as LATENCY
-from router_state.latency.timing import Timing
+from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
-from router_state.periods.ledger import PIECE as PERIODS
-from router_state.periods.traffic import SHAPE
 from router_state.state import layout
 from router_state.state.config_bytes import config_body
 from router_state.state.framing import Json, frame, packed
+from router_state.state.prior_bytes import pack_prior
 from router_state.state.router import Chances, RouterState
 
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
@@ -41,10 +35,19 @@ _COST_PIECE = cost_piece("")
 """Beginning of the names of cost models' pieces."""
 JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
-    CACHING: attrgetter("arms.caching"),
-    AVAILABILITY: attrgetter("availability"),
 }
 """Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
+PLACES = (
+    TOKENS,
+    "\x1fcaching",
+    "\x1favailability",
+    "\x1fsession",
+    "\x1flatency",
+    "\x1fperiods",
+    "\x1fhours",
+)
+"""Beginnings of the names of pieces behind those of the core, in their order in a file; what is new
+follows."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -56,14 +59,14 @@ def _head(state: RouterState) -> bytes:
             "ema": layout.EMA.of(pacer) if isinstance(pacer, EmaPacer) else None,
             "dual": layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else None,
             "jumped": state.journal.jumped,
-            **registered.head(state),
+            "buckets": (),  # its place; capabilities fill it in
             "chance": _chance(state.chance),
             "names": state.arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
             **({"rests": rests} if any(rests := layout.RESTS.of(state)) else {}),
-            **({"sessions": len(state.sessions)} if any(state.sessions.drawers.values()) else {}),
+            **registered.head(state),
         }
     )
 
@@ -78,10 +81,6 @@ def _arm(arm: Arm) -> bytes:
 def _costs(arm: Arm) -> bytes:
     """Return what bills change of an arm."""
     return packed(layout.COSTS.of(arm), arm.costs.regression.kept)
-
-
-def _prior(prior: SharedPrior) -> bytes:
-    return packed(layout.SHARED.of(prior), prior.mean, prior.center)
 
 
 def _chance(chance: Chances) -> Json:
@@ -105,24 +104,23 @@ def piece_names(state: RouterState) -> list[str]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
-        *(piece for one in state.capabilities for piece in one.pieces),
-        *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
-        *state.sessions.pieces,
-        *(arms.timing.pieces if arms.timing is not None else ()),
-        *((PERIODS, SHAPE) if state.ledger is not None else ()),
+        *sorted(_later(state), key=_place),
     ]
+
+
+def _later(state: RouterState) -> list[str]:
+    return [
+        *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
+        *(piece for one in state.capabilities for piece in one.pieces),
+    ]
+
+
+def _place(name: str) -> int:
+    return next((k for k, prefix in enumerate(PLACES) if name.startswith(prefix)), len(PLACES))
 
 
 def _json(value: Json | None) -> bytes | None:
     return None if value is None else orjson.dumps(value)
-
-
-def _timing(timing: Timing | None, name: str) -> bytes | None:
-    if timing is None:
-        return None
-    if name == timing.prior.name:
-        return _prior(timing.prior)
-    return kept.pack(timing, name)
 
 
 def pack_pieces(state: RouterState) -> dict[str, bytes]:
@@ -160,17 +158,9 @@ def _body(state: RouterState, name: str) -> bytes | None:
     elif name == SAMPLE_PIECE:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):
-        body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
+        body = pack_prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif (part_of := JSON_PARTS.get(name)) is not None:
         body = _json(part_of(state).values())
-    elif name == PERIODS:
-        body = _json(None if state.ledger is None else state.ledger.pack())
-    elif sessions.holds(name):
-        body = _json(state.sessions.pack(name))
-    elif name.startswith(LATENCY):
-        body = _timing(arms.timing, name)
-    elif name == SHAPE:
-        body = None if state.ledger is None else packed(state.ledger.traffic.week())
     elif name == CONFIG:
         body = config_body(state.config)
     return body

@@ -81,8 +81,6 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
         if request_id in state.open_commitments:
             _expire(state, record)
         state.forget(request_id, record)
-        if state.ledger is not None:
-            state.ledger.forget(record)
         for one in state.capabilities:
             one.forgotten(record)
         del records[request_id]
@@ -90,7 +88,5 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
 
 
 def _expire(state: RouterState, record: RequestRecord) -> None:
-    if state.ledger is not None:
-        state.ledger.expire(at=record.decided_at, seq=record.seq)
     for one in state.capabilities:
         one.expired(record)

@@ -23,6 +23,9 @@ def faust_options(settings: Settings) -> dict[str, object]:
         "broker_commit_interval": settings.commit_interval,
         "broker_session_timeout": settings.session_timeout,
         "broker_heartbeat_interval": settings.heartbeat,
+        # A topic that was deleted and made again belongs to nobody until its members look: a group
+        # that has assigned its partitions without it has no other reason to.
+        "consumer_metadata_max_age_ms": 5_000,
         # In which every member has to finish its batch and join again.
         "broker_rebalance_timeout": 60.0,
         "broker_request_timeout": 30.0,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from agents.instants import utc
+from router_state.instants import utc
 from router_state.record import RequestRecord
 from router_state.since import steps_of
 from schemas.routes import RouteDecided

@@ -10,16 +10,17 @@ from typing import cast
 import numpy as np
 
 from agents import keys
-from router_state.availability import PIECE as AVAILABILITY
 from router_state.changes import HEAD
 from router_state.config import Vector
-from router_state.costs.caching import PIECE as CACHING
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.kernel import PIECES as BLOCKS
 from router_state.kernel import SAMPLE_PIECE
+from router_state.latency.capability import Latency
 from router_state.latency.timing import PIECE as LATENCY
+from router_state.outages.availability import PIECE as AVAILABILITY
+from router_state.periods.capability import Periods
 from router_state.periods.traffic import SHAPE
 from router_state.state import snapshot
 from router_state.state.framing import Json, body_of, loads
@@ -192,15 +193,15 @@ def differing(found: RouterState, again: RouterState) -> Iterator[str]:
 def _leaves(state: RouterState) -> dict[str, list[Json]]:
     """Return a router's numbers and words by piece: everything learned, and the parts of the head
     that decisions depend on."""
-    arms = state.arms
+    arms, latency = state.arms, state.having(Latency)
     numbers = (
         SAMPLE_PIECE,
         arms.rewards.name,
         arms.bills.name,
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
-        *(arms.timing.pieces[1:] if arms.timing is not None else ()),
-        *((SHAPE,) if state.ledger is not None else ()),
+        *(() if latency is None else latency.pieces[1:]),
+        *((SHAPE,) if state.having(Periods) else ()),
     )
     found: dict[str, list[Json]] = {
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
@@ -212,7 +213,8 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         for name in state.pacer.pieces
         if name in BLOCKS
     }
-    optional = (TOKENS, CACHING, AVAILABILITY, LATENCY, *state.sessions.pieces)
+    of_capabilities = (piece for one in state.capabilities for piece in one.pieces)
+    optional = (TOKENS, AVAILABILITY, LATENCY, *of_capabilities)
     for name in optional:
         piece = snapshot.pack_piece(state, name)
         value = {} if piece is None else loads(piece)

@@ -6,6 +6,7 @@ import math
 
 from router_state.engine import Engine
 from router_state.periods.accounts import Account
+from router_state.periods.capability import Periods
 from studies.audit.findings import Findings, Kind
 
 TOLERANCE = 1e-9
@@ -15,8 +16,8 @@ TOLERANCE = 1e-9
 def check_periods(router_id: str, engine: Engine, findings: Findings) -> None:
     """Compare the accounts of a router's periods with the requests that were decided in them, whose
     bills were compared with the topics'."""
-    ledger = engine.state.ledger
-    for accounts in () if ledger is None else ledger.accounts:
+    periods = engine.state.having(Periods)
+    for accounts in () if periods is None else periods.ledger.accounts:
         for account in accounts.kept:
             where = f"router {router_id}, {accounts.name} from {account.begin:.0f}"
             _check(account, engine, findings, where)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from agents.lease_notes import grant_of, report_of
 from router_state.engine import Engine
+from router_state.periods.capability import Periods
 from router_state.periods.leases import Granted, Leases, Lent
 from router_state.periods.reporting import Reported
 from router_state.pools.line import Line, Part
@@ -45,9 +46,9 @@ class PoolCheck:
             else:
                 self._pools[pool_id] = pool
         for router_id, engine in evidence.engines.items():
-            ledger = engine.state.ledger
-            if ledger is not None and ledger.leases is not None:
-                self._routers[router_id] = engine, ledger.leases
+            periods = engine.state.having(Periods)
+            if periods is not None and periods.ledger.leases is not None:
+                self._routers[router_id] = engine, periods.ledger.leases
         last = evidence.watermarks.get("leases", -1)
         for record in read("leases", evidence.number):
             self._findings.checked["leases"] += 1

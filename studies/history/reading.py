@@ -47,6 +47,7 @@ class Request(Struct, frozen=True, gc=False):
     metadata: Metadata | None = None
     needs: Needs | None = None
     session_id: str | None = None
+    session_budget_usd: float | None = None
 
     def __post_init__(self) -> None:
         # Of the full schema's checks only the bias matters: without it the core would refuse the

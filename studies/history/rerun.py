@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable
 from agents.core_events import seconds
 from agents.declared import config_of
 from agents.mean_context import mean_context
+from router_state import registered
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Asked, Charged, Judged, Lapsed, Redeclared, Waited
+from router_state.events import Asked, Charged, Judged, Redeclared, Waited
+from router_state.periods.leases import Lapsed
 from router_state.record import RequestRecord
 from router_state.since import Step
 from router_state.state import portfolio, sweeping
@@ -148,6 +150,7 @@ class Rerun:
             input_tokens=request.tokens,
             needs=request.needs,
             session_id=request.session_id,
+            said=registered.asked(request),
         )
         record = engine.apply(asked, event.at).accepted().decision
         assert record is not None
@@ -203,9 +206,8 @@ def sweep(engine: Engine, step: Step) -> None:
             _forget(engine, ((0, step.number),))
         case "g":
             _forget(engine, step.seqs)
-        case "l":
-            if step.grant is not None:
-                engine.apply(step.grant, engine.state.latest)
+        case "l" if step.grant is not None:
+            engine.apply(step.grant, 0.0)
         case "e":
             engine.apply(Lapsed(), step.time or 0.0)
         case "t":

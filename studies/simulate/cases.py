@@ -9,13 +9,13 @@ from typing import Any, final
 from msgspec import Struct
 
 from agents.core_events import seconds
-from agents.declared import cache_of, projection_ref
+from agents.declared import projection_ref
 from agents.mean_context import mean_context
 from ground.json_values import Json
-from router_state.availability import UNANSWERED
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
-from router_state.events import Needs
+from router_state.events import UNANSWERED, Needs
+from router_state.sessions.declared import cache_of
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded

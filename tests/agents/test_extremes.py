@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from agents import housekeeping, keys, wire
-from agents import lending as lending_module
 from router_state.changes import Alert
-from router_state.periods import reporting
+from router_state.periods.capability import Periods
 from router_state.pools.pool import Pool
 from schemas.alerts import AlertRaised
 from schemas.event import decode
@@ -18,7 +17,8 @@ from tests.lending_world import World
 from tests.worlds.extremes import play
 
 
-@pytest.mark.parametrize("seed", range(16))
+# In the last one a bill's part underflows to a number that has no logarithm.
+@pytest.mark.parametrize("seed", [*range(16), 95])
 async def test_workers_live_on_extreme_declarations_and_bills(seed: int) -> None:
     assert await play(seed) == []
 
@@ -83,20 +83,20 @@ async def test_a_router_that_cannot_be_published_or_reported_is_set_aside(
 ) -> None:
     world = await lending()
 
-    lambda_value, real_report = wire.lambda_value, reporting.reported
+    lambda_value, real_report = wire.lambda_value, Periods.reported
 
     def publish(router_id: str, *given: Any, **more: Any) -> bytes:
         if router_id == "c":
             raise ValueError("cannot be written")
         return lambda_value(router_id, *given, **more)
 
-    def report(state: Any, router_id: str, **more: Any) -> Any:
+    def report(periods: Any, router_id: str, **more: Any) -> Any:
         if router_id == "c":
             raise ZeroDivisionError("cannot be computed")
-        return real_report(state, router_id, **more)
+        return real_report(periods, router_id, **more)
 
     monkeypatch.setattr(housekeeping, "lambda_value", publish)
-    monkeypatch.setattr(lending_module, "reported", report)
+    monkeypatch.setattr(Periods, "reported", report)
     seen = sum(len(worker.said) for worker in world.workers)
     for _ in range(4):
         for name in "abcd":

@@ -7,16 +7,39 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from tests.chaos.watch import WatchedService
-from tests.integration.service import cost, request, reward, router
+from tests.integration.service import MODELS, cost, request, reward, router
 from tests.malformed import malformed
 
 BILLS_LATER, LABELS_LATER = 30, 100
+SESSIONS = 0.5
+"""Share of requests that belong to a session and say how many tokens they have."""
 DUPLICATES, OUT_OF_ORDER, MISSING, POISON = 0.05, 0.05, 0.01, 0.05
+LEASE_SECONDS = 86_400
+"""Leases outlast a round: one that ends is given back by the clock, which no event tells."""
+
+
+def period(usd: float) -> dict[str, Any]:
+    """Return a budget of a period that neither begins nor ends during a round."""
+    now = datetime.now(UTC)
+    begin, end = now - timedelta(hours=1), now + timedelta(days=30)
+    return {"usd": usd, "from": begin.isoformat(), "until": end.isoformat()}
+
+
+def kinds(pool: str) -> tuple[dict[str, Any], ...]:
+    """Return what is declared of one router after the other: both profiles, each kind of budget."""
+    return (
+        {},
+        {"profile": "paper"},
+        {"budget": period(500.0), "budget_usd_per_request": None},
+        {"pool": pool, "budget_usd_per_request": None},
+    )
 
 
 class Load:
@@ -26,6 +49,7 @@ class Load:
         burst: requests that are sent at once, with as long a pause after them.
 
     Attributes:
+        declared: what is declared of each router, beside its models.
         asked: request ids by router; paid, judged: those that were sent a bill, a reward.
         poisoned: malformed events sent; number: requests sent; undelivered: why Kafka did not take
             an event.
@@ -47,6 +71,8 @@ class Load:
         self._later: list[tuple[int, str, dict[str, Any]]] = []
         self._poison = [bad for bad in malformed("chaos") if bad.topic != "routers"]
         self.homes = [f"{name}-{number}" for number in range(routers)]
+        self._pool = f"{name}-pool"
+        self.declared = dict(zip(self.homes, cycle(kinds(self._pool)), strict=False))
         self.asked: defaultdict[str, set[str]] = defaultdict(set)
         self.paid: defaultdict[str, set[str]] = defaultdict(set)
         self.judged: defaultdict[str, set[str]] = defaultdict(set)
@@ -57,9 +83,20 @@ class Load:
         self._stopping = False
 
     async def declare(self) -> None:
-        """Declare all routers, of both profiles."""
-        for number, home in enumerate(self.homes):
-            await self._service.send("routers", router(home, profile=("live", "paper")[number % 2]))
+        """Declare a pool and all routers: of both profiles, with each kind of budget."""
+        pool = {"pool_id": self._pool, "budget": period(2000.0), "lease_seconds": LEASE_SECONDS}
+        await self._service.send("pools", pool)
+        models = {
+            name: model | {"cached_input_price_per_m": 0.1 * model["input_price_per_m"]}
+            for name, model in MODELS.items()
+        }
+        for home, kind in self.declared.items():
+            await self._service.send("routers", router(home, **{"models": models} | kind))
+
+    @property
+    def members(self) -> list[str]:
+        """The routers that share the pool."""
+        return [home for home, kind in self.declared.items() if "pool" in kind]
 
     async def run(self) -> None:
         """Send at a steady pace; what could not be sent for a while, as a broker is away, is sent
@@ -84,7 +121,10 @@ class Load:
         home = self.homes[int(rng.integers(len(self.homes)))]
         request_id = f"{home}-{number}"
         self._service.asks(home, request_id)
-        await self._post("requests", request(home, request_id, seed=number))
+        talk: dict[str, Any] = {}
+        if rng.random() < SESSIONS:
+            talk = {"session_id": f"s-{number % 40}", "input_tokens": 1024 + 8 * (number % 400)}
+        await self._post("requests", request(home, request_id, seed=number, **talk))
         self.asked[home].add(request_id)
         if rng.random() >= MISSING:
             self._owe(BILLS_LATER, "costs", cost(home, request_id, float(rng.lognormal(-8, 1))))

@@ -161,12 +161,15 @@ class Recomputation:
 
 
 def differences(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:
-    """Name the pieces that are not equal to the bit; what waits has a time that depends on when it
-    came.
+    """Name the pieces that are not equal to the bit.
+
+    What waits has a time that depends on when it came. A pool lends by the clock: an audit compares
+    what it lent with what its members took.
     """
 
     def mine(table: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        return {key: value for key, value in table.items() if key[:1] not in (keys.PARKED, FENCE)}
+        timed = (keys.PARKED, keys.POOL, FENCE)
+        return {key: value for key, value in table.items() if key[:1] not in timed}
 
     a, b = mine(found), mine(expected)
     return [

@@ -84,9 +84,8 @@ class Outcome:
 
 def assert_clean(outcome: Outcome, *, requests: int) -> None:
     """Require that nothing was lost or counted twice in a session of more than so many requests."""
-    assert outcome.lost == {"decisions": 0, "bills": 0, "rewards": 0, "dead_letters": 0}, (
-        outcome.evidence
-    )
+    kinds = ("decisions", "bills", "rewards", "leases", "dead_letters")
+    assert outcome.lost == dict.fromkeys(kinds, 0), outcome.evidence
     assert outcome.violations == {}, (outcome.examples, outcome.evidence)
     assert outcome.differences == [], outcome.evidence
     assert outcome.requests > requests

@@ -2,15 +2,22 @@
 were tampered with.
 """
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 
+from studies.audit.findings import Findings, Kind
+from studies.audit.run import audit
+from studies.audit.served import PATIENCE
+from studies.audit.topic_reading import KafkaTopics
 from tests.integration.service import (
     ROOT,
     RunningService,
@@ -43,6 +50,16 @@ def audited(service: RunningService) -> tuple[int, dict[str, Any]]:
     )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
+
+
+async def findings(service: RunningService, *, now: float) -> Findings:
+    """Audit the service's topics, as if looked at then."""
+
+    def run() -> Findings:
+        with KafkaTopics(service.settings) as topics:
+            return audit(topics, service.settings, now=now)
+
+    return await asyncio.to_thread(run)
 
 
 async def more_partitions_of_dead_letters(service: RunningService) -> None:
@@ -115,3 +132,34 @@ async def test_audit_of_a_service_that_was_killed_is_clean_until_somebody_tamper
         await service.send("routes", forged, partition=service.partition_of(HOMES[0]))
         status, tampered = audited(service)
         assert (status, set(tampered["violations"])) == (1, {"decision_contradicts_itself"})
+
+
+async def test_a_service_in_a_crash_loop_is_told_with_the_time_since_when(
+    kafka: str, tmp_path: Path
+) -> None:
+    async with running_service(kafka, tmp_path, partitions=1) as service:
+        worker = await service.ready(service.worker())
+        await service.send("routers", router("home"))
+        await service.send("requests", request("home", "answered"))
+        await service.until(lambda: service.route("answered"), "a decision")
+        worker.terminate()
+        await service.until(lambda: not worker.running, "the end of the worker", poll=False)
+        last = time.time()
+        await service.send("requests", request("home", "unanswered"))
+        await service.send("costs", cost("home", "answered", 1e-4))
+        waits = time.time()
+        for _ in range(3):
+            crashing = service.worker(instance="same", module="tests.integration.crashing_worker")
+            await service.until(lambda one=crashing: not one.running, "a crash", poll=False)
+            assert crashing.process.returncode == 3, crashing.tail()
+        assert (await findings(service, now=last + PATIENCE / 2)).clean
+        found = await findings(service, now=waits + PATIENCE)
+        assert found.violations == {Kind.UNSERVED: 1}
+        (example,) = [one for one in found.examples if one.kind == Kind.UNSERVED]
+        assert "1 costs, 1 requests wait" in example.what
+        since = datetime.fromisoformat(example.what.split("since ")[1].split(": ")[0])
+        assert int(last) <= since.timestamp() <= waits
+        await service.ready(service.worker(instance="same"))
+        await service.until(lambda: service.route("unanswered"), "a decision")
+        await service.until(lambda: service.lambda_of("home").get("settled"), "a bill")
+        assert (await findings(service, now=time.time() + PATIENCE)).clean

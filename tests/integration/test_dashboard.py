@@ -13,6 +13,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ import httpx
 import numpy as np
 import pytest
 import uvicorn
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from click.testing import CliRunner
 
 from commands.broker.child import spawn
@@ -37,7 +38,14 @@ from doors.gateway.keys import Keys, new_key
 from drawing import numbers
 from drawing.numbers import NO_PRICE, UNTIL, dual
 from drawing.pareto import Pareto
-from schemas import LambdaUpdated, ModelDeclared, RouteDecided, RouterDeclared
+from schemas import (
+    AlertRaised,
+    LambdaUpdated,
+    ModelDeclared,
+    RouteDecided,
+    RouterDeclared,
+    encode,
+)
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.browsing import (
@@ -49,7 +57,7 @@ from tests.integration.browsing import (
     load,
     violations,
 )
-from tests.unit.test_dashboard import NOW, Record, bill, label, route
+from tests.unit.test_dashboard import NOW, Record, bill, label, route, standing, state
 from watching.dashboard.assets import FOLDERS
 from watching.dashboard.serve import server_of
 from watching.dashboard.sessions import Sessions
@@ -318,7 +326,7 @@ def test_a_decision_shows_the_doubt_that_the_topic_says(
     address: str, browser: Chrome, told: dict[str, list[Any]]
 ) -> None:
     route = told["routes"][200]
-    open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
+    open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.whisker")
     rows = {row[0]: row for row in cells(browser, ".scroll tbody tr") if row[1].startswith("±")}
     assert set(rows) == set(MODELS)
     for one in route["candidates"]:
@@ -329,21 +337,31 @@ def test_a_decision_shows_the_doubt_that_the_topic_says(
         low, high = (float(cell.removeprefix("$")) for cell in shown[4].split(" to "))
         assert (low, high) == pytest.approx((one["cost_low_usd"], one["cost_high_usd"]), rel=0.01)
         assert float(shown[5].removesuffix("%")) == pytest.approx(100 * one["unpaid"], abs=0.06)
-    assert len(browser.find_elements(CSS, "svg.bar path.off")) == len(MODELS)
+    assert len(browser.find_elements(CSS, "svg.whisker path.spread")) == len(MODELS)
 
 
-def test_the_bars_of_a_decision_add_up_to_its_score(
+def test_a_decision_leads_with_its_sentence_and_has_a_row_for_each_model(
     address: str, browser: Chrome, told: dict[str, list[Any]]
 ) -> None:
     route = told["routes"][200]
-    open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
-    for spoken in browser.find_elements(CSS, "svg.bar"):
-        told_of = str(spoken.get_attribute("aria-label")).replace("−", "-")
-        mean, bonus, penalty, score = (
-            float(one)
-            for one in re.findall(r"(?:reward|exploration|penalty|score) ([-+.\d]+)", told_of)
-        )
-        assert mean + bonus - penalty == pytest.approx(score, abs=2.1e-4)
+    open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.whisker")
+    assert text(browser, ".answer").startswith(f"{route['model']}: it")
+    tables = "section[aria-label='Candidates'] .scroll"
+    rows = cells(browser, f"{tables}:first-child tbody tr")
+    assert rows[0][0] == f"→ {route['model']}" and rows[0][-1] == "chosen"
+    candidates = {one["model"]: one for one in route["candidates"]}
+    for name, earns, _, costs, bills, why in rows:
+        one = candidates[name.removeprefix("→ ")]
+        assert earns == f"{one['mean']:.3f} ± {one['deviation']:.3f}"
+        dollars = float(costs.removeprefix("$").replace("−", "-"))
+        assert dollars == pytest.approx(one["expected_cost_usd"], rel=1e-3)
+        assert " to $" in bills and why
+    assert not browser.find_element(CSS, "details.scores table").is_displayed()
+    scored = cells(browser, "details.scores .scroll:nth-of-type(1) tbody tr")
+    assert len(scored) == len(MODELS)
+    for row in scored:
+        mean, bonus, penalty, score = (float(cell.replace("−", "-")) for cell in row[1:5])
+        assert mean + bonus + penalty == pytest.approx(score, abs=2.1e-4)
     page = text(browser, "main")
     assert route["model"] in page and "0." in page and "null" not in page
     cost = next(one for one in told["costs"] if one["request_id"] == route["request_id"])
@@ -397,7 +415,7 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
     sizes = [
         path.stat().st_size for folder in FOLDERS for path in folder.rglob("*") if path.is_file()
     ]
-    assert sum(sizes) <= 120_000
+    assert sum(sizes) <= 140_000
     ran = browser.execute_async_script(
         """const done = arguments[0], script = document.createElement('script');
         addEventListener('securitypolicyviolation', () => done('refused'), {once: true});
@@ -463,7 +481,8 @@ def test_every_page_reads_in_any_light_and_at_any_width(
     pages = {
         "routers": ("", ".rows .row a[href]"),
         "router": (f"#/router/{ROUTER}", "figure.chart svg"),
-        "decision": (f"#/decision/{ROUTER}/{request_id}", "svg.bar"),
+        "decision": (f"#/decision/{ROUTER}/{request_id}", "svg.whisker"),
+        "compare": (f"#/compare/{ROUTER}/nobody", "figure.chart svg"),
     }
     try:
         for name, (page, ready) in pages.items():
@@ -472,7 +491,7 @@ def test_every_page_reads_in_any_light_and_at_any_width(
             assert width > 500 or browser.execute_script(CUT) == []
             grids = browser.execute_script(GRIDS)
             assert name == "decision" or [uneven(grid) for grid in grids] == [[]] * len(grids)
-            assert len(grids) == {"routers": 1, "router": 2, "decision": 1}[name]
+            assert len(grids) == {"routers": 1, "router": 2, "decision": 1, "compare": 1}[name]
             sizes = browser.execute_script(SIZES)
             assert not {one for one in sizes if min(abs(one - it) for it in SCALE) > 0.1}
             assert browser.execute_script(LEGENDS) == []
@@ -498,7 +517,7 @@ def test_the_keyboard_reaches_a_router_and_its_decisions(address: str, browser: 
     until(lambda: browser.find_elements(CSS, "figure.chart svg"), "the router's page")
     field = browser.find_element("id", "request")
     field.send_keys("r-00001", ENTER)
-    until(lambda: browser.find_elements(CSS, "svg.bar"), "the decision")
+    until(lambda: browser.find_elements(CSS, "svg.whisker"), "the decision")
     assert browser.title.startswith("Decision r-00001")
 
 
@@ -510,6 +529,89 @@ def test_the_search_finds_routers_by_their_models(address: str, browser: Chrome)
     field.clear()
     field.send_keys("larg")
     until(lambda: cells(browser, ".rows .row"), "the router that has the model")
+
+
+def test_decisions_are_filtered_by_model_reason_cost_and_label(
+    address: str, browser: Chrome, told: dict[str, list[Any]]
+) -> None:
+    labels = {one["request_id"]: one["reward"] for one in told["rewards"]}
+    bills = {one["request_id"]: one["cost_usd"] for one in told["costs"]}
+    chosen = Counter(one["model"] for one in told["routes"]).most_common(1)[0][0]
+    of_model = [one for one in told["routes"] if one["model"] == chosen]
+    reason = of_model[-1]["reason"]
+    dollars, earned = (
+        float(np.median([known[one["request_id"]] for one in of_model]))
+        for known in (bills, labels)
+    )
+    wanted = [
+        one["request_id"]
+        for one in sorted(of_model, key=lambda one: -one["seq"])
+        if one["reason"] == reason
+        and bills[one["request_id"]] >= dollars
+        and labels[one["request_id"]] <= earned
+    ]
+    asked = {"model": chosen, "reason": reason, "cost_from": dollars, "label_to": earned}
+    answer = httpx.get(f"{address}api/routers/{ROUTER}/decisions", params=asked).json()
+    assert [one["request_id"] for one in answer["decisions"]] == wanted[:25] != []
+    assert all(one["cost_usd"] == bills[one["request_id"]] for one in answer["decisions"])
+    for wrong in ({"cost_from": "nan"}, {"label_to": "much"}, {"model": "x" * 201}):
+        path = f"{address}api/routers/{ROUTER}/decisions"
+        assert httpx.get(path, params=wrong).status_code in (400, 422)
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
+    rows = "section[aria-labelledby=decisions] tbody tr"
+    browser.find_element(CSS, ".filters button").click()
+    until(lambda: len(cells(browser, rows)) == 25, "the last decisions")
+    browser.find_element(CSS, f"#of-model option[value={json.dumps(chosen)}]").click()
+    until(lambda: {row[2] for row in cells(browser, rows)} == {chosen}, "those of a model")
+    browser.find_element(CSS, f"#of-reason option[value={reason}]").click()
+    for name, value in (("cost-from", dollars), ("label-to", earned)):
+        browser.find_element("id", f"of-{name}").send_keys(repr(value), TAB)
+    shown = lambda: [row[0] for row in cells(browser, rows)]  # noqa: E731
+    until(lambda: shown() == wanted[:25], "those of the cost and the label")
+    browser.find_element("id", "of-label-from").send_keys("1", TAB)
+    until(lambda: not shown(), "that there is none")
+    assert "None of the last" in text(browser, "section[aria-labelledby=decisions]")
+    assert violations(browser) == []
+
+
+def test_an_alarm_leads_to_its_moment_and_to_the_decisions_before_it(
+    address: str, browser: Chrome, settings: Settings, told: dict[str, list[Any]]
+) -> None:
+    example = cast(Any, AlertRaised.model_config["json_schema_extra"])["examples"][0]
+    given = {**example, "router_id": ROUTER, "model": "small"}
+    alert = AlertRaised.model_validate_json(json.dumps(given))
+    when = datetime.fromisoformat(told["routes"][120]["decided_at"]).timestamp()
+
+    async def send() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
+            await producer.send_and_wait(
+                settings.topic("alerts"), encode(alert), ROUTER.encode(), None, int(1000 * when)
+            )
+
+    asyncio.run(send())
+    open_page(browser, address, "", ready=".rows .row a[href]")
+    alarms = f".rows a[href='#/router/{ROUTER}/alarms']"
+    until(lambda: browser.find_elements(CSS, alarms), "the alarm").pop().click()
+    until(lambda: browser.find_elements(CSS, ".news button"), "the events")
+    until(
+        lambda: browser.execute_script("return document.activeElement.className") == "news",
+        "that the events are in sight",
+    )
+    (told_of,) = [
+        one for one in browser.find_elements(CSS, ".news button") if "quality fell" in one.text
+    ]
+    told_of.click()
+    until(lambda: browser.find_elements(CSS, "figure.chart .pointed"), "its moment")
+    rows = "section[aria-labelledby=decisions] tbody tr"
+    found = until(lambda: cells(browser, rows), "the decisions before it")
+    before = [one for one in told["routes"] if one["model"] == "small" and one["seq"] <= 121]
+    assert found[0][0] in {one["request_id"] for one in before[-2:]}
+    assert {row[2] for row in found} == {"small"}
+    assert "Up to 2" in text(browser, "section[aria-labelledby=decisions]")
+    browser.find_element("xpath", "//button[text()='Show the newest']").click()
+    newest = max((one for one in told["routes"] if one["model"] == "small"), key=lambda o: o["seq"])
+    until(lambda: cells(browser, rows)[0][0] == newest["request_id"], "the newest ones")
+    assert violations(browser) == []
 
 
 def test_a_change_on_the_topics_appears_by_itself(
@@ -548,6 +650,11 @@ def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser
     assert {f"Share of {model}" for model in MODELS} <= set(more)
     compared = browser.find_elements(CSS, ".pareto .dot")
     assert len(compared) == len(whole)
+    # What was is compared with what would be, before the models alone and their mixes.
+    assert len(browser.find_elements(CSS, ".pareto .arrow")) <= 1
+    assert browser.find_elements(CSS, ".pareto .mixes")
+    assert len(browser.find_elements(CSS, ".pareto .model.quiet")) == len(MODELS)
+    assert len({one.get_attribute("class") for one in compared}) == len(compared)
     SHOTS.mkdir(parents=True, exist_ok=True)
     assert browser.find_element("tag name", "main").screenshot(str(SHOTS / "what-if.png"))
     assert violations(browser) == []
@@ -699,9 +806,10 @@ def served(
     *,
     states: int = 0,
     events: Sequence[tuple[str, Any]] = (),
+    records: Sequence[tuple[str, Any, float]] = (),
 ) -> Iterator[str]:
-    """Serve a dashboard from this process, one that has read so many routers' states and these
-    events already.
+    """Serve a dashboard from this process, one that has read so many routers' states, these events
+    and these records with their times already.
     """
     made = server_of(settings, sessions or Sessions(None, None))
     example = cast(Any, LambdaUpdated.model_config["json_schema_extra"])["examples"][0]
@@ -709,9 +817,9 @@ def served(
         value = json.dumps({**example, "router_id": f"r{number:05d}"}).encode()
         record = SimpleNamespace(key=b"r%05d" % number, value=value, timestamp=0, offset=number)
         made.board.fleet.observe("lambda", record, now=time.time())
-    for name, event in events:
-        given: Any = Record(event, key=event.router_id)
-        made.board.fleet.observe(name, given, now=NOW)
+    for name, event, at in (*((*one, NOW) for one in events), *records):
+        given: Any = Record(event, key=event.router_id, at=at)
+        made.board.fleet.observe(name, given, now=at)
     server = uvicorn.Server(made.config)
     thread = Thread(target=server.run)
     thread.start()
@@ -754,23 +862,212 @@ def test_a_router_without_a_decision_says_what_to_type_and_draws_nothing(
     assert violations(browser) == []
 
 
-def test_before_bills_and_labels_the_page_says_how_to_report_them(browser: Chrome) -> None:
+def away() -> Settings:
     broker, port = free_ports(2)
-    away = load_settings(bootstrap=f"127.0.0.1:{broker}", dashboard_port=port)
+    return load_settings(bootstrap=f"127.0.0.1:{broker}", dashboard_port=port)
+
+
+def test_a_new_router_has_a_list_of_first_steps_each_ticked_when_it_was_seen(
+    browser: Chrome,
+) -> None:
     made = [("routes", route("r1")), ("costs", bill("r1", 1e-4)), ("rewards", label("r1", 0.9))]
-    steps = ("pbstream cost", "pbstream reward", "of c's quality for")
-    for count, step in enumerate(steps, start=1):
-        given = away.model_copy(update={"dashboard_port": free_ports(1)[0]})
-        with served(given, events=made[:count]) as address:
+    for count, step in enumerate(("pbstream cost", "pbstream reward", ""), start=1):
+        with served(away(), events=made[:count]) as address:
             open_page(browser, address, "#/router/chat", ready=".pareto .model")
-            assert step in text(browser, "section[aria-label='The answer']")
-            assert "0.0 requests/s, no alarm." in text(
-                browser, "main"
-            )  # no account of a worker yet
+            steps = browser.find_element(CSS, "section[aria-label='First steps']")
+            assert steps.is_displayed() == (count < 3)
+            if count < 3:
+                assert len(browser.find_elements(CSS, ".steps .seen")) == 1 + count
+                assert text(browser, ".steps pre").startswith(step)
+            else:
+                assert "of c's quality for" in text(browser, ".lead-answer")
+            # No account of a worker yet.
+            assert "0.0 requests/s, no alarm." in text(browser, "main")
             assert len(browser.find_elements(CSS, ".pareto .star")) == (count == 3)
             assert len(browser.find_elements(CSS, ".pareto .expected")) == 3
             assert violations(browser) == []
             browser.get("about:blank")
+
+
+def burst(*, late: float, many: int = 200) -> list[tuple[str, Any, float]]:
+    """Return the records of a minute of traffic some hours ago, and of one request just now."""
+    found: list[tuple[str, Any, float]] = []
+    begin = time.time() - late
+    for number in range(many + 1):
+        at = begin + 0.3 * number if number < many else begin + late
+        name = f"r-{number}"
+        known: dict[str, Any] = {
+            "decided": number + 1,
+            "settled": number + 1,
+            "spend_usd": 1e-4 * (number + 1),
+        }
+        found += [
+            ("routes", route(name, "abc"[number % 3]), at),
+            ("costs", bill(name, 1e-4), at),
+            ("rewards", label(name, 0.5 + 0.4 * (number % 2)), at),
+            ("lambda", state(lambda_t=number / many, **known), at),
+        ]
+    return found
+
+
+LINES = """return [...document.querySelectorAll('figure.chart')].map(chart => {
+    const line = chart.querySelector('.series'), box = line?.getBoundingClientRect();
+    const path = line?.getAttribute('d') ?? '';
+    return [path.split('M').length - 1, path.split('L').length,
+        chart.querySelectorAll('.gap').length, box?.width]; })"""
+TICKS = """return [...document.querySelectorAll('figure.chart')].map(
+    chart => chart.querySelectorAll('.when').length)"""
+
+
+@pytest.mark.parametrize("late", [7200.0, 3 * 86_400.0])
+def test_after_one_late_request_trends_keep_their_shape_and_the_gap_is_a_gap(
+    browser: Chrome, late: float
+) -> None:
+    screen = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    with served(away(), records=burst(late=late)) as address:
+        open_page(browser, address, "#/router/chat", ready="figure.chart .series")
+        for pieces, points, gaps, wide in browser.execute_script(LINES):
+            assert (pieces, gaps) == (2, 1) and points > 40 and wide > 200
+
+        def choose(name: str) -> None:
+            browser.find_element(CSS, f"[data-range={name}]").click()
+            pressed = f"[data-range={name}][aria-pressed=true]"
+            until(lambda: browser.find_elements(CSS, pressed), name)
+
+        choose("requests")
+        for pieces, points, gaps, _ in browser.execute_script(LINES):
+            assert (pieces, gaps) == (1, 0) and points > 40
+        choose("hour")
+        for pieces, points, gaps, _ in browser.execute_script(LINES):
+            assert (pieces, points, gaps) == (1, 1, 0)  # the late one alone
+        choose("week")
+        assert [line[:1] + line[2:3] for line in browser.execute_script(LINES)] == [[2, 0]] * 4
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        try:
+            for name in ("all", "hour", "day", "week", "requests"):
+                choose(name)
+                until(lambda: min(browser.execute_script(TICKS)) > 1, f"ticks of {name}")
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        finally:
+            browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        assert violations(browser) == []
+        browser.get("about:blank")
+
+
+CUT_OUT = """const [worlds, done] = arguments;
+    import("/assets/ranges.js").then(({cut}) => done(worlds.map(({bins, range, now}) => {
+        const found = cut(bins, range, now), one = found.columns.one;
+        return {at: found.at, one, gaps: found.seen.gaps ?? [], place: bins.at.map(found.place)};
+    })))"""
+
+
+def test_traffic_however_thin_has_gaps_only_where_it_stopped(browser: Chrome) -> None:
+    rng = np.random.default_rng(3)
+    worlds: list[tuple[dict[str, Any], Any, Any]] = []
+    for number in range(60):
+        # One request an hour is as much a line as a hundred a second.
+        steps = rng.uniform(0.5, 1.5, size=(count := int(rng.integers(30, 256))))
+        steps *= 10.0 ** rng.uniform(-1.0, 3.6)
+        if holed := number % 2 == 0:
+            steps[count // 2] = 0.5 * steps.sum()
+        at = NOW - 1.0 - steps.sum() + steps.cumsum()
+        requests = rng.integers(0, 3, size=count).cumsum() + 1
+        bins: dict[str, Any] = {
+            "begins": at.tolist(),
+            "at": at.tolist(),
+            "requests": requests.tolist(),
+        }
+        bins["columns"] = {"one": at.tolist()}
+        ranges = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0, "all": 1e12}
+        for name, seconds in ranges.items():
+            world: dict[str, Any] = {"bins": bins, "range": name, "now": NOW}
+            shown = at >= NOW - seconds
+            seen = name == "all" or steps[count // 2] > seconds / 100
+            worlds.append((world, holed and seen and shown[count // 2 - 1], shown.sum()))
+        worlds.append(({"bins": bins, "range": "requests", "now": NOW}, False, 0))
+    with served(away()) as address:
+        load(browser, address)
+        found = browser.execute_async_script(CUT_OUT, [one for one, _, _ in worlds])
+        browser.get("about:blank")
+    for cut, (world, holed, shown) in zip(found, worlds, strict=True):
+        assert len(cut["gaps"]) == holed, world["range"]
+        if world["range"] == "requests":
+            assert cut["at"] == sorted(set(world["bins"]["requests"]))
+            assert cut["place"] == world["bins"]["requests"]
+            assert cut["one"][-1] == world["bins"]["at"][-1]
+        else:
+            assert cut["at"] == cut["one"] and len(cut["at"]) == shown
+
+
+def test_words_of_the_picture_have_the_colours_of_their_dots(browser: Chrome) -> None:
+    with served(away(), records=burst(late=60.0)) as address:
+        open_page(browser, address, "#/router/chat", ready=".pareto .model")
+        colours = browser.execute_script(
+            """const of = (all, name) => [...document.querySelectorAll(all)].map(
+                one => getComputedStyle(one).getPropertyValue(name));
+            return [of('.pareto .model', '--ink-of'), of('.pareto .word:not(.bold)', 'fill'),
+                of('.pareto .model', 'fill')]"""
+        )
+        assert sorted(colours[1]) == sorted(colours[2]) and len(set(colours[1])) == 3
+        browser.get("about:blank")
+
+
+def test_the_money_of_a_period_says_what_is_used_left_and_expected(browser: Chrome) -> None:
+    ends = datetime.now(UTC) + timedelta(days=3.2)
+    month = {**standing(20.0, 5.0), "ends": ends.isoformat().replace("+00:00", "Z")}
+    month |= {"forecast_usd": 16.0, "forecast_low_usd": 12.0, "forecast_high_usd": 22.0}
+    names = [name for name in month if name not in ("pool", "line", "lease_until")]
+    budgets = [{name: month[name] for name in names}]
+    for decided, forecast in ((0, "–"), (9, "$16")):
+        told = state(budgets=budgets, decided=decided)
+        with served(away(), events=[("lambda", told)]) as address:
+            open_page(browser, address, "#/router/chat", ready="figure.money")
+            money = browser.find_element(CSS, "figure.money")
+            assert "$20 per month" in money.text
+            shown = {name: value for name, value in facts(browser).items() if name}
+            assert (shown["Spent"], shown["Left"]) == ("$5", "$15")
+            assert shown["Forecast at its end"] == forecast and shown["Time left"] == "3.2 days"
+            assert ("no traffic seen yet" in money.text) == (not decided)
+            assert ("$12 to $22" in money.text) == bool(decided)
+            assert len(browser.find_elements(CSS, "figure.money .limit")) == bool(decided)
+            assert violations(browser) == []
+            browser.get("about:blank")
+
+
+def test_routers_are_compared_as_far_as_a_visitor_may_see_them(browser: Chrome) -> None:
+    others = [(name, again(event, "mail"), at + 3.0) for name, event, at in burst(late=600.0)]
+    with served(away(), records=[*burst(late=600.0), *others]) as address:
+        open_page(browser, address, "", ready=".rows .row a[href]")
+        browser.find_element("partial link text", "Compare").click()
+        until(lambda: browser.find_elements(CSS, "figure.chart .series"), "the comparison")
+        rows = cells(browser, ".scroll tbody tr")
+        assert sorted(row[0] for row in rows) == ["chat", "mail"]
+        assert len(browser.find_elements(CSS, ".pareto .dot")) == 2
+        lines = "figure.chart:first-child .series"
+        assert len(browser.find_elements(CSS, lines)) == 2
+        browser.find_element(CSS, "[data-range=requests]").click()
+        assert len(browser.find_elements(CSS, lines)) == 2
+        browser.find_element("link text", "leave out").click()
+        until(lambda: len(cells(browser, ".scroll tbody tr")) == 1, "the other one alone")
+        field = browser.find_element("id", "another")
+        field.send_keys("nobody", ENTER)
+        until(lambda: "no router nobody" in text(browser, ".warn"), "that it is unknown")
+        assert "null" not in text(browser, "main") and violations(browser) == []
+        browser.get("about:blank")
+    key, line = new_key("reader", routers="mail")
+    with served(away(), Sessions(Keys.parse(line), None), records=others) as address:
+        asked = {"authorization": f"Bearer {key}"}
+        path = f"{address}api/compared?router=chat&router=mail"
+        assert httpx.get(path).status_code in (401, 403)
+        for wrong in ("", "?router=a%20b", f"?{'&'.join(f'router=r{at}' for at in range(8))}"):
+            assert httpx.get(f"{address}api/compared{wrong}").status_code in (400, 422)
+        with httpx.Client(base_url=address, headers={"x-pbstream": "1", **asked}) as reader:
+            assert reader.post("api/session", json={"key": key}).status_code == 200
+            assert reader.get("api/compared?router=chat&router=mail").status_code == 403
+
+
+def again(event: Any, router_id: str) -> Any:
+    return event.model_copy(update={"router_id": router_id})
 
 
 def test_a_broker_that_is_away_is_said_plainly(browser: Chrome) -> None:

@@ -14,7 +14,7 @@ from commands.cli import main
 from schemas import encode
 from streams.settings import Settings
 from tests.integration.browsing import load, violations
-from tests.integration.test_dashboard import served, text, until
+from tests.integration.test_dashboard import facts, served, text, until
 from tests.unit.test_dashboard import standing, state
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         assert len(rows) == 11
         assert rows[0].startswith("search")
         assert "4 others" in text(browser, ".inks")
+        told = facts(browser)
+        assert (told["Spent"], told["Left"]) == ("$21.5", "$78.5")
+        assert told["Forecast at its end"] == "$11"  # each of the eleven expects a dollar
+        assert "Leases: " in text(browser, "main")
         bars = browser.execute_script(
-            "return [...document.querySelectorAll('svg.bar .lent')].map("
+            "return [...document.querySelectorAll('svg.bar rect:not(.whole)')].map("
             "(one) => Number(one.getAttribute('width')))"
         )
         assert sum(bars) == pytest.approx(980.0)
@@ -68,6 +72,16 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
             assert browser.save_screenshot(str(SHOTS / f"pools-{width}.png"))
             assert violations(browser) == []
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        for name, words in (("shop", "Pool shop"), ("nobody", "no pool of this id")):
+            browser.get("about:blank")
+            load(browser, f"{address}#/pools/{name}")
+            until(lambda words=words: words in text(browser, "main"), words)
+        assert violations(browser) == []
+        browser.get("about:blank")
+        load(browser, f"{address}#/router/search")
+        until(lambda: "lent by shop/month" in text(browser, "figure.money h3"), "the lease")
+        browser.find_element("link text", "the pool").click()
+        until(lambda: facts(browser).get("Spent") == "$21.5", "the page of its pool")
         gone = CliRunner().invoke(main, ["pools", "remove", "shop"], env=environment)
         assert gone.exit_code == 0, gone.output
         until(lambda: "declared no more" in text(browser, "main"), "that it is gone")

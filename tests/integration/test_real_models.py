@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from router_state.registered import one_of
+from router_state.sessions.capability import Sessions
 from router_state.state import invariants
 from tests.integration.commands import done_json
 from tests.integration.service import (
@@ -105,7 +107,7 @@ async def test_a_later_turn_of_a_session_is_expected_to_cost_less_where_it_was_b
     await service.until(lambda: service.lambda_of(home).get("settled") == 1, "the bill")
     engine = await service.engine(home)
     invariants.check(engine.state, engine.records)
-    session = engine.state.sessions.find("talk")
+    session = one_of(engine.state, Sessions).known.find("talk")
     assert session is not None and session.turns == 2 and "gemini" in session.warm
 
 

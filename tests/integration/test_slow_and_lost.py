@@ -110,3 +110,23 @@ async def test_a_worker_takes_nothing_from_a_topic_that_was_made_again(
         for worker in (service.worker(),) if stopped else (first, service.worker()):
             await service.until(lambda worker=worker: not worker.running, "its end", poll=False)
             assert "ends at offset 1, but was read up to 5" in worker.tail()
+
+
+async def test_a_topic_without_which_a_group_went_on_is_read_when_it_is_made_again(
+    kafka: str, tmp_path: Path
+) -> None:
+    async with running_service(kafka, tmp_path, partitions=1) as service:
+        settings = service.settings
+        worker = await service.ready(service.worker())
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+        await admin.start()
+        await admin.delete_topics([settings.topic("costs")])
+        await admin.close()
+        await service.until(
+            lambda: worker.log.read_text().count("Worker ready") == 2, "a group without the topic"
+        )
+        await create_topics(settings)
+        await service.send("routers", router("home"))
+        await service.send("requests", request("home", "r-1"))
+        await service.send("costs", cost("home", "r-1", 0.001))
+        await service.until(lambda: service.lambda_of("home").get("settled") == 1, "its bill")

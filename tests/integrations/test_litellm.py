@@ -26,6 +26,7 @@ from commands.cli import main
 from doors.integrations.convert import convert, finder_of
 from doors.integrations.found import Defaults
 from router_state.engine import Engine
+from router_state.outages.capability import Outages
 from tests.integration.service import PATIENCE, RunningService, running_service
 
 if TYPE_CHECKING:
@@ -304,7 +305,8 @@ async def test_a_call_that_fails_for_good_is_billed_and_says_how_it_failed(
         books_now = await books(service, bandit.router_id, settled=settled)
         assert books_now["spend_usd"] == 0.0
     engine = await service.engine(bandit.router_id)
-    assert engine.state.availability.models["gpt-4o-mini"].streak == 2
+    outages = engine.state.having(Outages)
+    assert outages is not None and outages.availability.models["gpt-4o-mini"].streak == 2
     assert bills(engine, "gpt-4o-mini") == 0.0
 
 

@@ -42,10 +42,17 @@ def declaration(
     offers: Mapping[str, Offers] | None = None,
     caches: Mapping[str, CachePrice] | None = None,
     latency: LatencyGoal | None = None,
+    error_reward: float | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
     models = {name: ModelConfig(price, onboarding_pulls=pulls) for name, price in prices.items()}
+    declared = {
+        "offers": offers or None,
+        "caches": caches or None,
+        "error_reward": error_reward,
+        "latency": latency,
+    }
     return RouterConfig(
         models=models,
         budget_usd_per_request=budget,
@@ -53,9 +60,7 @@ def declaration(
         profile=profile,
         knobs=knobs_for(profile, knobs),
         offset=offset,
-        capabilities={"offers": offers} if offers else {},
-        caches=caches or {},
-        latency=latency,
+        capabilities={name: one for name, one in declared.items() if one is not None},
     )
 
 

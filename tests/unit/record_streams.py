@@ -36,13 +36,13 @@ from router_state.events import (
     Charged,
     Crowded,
     Event,
-    Granted,
     Judged,
     Needs,
     Orphaned,
     Redeclared,
     Waited,
 )
+from router_state.periods.leases import Granted
 from router_state.state import portable
 from schemas.routers import RouterDeclared
 

@@ -12,14 +12,21 @@ from hypothesis import strategies as st
 
 from agents.wire import route_value
 from benchmarks.played import Played
-from router_state.availability import LONGEST_REST, PIECE, Availability
 from router_state.changes import Journal, Outcome
-from router_state.config import RouterConfig
 from router_state.events import Asked, Charged, Judged
-from router_state.health import IN_A_ROW, MOST_WAIT, SLOW_WAIT, TRIAL_SHARE
+from router_state.outages.availability import LONGEST_REST, PIECE, Availability
+from router_state.outages.capability import Outages
+from router_state.outages.health import IN_A_ROW, MOST_WAIT, SLOW_WAIT, TRIAL_SHARE
 from router_state.record import RequestRecord
 from router_state.state import invariants, record_bytes
-from tests.unit.core_reference import CHEAP, MIDDLE, context, declaration, freeze, thaw
+from tests.unit.core_reference import (
+    CHEAP,
+    MIDDLE,
+    context,
+    declaration,
+    freeze,
+    thaw,
+)
 
 X = context(1.0, 0.0, 0.0)
 NAMES = ("a", "b")
@@ -227,19 +234,12 @@ def test_tokens_of_a_fallback_have_its_price() -> None:
 
 def test_an_error_is_a_reward_only_where_the_router_says_so() -> None:
     for reward in (None, 0.0):
-        one = engine()
-        one.state.config = _with(one.state.config, reward)
+        one = engine(error_reward=reward)
         outage(one, 3)
         assert one.state.arms["a"].rewards.last_update == (0 if reward is None else 3)
         assert one.state.rewards_applied == 0
         outage(one, 3)  # the same again
         assert one.state.arms["a"].rewards.last_update == (0 if reward is None else 3)
-
-
-def _with(config: RouterConfig, reward: float | None) -> RouterConfig:
-    from dataclasses import replace
-
-    return replace(config, error_reward=reward)
 
 
 def test_a_restart_in_the_middle_of_an_outage_changes_nothing() -> None:
@@ -260,7 +260,8 @@ def test_a_model_that_leaves_the_portfolio_is_forgotten() -> None:
     one = engine()
     outage(one, IN_A_ROW)
     one.configure(declaration({"b": MIDDLE}, profile="live"), now=9.0)
-    assert one.state.availability.models == {}
+    outages = one.state.having(Outages)
+    assert outages is not None and outages.availability.models == {}
 
 
 def decided(**changed: Any) -> RequestRecord:

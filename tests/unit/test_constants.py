@@ -26,7 +26,7 @@ def test_a_page_of_measurements_says_of_when_it_is() -> None:
 
 def test_a_constant_that_changes_makes_the_page_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     page = constants.PAGE.read_text(encoding="utf-8")
-    monkeypatch.setattr("router_state.config.BELIEVED", 21.0)
+    monkeypatch.setattr("router_state.kernel.learning.counts.BELIEVED", 21.0)
     assert constants.written(page) != page
 
 

@@ -265,16 +265,18 @@ def test_finished_requests_are_forgotten_first_and_awaited_ones_never() -> None:
     invariants.check(engine.state, engine.records)
 
 
-@given(
-    tokens=st.lists(st.sampled_from([1, 1_000, 10**9]), min_size=30, max_size=60),
-    bills=st.lists(st.sampled_from([0.0, 1e-9, 0.1, 1000.0]), min_size=30, max_size=60),
-)
-def test_what_was_large_leaves_no_residue(tokens: list[int], bills: list[float]) -> None:
-    engine = Played.start(declaration({"m": Price(1e5, 1e5)}, profile="live"))
-    for n, count in enumerate(tokens):
-        engine.decide(f"{n}", context(0.1, 0.2, 0.3), now=float(n), input_tokens=count)
+@given(large=st.sets(st.integers(0, 59), min_size=20, max_size=50), bill=st.floats(1e-6, 1e-3))
+def test_what_was_large_leaves_no_residue_beside_what_is_small(
+    large: set[int], bill: float
+) -> None:
+    """Sums in plain floats leave 1e-9 of what remains, or more, in most of the draws."""
+    engine = Played.start(declaration({"m": Price(0.1, 0.1)}, profile="live"))
+    for n in range(60):
+        tokens = 10**9 if n in large else 1
+        engine.decide(f"{n}", context(0.1, 0.2, 0.3), now=float(n), input_tokens=tokens)
+        engine.settle(f"{n}", cost_usd=999.9) if n % 2 else None
         invariants.check(engine.state, engine.records)
-    for revision, cost in enumerate(bills):
-        for n in range(revision, len(tokens), 7):
-            engine.settle(f"{n}", cost_usd=cost, revision=revision)
+    # Commitments of 100 dollars go first, then bills of 1,000 turn out to be small ones.
+    for n in (*sorted(large), *range(60)):
+        engine.settle(f"{n}", cost_usd=bill, revision=1)
         invariants.check(engine.state, engine.records)

@@ -20,6 +20,7 @@ from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
+from router_state.latency.capability import Latency
 from router_state.latency.goal import LatencyGoal
 from router_state.needs.offers import Offers, lacking
 from router_state.record import RequestRecord
@@ -108,8 +109,8 @@ class Books(RuleBasedStateMachine):
         self.t = 0
         self.written: dict[str, bytes] = {}
         self.engine = Engine.start(self._declaration(portfolio, budget))
-        if (timing := self.engine.state.arms.timing) is not None:
-            timing.count = 20.0  # a few requests are all that a machine has
+        if (latency := self.engine.state.having(Latency)) is not None:
+            latency.timing.count = 20.0  # a few requests are all that a machine has
         self.write(self.engine.started())
         self._declared(portfolio)
 

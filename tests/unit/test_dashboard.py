@@ -36,7 +36,7 @@ from studies.simulate.cases import Case
 from studies.simulate.scenario import Scenario
 from watching import dashboard
 from watching.board import Board
-from watching.dashboard.bins import BINS, COLUMN, LONGEST_SECONDS, Bins, moving
+from watching.dashboard.bins import BINS, COLUMN, FINEST_SECONDS, Bins, moving
 from watching.dashboard.changing import edited
 from watching.dashboard.decisions import lost
 from watching.dashboard.declared import Declarations
@@ -166,27 +166,60 @@ times = st.lists(
 
 
 @given(times)
-def test_bins_lose_nothing_that_is_not_older_than_they_reach(drawn: list[float]) -> None:
+def test_bins_lose_nothing_in_whatever_order_it_comes(drawn: list[float]) -> None:
     bins = Bins()
     for at in drawn:
         bins.add(at, "decided", 1.0)
         bins.count(at, 0)
-    begins, rows = bins.table()
-    assert len(begins) <= BINS and bins.width <= LONGEST_SECONDS
-    kept = [at for at in drawn if at >= begins[0]]
-    assert rows[:, COLUMN["decided"]].sum() <= len(drawn)
-    if bins.width < LONGEST_SECONDS:
-        assert rows[:, COLUMN["decided"]].sum() == len(kept) == len(drawn)
-    assert rows[:, -1].sum() == rows[:, COLUMN["decided"]].sum()
+    first, last, rows = bins.table()
+    assert len(first) <= BINS
+    assert rows[:, COLUMN["decided"]].sum() == rows[:, -1].sum() == len(drawn)
+    assert (first <= last).all() and (last[:-1] <= first[1:]).all()
+    assert (first[0], last[-1]) == (min(drawn), max(drawn))
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4), st.floats(60.0, 400 * 86_400.0))
+def test_bins_keep_the_detail_of_each_range_however_long_it_goes_on(
+    starts: list[float], seconds: float
+) -> None:
+    bins, steps = Bins(), 300
+    for at in np.sort(np.concatenate([np.linspace(one, 1.0, steps) for one in starts])):
+        bins.add(NOW + seconds * at, "decided", 1.0)
+    first, last, rows = bins.table()
+    assert rows[:, COLUMN["decided"]].sum() == steps * len(starts)
+    for shown in (3600.0, 86_400.0, 7 * 86_400.0):
+        within = first >= last[-1] - shown
+        # Where the whole is shorter than the range, it has all bins.
+        assert (last - first)[within].max(initial=0.0) <= max(
+            shown / 8, FINEST_SECONDS, seconds / steps
+        )
+
+
+@given(st.floats(1.0, 400 * 86_400.0), st.integers(150, 240))
+def test_one_late_request_merges_no_bins_that_would_have_stayed(later: float, many: int) -> None:
+    bins = Bins()
+    for number in range(many):
+        bins.add(NOW + 0.25 * number, "decided", 1.0)
+    bins.add(NOW + 0.25 * many + later, "decided", 1.0)
+    assert len(bins.table().first) == many + 1
+    for number in range(BINS):
+        bins.add(NOW + 0.25 * (many + number) + later, "decided", 1.0)
+    # Full: what came before is coarser, and keeps its shape.
+    before = bins.table().last < NOW + 0.25 * many
+    assert before.sum() >= 16
 
 
 def test_a_last_value_is_that_of_the_newest_event_also_after_bins_were_merged() -> None:
     bins = Bins()
     for number in range(1000):
         bins.put(NOW + number, "lambda_t", float(number))
-    _, rows = bins.table()
-    assert rows[-1, COLUMN["lambda_t"]] == 999.0
-    assert len(rows) <= BINS
+        bins.add(NOW + number + 0.5, "spend_usd", 1.0)
+    _, last, rows = bins.table()
+    told = rows[:, COLUMN["lambda_t"]]
+    assert told[-1] == 999.0 or np.isnan(told[-1])
+    merged = rows[:, COLUMN["spend_usd"]] > 1.0
+    assert merged.any() and len(rows) <= BINS
+    assert (told[merged] == np.floor(last[merged] - NOW)).all()
 
 
 def test_a_moving_mean_takes_as_few_bins_as_hold_enough_events() -> None:

@@ -221,15 +221,12 @@ REPORTS = {"_journal", "journal", "pieces", "values"}  # whom an object reports 
 KEPT_APART = {
     RouterState: {
         "arms",
-        "availability",
         "capabilities",
         "chance",
         "config",
         "journal",
-        "ledger",
         "pacer",
         "since",
-        "sessions",
     },
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},

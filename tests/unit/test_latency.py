@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from agents.declared import config_of, declaration_of
-from agents.instants import utc
 from agents.wire import lambda_value, route_value
 from benchmarks.played import Played
 from drawing.alerts import sentence
@@ -18,10 +17,12 @@ from router_state.changes import Alert, Journal
 from router_state.config import Price
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
+from router_state.instants import utc
 from router_state.kernel import BELIEVED, SharedPrior, waits
+from router_state.latency.capability import Latency
 from router_state.latency.goal import TAIL, LatencyGoal
 from router_state.latency.speed import Speed
-from router_state.latency.timing import UNHEARD
+from router_state.latency.timing import UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
 from router_state.state import invariants, portable
 from router_state.state.config_bytes import config_body, unpack_config
@@ -76,6 +77,12 @@ def play(
     return engine, chosen, alerts
 
 
+def timing_of(engine: Played) -> Timing | None:
+    """Return what a router knows of times, where it has a target."""
+    latency = engine.state.having(Latency)
+    return None if latency is None else latency.timing
+
+
 def share(chosen: list[str], model: str = "slow", *, of_last: int = 300) -> float:
     return chosen[-of_last:].count(model) / of_last
 
@@ -92,7 +99,7 @@ def test_a_mean_is_kept_by_a_mixture() -> None:
     engine, chosen, _ = play(LatencyGoal(mean_seconds=1.0), n=1000)
     # 5.2 and 0.52 seconds on average, lognormal: a ninth of the calls may be slow.
     assert share(chosen) == pytest.approx(0.1, abs=0.04)
-    timing = engine.state.arms.timing
+    timing = timing_of(engine)
     assert timing is not None
     assert timing.mean_seconds == pytest.approx(1.0, rel=0.2)
 
@@ -104,7 +111,7 @@ def test_the_time_of_the_first_token_is_another_one() -> None:
     engine, untold, alerts = play(goal)  # the bills say when the whole answer was there
     assert share(untold) == 1.0
     assert [alert.kind for alert in alerts] == ["latency_unknown"]
-    assert engine.state.arms.timing is not None and not engine.state.arms.timing.in_use
+    assert timing_of(engine) is not None and not timing_of(engine).in_use
 
 
 def test_a_price_of_a_second_counts_as_dollars_do() -> None:
@@ -117,7 +124,7 @@ def test_a_price_of_a_second_counts_as_dollars_do() -> None:
     # Where a dollar is worth nothing, so is a second.
     engine, chosen, _ = play(LatencyGoal(usd_per_second=10.0), budget=1.0)
     assert share(chosen) == 1.0
-    assert engine.state.arms.timing is not None and engine.state.arms.timing.per_unit == 0.0
+    assert timing_of(engine) is not None and timing_of(engine).per_unit == 0.0
 
 
 def test_without_times_a_target_changes_nothing_and_says_so() -> None:
@@ -191,7 +198,7 @@ def test_a_model_that_became_fast_is_found_by_single_trials() -> None:
 def test_a_call_that_was_given_up_counts_as_at_least_its_time() -> None:
     goal = LatencyGoal(p95_seconds=2.0)
     engine, _, _ = play(goal, n=200)
-    timing = engine.state.arms.timing
+    timing = timing_of(engine)
     assert timing is not None
     engine.decide("late", np.array([0.0, 1.0]), now=200.0)
     before, wait = timing.debt.usd, _wait(engine, "late")
@@ -234,7 +241,7 @@ def test_state_is_the_same_after_a_stop_and_a_file() -> None:
             latency=LatencyGoal(p95_seconds=2.0),
         ).__class__(**{**_fields(engine), "snapshot": data})
     )
-    timing = other.state.arms.timing
+    timing = timing_of(other)
     assert timing is not None and timing.in_use and timing.debt.usd == 0.0
 
 
@@ -245,23 +252,23 @@ def _fields(engine: Played) -> dict[str, Any]:
 
 def test_what_was_learned_stays_with_another_limit_and_goes_with_other_times() -> None:
     engine, _, _ = play(LatencyGoal(p95_seconds=2.0), n=200)
-    timing = engine.state.arms.timing
+    timing = timing_of(engine)
     assert timing is not None
     slow = timing.speeds["slow"].costs.ratio
-    state = engine.state
     engine.configure(_with(engine, LatencyGoal(mean_seconds=1.0)), now=200.0)
-    assert state.arms.timing is timing and timing.speeds["slow"].costs.ratio == slow
+    assert timing_of(engine) is timing and timing.speeds["slow"].costs.ratio == slow
     assert timing.debt.usd == 0.0
     engine.configure(_with(engine, LatencyGoal(of="first_token", mean_seconds=1.0)), now=200.0)
-    assert state.arms.timing is not None and not state.arms.timing.in_use
+    assert timing_of(engine) is not None and not timing_of(engine).in_use
     engine.configure(_with(engine, None), now=200.0)
-    assert state.arms.timing is None
+    assert timing_of(engine) is None
     assert not [name for name in freeze(engine) if "latenc" in name]
     invariants.check(engine.state, engine.records)
 
 
 def _with(engine: Played, latency: LatencyGoal | None) -> Any:
-    return type(engine.state.config)(**{**_fields(engine), "latency": latency})
+    capabilities = {} if latency is None else {"latency": latency}
+    return type(engine.state.config)(**{**_fields(engine), "capabilities": capabilities})
 
 
 def test_chances_are_those_of_a_lognormal() -> None:
@@ -338,7 +345,7 @@ def test_a_declaration_is_the_same_after_the_core(said: dict[str, Any]) -> None:
     }
     declared = RouterDeclared.model_validate(document)
     config = config_of(declared, offset=3, references={})
-    assert unpack_config(frame(config_body(config))).latency == config.latency
+    assert unpack_config(frame(config_body(config))).capabilities == config.capabilities
     again = declaration_of(config, "r")
     assert {name: again[name] for name in said} == said
 
@@ -385,6 +392,6 @@ def test_events_and_calls_of_methods_are_alike() -> None:
         other.apply(Charged(str(i), USD[record.model], latency=took), float(i))
         other.apply(Judged(str(i), REWARDS[record.model] + 0.05 * rng.uniform(-1.0, 1.0)), float(i))
     assert freeze(other).keys() == freeze(by_method).keys()
-    assert other.state.arms.timing is not None and by_method.state.arms.timing is not None
-    one, two = other.state.arms.timing.debt, by_method.state.arms.timing.debt
+    assert timing_of(other) is not None and timing_of(by_method) is not None
+    one, two = timing_of(other).debt, timing_of(by_method).debt
     assert (one.usd, one.scatter, one.settled) == (two.usd, two.scatter, two.settled)

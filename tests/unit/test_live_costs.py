@@ -160,6 +160,20 @@ def test_an_outlier_does_not_lower_the_evidence_that_it_takes() -> None:
     assert found == [False] * 4
 
 
+@pytest.mark.parametrize("ratio", [5e-324, 2e-322, 1e-300, 1e-13, 1e300])
+def test_a_bill_of_almost_nothing_has_a_logarithm(ratio: float) -> None:
+    arms = Arms(D, Journal())
+    arms.add("a", price=PRICE, A=np.eye(D), b=np.zeros(D), now_t=0, pulls=0)
+    costs = arms["a"].costs
+    for n in range(40):
+        costs.observe(ratio, np.ones(D), known=0.5 * (n % 2), now=float(n))
+        if arms.bills.due:
+            estimate(arms.bills, arms.priced)
+    assert np.isfinite(costs.regression.kept).all()
+    assert math.isfinite(arms.bills.noise)
+    assert math.isfinite(costs.expected(costs.regression.predict(np.ones(D)), 0.0))
+
+
 @pytest.mark.parametrize("factor", [10.0, 0.1])
 def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(
     factor: float,

@@ -12,16 +12,17 @@ import pytest
 from benchmarks.played import Played
 from router_state.changes import CONFIG, HEAD, Outcome
 from router_state.errors import BudgetSpent
-from router_state.events import Asked, Lapsed
+from router_state.events import Asked
 from router_state.periods.declared import PeriodBudget, Spending
-from router_state.periods.leases import Granted, Lent
-from router_state.periods.ledger import PIECE, Ledger
-from router_state.periods.reporting import Reported, reported
+from router_state.periods.leases import Granted, Lapsed, Lent
+from router_state.periods.ledger import PIECE
+from router_state.periods.reporting import Reported
 from router_state.since import steps_of
 from router_state.state.framing import body_of
 from router_state.state.restoring import unpack
 from router_state.state.snapshot import pack_piece, pack_pieces
 from tests.unit.core_reference import context
+from tests.unit.ledgers import ledger_of, reported
 from tests.unit.test_period_money import DAY, MONDAY, config, router, serve
 
 FAR = MONDAY + 30.0 * DAY
@@ -41,12 +42,6 @@ def member(*lines: Lent, **more: Any) -> Played:
     if lines:
         engine.apply(grant(1, *lines, born=ledger_of(engine).leases.born), MONDAY)  # type: ignore[union-attr]
     return engine
-
-
-def ledger_of(engine: Played) -> Ledger:
-    ledger = engine.state.ledger
-    assert ledger is not None
-    return ledger
 
 
 def born(engine: Played) -> int:
@@ -85,7 +80,7 @@ def test_without_a_pool_the_state_is_written_as_before() -> None:
     packed = orjson.loads(body_of(pack_piece(engine.state, PIECE) or b""))
     assert packed.keys() == {"budgets", "traffic", "numbers"}
     assert [len(account) for _, kept in packed["budgets"] for account in kept] == [7]
-    assert "pool" not in engine.state.config.spending.pack()  # type: ignore[union-attr]
+    assert "pool" not in ledger_of(engine).spending.pack()
 
 
 def test_only_the_newest_grant_of_this_membership_counts() -> None:

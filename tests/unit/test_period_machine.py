@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -15,8 +14,8 @@ from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.calendar import bounded
 from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
 from router_state.periods.leases import Granted, Lent
-from router_state.periods.reporting import reported
 from tests.unit.core_reference import same
+from tests.unit.ledgers import declaring, kept, ledger_of, reported
 from tests.unit.test_core_machine import TTL, Books
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -48,7 +47,7 @@ class Periods(Books):
     spending: Spending | None = SPENDINGS[1]
 
     def _declaration(self, portfolio: dict[str, Price], budget: float | None) -> Any:
-        return replace(super()._declaration(portfolio, budget), spending=self.spending)
+        return declaring(super()._declaration(portfolio, budget), self.spending)
 
     def check_decision(self, *asked: Any, **more: Any) -> None:
         spending = self.spending
@@ -86,7 +85,7 @@ class Periods(Books):
     def lend(
         self, usd: float, hours: float, lines: tuple[str, ...], older: int, ahead: bool
     ) -> None:
-        ledger = self.engine.state.ledger
+        ledger = kept(self.engine)
         if ledger is None or ledger.leases is None:
             return
         leases, until = ledger.leases, bounded(self.now + hours * HOUR)
@@ -105,7 +104,7 @@ class Periods(Books):
         if not hasattr(self, "engine"):
             return
         report = reported(self.engine.state, "home", now=self.now)
-        ledger = self.engine.state.ledger
+        ledger = kept(self.engine)
         assert (report is not None) == (ledger is not None and ledger.leases is not None)
         for held in () if report is None else report.lines:
             assert 0.0 <= held.spent_usd <= held.holds_usd < math.inf
@@ -113,9 +112,9 @@ class Periods(Books):
 
     @invariant()
     def accounts_agree(self) -> None:
-        if not hasattr(self, "engine") or self.engine.state.ledger is None:
+        if not hasattr(self, "engine") or kept(self.engine) is None:
             return
-        ledger, records = self.engine.state.ledger, self.engine.records
+        ledger, records = ledger_of(self.engine), self.engine.records
         assert ledger.spending == self.spending
         for accounts in ledger.accounts:
             assert len({account.begin for account in accounts.kept}) == len(accounts.kept)

@@ -4,7 +4,6 @@ money, the floor of rewards."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from router_state.periods.floor import Kept, meet
 from router_state.periods.period_dual import PeriodDual
 from router_state.periods.traffic import FLAT, Shape, Traffic
 from tests.unit.core_reference import context, declaration, freeze, thaw
+from tests.unit.ledgers import declaring, ledger_of
 
 HOUR, DAY = 3600.0, 86_400.0
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
@@ -36,7 +36,7 @@ def router(spending: Spending, budget: float | None = None, **more: Any) -> Play
 
 
 def config(spending: Spending, budget: float | None = None, **more: Any) -> RouterConfig:
-    return replace(declaration(profile="live", budget=budget, **more), spending=spending)
+    return declaring(declaration(profile="live", budget=budget, **more), spending)
 
 
 def serve(
@@ -194,8 +194,7 @@ def test_the_tightest_budget_binds() -> None:
     engine = router(Spending((PeriodBudget(100.0, "month"), PeriodBudget(1.0, "day"))))
     served = serve(engine, evenly(MONDAY, MONDAY + DAY, 2000))
     assert sum(bill for _, bill in served) == pytest.approx(1.0, rel=0.1)
-    ledger = engine.state.ledger
-    assert ledger is not None
+    ledger = ledger_of(engine)
     standings = ledger.standings(MONDAY + DAY + HOUR, seq=engine.state.seq + 1)
     assert standings[0].per_request_usd > standings[1].per_request_usd
 
@@ -244,8 +243,7 @@ def test_a_bill_of_the_period_before_is_charged_to_that_one() -> None:
     engine = router(Spending((PeriodBudget(2.0, "day"),)))
     engine.decide("a", context(0, 0, 0), now=MONDAY + DAY - 1.0)
     engine.decide("b", context(0, 0, 0), now=MONDAY + DAY + 1.0)
-    ledger = engine.state.ledger
-    assert ledger is not None
+    ledger = ledger_of(engine)
     before, after = ledger.budgets[0].kept
     charged = after.charged_usd
     engine.settle("a", cost_usd=0.5)
@@ -256,8 +254,7 @@ def test_a_bill_under_a_clock_before_the_calendar_is_settled() -> None:
     engine = router(Spending((PeriodBudget(2.0, "day"),)))
     engine.decide("a", context(0, 0, 0), now=-30.0 * HOUR)
     engine.settle("a", cost_usd=0.5)
-    ledger = engine.state.ledger
-    assert ledger is not None
+    ledger = ledger_of(engine)
     (account,) = ledger.budgets[0].kept
     assert (account.charged_usd, account.waiting) == (0.5, 0)
 
@@ -362,7 +359,7 @@ def test_what_contradicts_itself_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="same period"):
         Spending((day, PeriodBudget(2.0, "day")))
     with pytest.raises(InvalidConfig, match="profile 'paper'"):
-        replace(declaration(prices={"a": Price(1.0, 1.0)}), spending=Spending((day,)))
+        declaring(declaration(prices={"a": Price(1.0, 1.0)}), Spending((day,)))
     for hours in ((1.0,) * 5, (0.0,) * 168, (math.nan,) * 168):
         with pytest.raises(InvalidConfig, match="hours"):
             ExpectedTraffic(hours=hours)

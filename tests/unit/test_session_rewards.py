@@ -9,10 +9,9 @@ import pytest
 from benchmarks.played import Played
 from router_state import errors
 from router_state.changes import Outcome
-from router_state.conversing import CREDITED
 from router_state.events import Asked, Judged
 from router_state.record import RequestRecord
-from router_state.sessions import WHOLE
+from router_state.sessions.credit import CREDITED, WHOLE
 from router_state.state import invariants, record_bytes
 from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.quick import Reward, read

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.played import Played
-from router_state import sessions
 from router_state.cache_price import CachePrice
 from router_state.changes import Journal, Outcome
 from router_state.config import Price
-from router_state.costs.caching import FIRST_HIT, PIECE, Caching
+from router_state.drawers import DRAWERS, IDLE_SECONDS, IN_DRAWER, Drawers
 from router_state.events import Asked, Charged
-from router_state.sessions import DRAWERS, IDLE_SECONDS, IN_DRAWER, MOST_MODELS, Sessions
+from router_state.registered import one_of
+from router_state.sessions.caching import FIRST_HIT, PIECE, Caching
+from router_state.sessions.capability import Sessions
+from router_state.sessions.session import MOST_MODELS, Session
 from router_state.state import invariants, record_bytes
 from router_state.state.config_bytes import config_body, unpack_config
 from router_state.state.framing import frame
@@ -38,6 +40,10 @@ def engine(caches: Any = CACHES, *, known: int = 20, **declared: Any) -> Played:
         one.decide(f"k{n}", X, now=0.0, input_tokens=10_000)
         one.settle(f"k{n}", cost_usd=0.012)
     return one
+
+
+def drawers() -> Drawers[Session]:
+    return Drawers(Session, "\x1fsession", Journal())
 
 
 def ask(
@@ -121,7 +127,7 @@ def test_writing_a_cache_may_cost_more_than_input() -> None:
 
 def test_bills_teach_how_often_a_cache_is_hit() -> None:
     one = engine()
-    chance = one.state.arms.caching.chance
+    chance = one_of(one.state, Sessions).caching.chance
     for n in range(60):
         ask(one, str(n), at=float(n), allowed_models=["a"])
         changes = one.apply(Charged(str(n), 0.01, cached=0), float(n))
@@ -173,44 +179,44 @@ def test_a_router_that_drops_its_cached_prices_forgets_what_saved() -> None:
     ask(one, "1", at=0.0)
     one.configure(declaration(PRICES, profile="live", budget=0.01), now=1.0)
     # Rewards of its sessions may still come.
-    assert len(one.state.sessions) == 1 and one.state.arms.caching.values() is None
+    sessions = one_of(one.state, Sessions)
+    assert len(sessions.known) == 1 and sessions.caching.values() is None
 
 
 def test_the_sessions_of_a_router_are_bounded_and_the_idle_ones_go_first() -> None:
-    known, names = Sessions(Journal()), [f"s{n}" for n in range(3 * DRAWERS * IN_DRAWER)]
+    known, names = drawers(), [f"s{n}" for n in range(3 * DRAWERS * IN_DRAWER)]
     for n, name in enumerate(names):
-        known.turn(name, now=n / 1000)
-        known.turn("busy", now=n / 1000)
+        known.use(name, Session(1, n / 1000, {}))
+        known.use("busy", Session(1, n / 1000, {}))
     assert len(known) <= DRAWERS * IN_DRAWER
     assert known.find("busy") is not None and known.find(names[0]) is None
     assert known.find(names[-1]) is not None
-    known.turn("busy", now=IDLE_SECONDS * 3)
-    assert list(known.faults()) == []
+    known.use("busy", Session(1, IDLE_SECONDS * 3, {}))
+    assert known.are_sound()
 
 
 def test_a_session_of_a_million_turns_takes_no_more_room_than_one_of_ten() -> None:
-    known = Sessions(Journal())
+    known, session = drawers(), Session(0, 0.0, {})
     sizes = []
     for n in range(1_000):
-        known.turn("s", now=float(n))
-        known.seen("s", f"m{n}", n, at=float(n))
+        session.turns, session.at = n + 1, float(n)
+        session.seen(f"m{n}", n, at=float(n))
+        known.use("s", session)
         sizes.append(len(str(known.pack(known.pieces[0]))))
-    session = known.find("s")
-    assert session is not None and session.turns == 1_000 and len(session.warm) == MOST_MODELS
+    assert known.find("s") is session and len(session.warm) == MOST_MODELS
     session.turns = 10**6
     assert len(str(known.pack(known.pieces[0]))) < 2 * sizes[10]
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=5), st.integers(0, 10**9)), max_size=40))
 def test_drawers_come_back_as_they_were(turns: list[tuple[str, int]]) -> None:
-    known = Sessions(Journal())
+    known, other = drawers(), drawers()
     for n, (name, tokens) in enumerate(turns):
-        known.turn(name, now=float(n))
-        known.seen(name, "m", tokens, at=float(n))
-    other = Sessions(Journal())
-    for number in range(DRAWERS):
-        if (packed := known.pack(sessions.piece_of(number))) is not None:
-            other.restore(number, packed)
+        session = known.find(name) or Session(0, 0.0, {})
+        session.turns, session.at = session.turns + 1, float(n)
+        session.seen("m", tokens, at=float(n))
+        known.use(name, session)
+    other.restore(lambda piece: known.pack(piece) or b"")
     assert sorted(other.pieces) == sorted(known.pieces)
     assert [known.pack(piece) for piece in known.pieces] == [
         other.pack(piece) for piece in known.pieces
@@ -231,7 +237,8 @@ def test_caching_comes_back_as_it_was() -> None:
 
 def test_a_configuration_keeps_prices_of_caches() -> None:
     config = declaration(PRICES, caches={"a": CACHE})
-    assert unpack_config(frame(config_body(config))).caches == {"a": CACHE}
+    again = unpack_config(frame(config_body(config)))
+    assert again.capabilities == {"caches": {"a": CACHE}}
     assert b"caches" not in config_body(declaration(PRICES))
 
 

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from router_state.periods.calendar import FOREVER
+from router_state.instants import FOREVER
 from schemas.alerts import AlertRaised
 from schemas.event import Event, MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
@@ -47,9 +47,6 @@ class Extremes(World):
     Attributes:
         broken: promises that were not kept, in words; refused: reasons of dead letters.
     """
-
-    # Sums over requests of a billion dollars have residues that the invariants take for faults.
-    validates = False
 
     def __init__(self, seed: int) -> None:
         super().__init__(2, seed=seed)

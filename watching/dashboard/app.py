@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Literal
 
 import orjson
@@ -22,7 +23,8 @@ from streams.process_metrics import new_registry
 from streams.settings import Settings
 from watching.dashboard.assets import Assets
 from watching.dashboard.changing import Changing
-from watching.dashboard.decisions import Decisions
+from watching.dashboard.compared import MOST, Compared
+from watching.dashboard.decisions import Decisions, Wanted
 from watching.dashboard.fleet import SORTS, TOPICS, Asked, Fleet
 from watching.dashboard.guard import Guard
 from watching.dashboard.pools import Pools
@@ -34,6 +36,7 @@ BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
 """Limits of bodies that a page sends: changes, keys, scenarios."""
 SSE = "text/event-stream"
 """Media type of server-sent events (WHATWG HTML, 9.2)."""
+Number = Annotated[float | None, Query(allow_inf_nan=False)]
 Sort = Literal[SORTS]  # type: ignore[valid-type]
 
 
@@ -181,6 +184,15 @@ def _add_streams(app: FastAPI, board: Dashboard) -> None:
         asked = Asked(sort, descending, search, begin, count, visitor.key.allows)
         return _streamed(board, Table(board.fleet, asked))
 
+    @app.get("/api/compared")
+    async def compared(
+        request: Request, router: Annotated[list[RouterId], Query(min_length=1, max_length=MOST)]
+    ) -> Response:
+        """Follow a few routers beside each other."""
+        for one in router:
+            board.sessions.reader(request, one)
+        return _streamed(board, Compared(board.fleet, router))
+
     @app.get("/api/pools")
     async def pools(request: Request) -> Response:
         """Follow all pools."""
@@ -196,10 +208,22 @@ def _add_streams(app: FastAPI, board: Dashboard) -> None:
 
 def _add_decisions(app: FastAPI, board: Dashboard) -> None:
     @app.get("/api/routers/{router_id}/decisions")
-    async def last(request: Request, router_id: RouterId) -> Response:
-        """Return a router's last decisions."""
+    async def last(
+        request: Request,
+        router_id: RouterId,
+        model: Annotated[str | None, Query(max_length=200)] = None,
+        reason: Annotated[str | None, Query(max_length=40)] = None,
+        cost_from: Number = None,
+        cost_to: Number = None,
+        label_from: Number = None,
+        label_to: Number = None,
+        until: Number = None,
+    ) -> Response:
+        """Return a router's last decisions, of a model, for a reason, of a cost, of a label."""
         board.sessions.reader(request, router_id)
-        return answer({"decisions": await board.decisions.last(router_id)})
+        wanted = Wanted(model, reason, cost_from, cost_to, label_from, label_to, until)
+        known = partial(board.fleet.request, router_id)
+        return answer(await board.decisions.last(router_id, wanted, known))
 
     @app.get("/api/routers/{router_id}/decisions/{request_id:path}")
     async def explain(request: Request, router_id: RouterId, request_id: str) -> Response:

@@ -1,18 +1,23 @@
-"""Sum up events in at most `BINS` bins of equal width; the width doubles when they are full."""
+"""Sum up events in at most `BINS` bins, which are the wider the longer ago they are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-BINS = 120
-"""Points of a curve, at most."""
-FIRST_SECONDS = 0.125
-"""Width of a young router's bins; it doubles when they are full."""
-LONGEST_SECONDS = 8192.0
-"""Width of the widest bin; 120 of them are 11 days, and older events are forgotten."""
+BINS = 256
+"""Bins of a router, at most."""
+KEPT = 192
+"""Bins that are left, at most, once neighbours were merged."""
+FEWEST = 64
+"""Bins that all decisions are shown in, at least, where there are so many."""
+FINEST_SECONDS = 0.125
+"""Width of the narrowest bin."""
+RANGES = (3600.0, 86_400.0, 7 * 86_400.0)
+"""Seconds of the ranges that a page shows: an hour, a day, a week."""
 SUMS = ("decided", "spend_usd", "settled", "reward", "rewarded")
 """Columns that add up: decisions, dollars, bills, Σ reward, labels."""
 LASTS = ("lambda_t", "budget_usd")
@@ -25,35 +30,47 @@ FEW = 8
 """First number of rows; it doubles up to `BINS`."""
 
 Rows = NDArray[np.float32]
+Times = NDArray[np.float64]
+
+
+class Summed(NamedTuple):
+    """The bins in use, the oldest first.
+
+    Attributes:
+        first, last: seconds since the epoch of the first and the last event of each bin, shape
+            (n,).
+        rows: shape (n, 7 + series); a last value that nobody told is NaN.
+    """
+
+    first: Times
+    last: Times
+    rows: Rows
 
 
 @dataclass(slots=True)
 class Bins:
-    """A ring of bins over seconds since the epoch; each holds sums, last values, and a count of
-    each series (the models).
+    """Bins over seconds since the epoch; each holds sums, last values, and a count of each series
+    (the models). A time without events has no bin, and so takes no room.
 
     Attributes:
-        width: seconds of a bin.
-        low, high: first and last bin in use, in widths since the epoch; none at first.
+        layout: changes whenever other bins than the last one were moved or merged.
     """
 
-    width: float = FIRST_SECONDS
-    low: int = 0
-    high: int = -1
     series: int = 0
+    layout: int = 0
+    _used: int = 0
+    _times: Times = field(default_factory=lambda: np.zeros((FEW, 2)))
     _rows: Rows = field(default_factory=lambda: _empty(FEW, 0))
 
     def add(self, at: float, name: str, value: float) -> None:
         """Add to a sum of the bin at this time."""
         place = self._place(at)
-        if place >= 0:
-            self._rows[place, COLUMN[name]] += value
+        self._rows[place, COLUMN[name]] += value
 
     def put(self, at: float, name: str, value: float) -> None:
         """Set a last value of the bin at this time."""
         place = self._place(at)
-        if place >= 0:
-            self._rows[place, COLUMN[name]] = value
+        self._rows[place, COLUMN[name]] = value
 
     def count(self, at: float, series: int) -> None:
         """Count one of a series in the bin at this time."""
@@ -64,56 +81,94 @@ class Bins:
             wider[:, : FIXED + self.series] = self._rows
             self._rows, self.series = wider, series + 1
         place = self._place(at)
-        if place >= 0:
-            self._rows[place, FIXED + series] += 1.0
+        self._rows[place, FIXED + series] += 1.0
 
-    def table(self) -> tuple[NDArray[np.float64], Rows]:
-        """Return when each bin in use begins, shape (n,), and the bins, shape (n, 7 + series), the
-        oldest first; a last value that nobody told is NaN.
-        """
-        places = np.arange(self.low, self.high + 1)
-        return places.astype(np.float64) * self.width, self._rows[places % len(self._rows)]
+    def table(self) -> Summed:
+        """Return the bins in use."""
+        first, last = self._times[: self._used].T
+        return Summed(first.copy(), last.copy(), self._rows[: self._used].copy())
 
     def _place(self, at: float) -> int:
-        """Return the row of a time, −1 if that is forgotten."""
-        number = int(at // self.width)
-        if self.high < self.low:
-            self.low = self.high = number
-            return number % len(self._rows)
-        # Rows are added first, then bins widened; only the widest bins forget.
-        while max(self.high, number) - min(self.low, number) >= len(self._rows):
-            if len(self._rows) < BINS:
-                self._resize(min(BINS, 2 * len(self._rows)), 1)
-            elif self.width < LONGEST_SECONDS:
-                self.width *= 2.0
-                self._resize(BINS, 2)
-                number = int(at // self.width)
-            elif number < self.low:
-                return -1
+        """Return the row of a time, a new one where no bin is near."""
+        first, last = self._times[: self._used].T
+        place = int(np.searchsorted(first, at, side="right")) - 1
+        if place >= 0 and (at <= last[place] or _cell(at) == _cell(first[place])):
+            last[place] = max(last[place], at)
+            return place
+        if self._used == len(self._rows):
+            if self._used < BINS:
+                self._grow()
             else:
-                self._forget(number - BINS + 1)
-        self.low, self.high = min(self.low, number), max(self.high, number)
-        return number % len(self._rows)
+                self._merge()
+            return self._place(at)
+        return self._insert(place + 1, at)
 
-    def _forget(self, low: int) -> None:
-        gone = np.arange(self.low, min(low, self.high + 1)) % len(self._rows)
-        self._rows[gone] = _empty(len(gone), self.series)
-        self.low = low
-        self.high = max(self.high, low)
+    def _insert(self, place: int, at: float) -> int:
+        used = self._used
+        if place < used:
+            self.layout += 1
+            self._times[place + 1 : used + 1] = self._times[place:used]
+            self._rows[place + 1 : used + 1] = self._rows[place:used]
+        self._times[place] = at
+        self._rows[place] = _empty(1, self.series)
+        self._used += 1
+        return place
 
-    def _resize(self, count: int, merge: int) -> None:
-        """Lay the bins out anew, `merge` neighbours in one."""
-        old, numbers = self._rows, range(self.low, self.high + 1)
-        self._rows = _empty(count, self.series)
-        lasts = slice(len(SUMS), FIXED)
-        for number in numbers:
-            row, into = old[number % len(old)], self._rows[number // merge % count]
-            into[: len(SUMS)] += row[: len(SUMS)]
-            into[FIXED:] += row[FIXED:]
+    def _grow(self) -> None:
+        more = min(BINS, 2 * len(self._rows)) - len(self._rows)
+        self._times = np.vstack([self._times, np.zeros((more, 2))])
+        self._rows = np.vstack([self._rows, _empty(more, self.series)])
+
+    def _merge(self) -> None:
+        """Merge neighbours until enough rows are free."""
+        first, last, rows = self.table()
+        begins = _groups(first, rows[:, COLUMN["decided"]].cumsum(dtype=np.float64))
+        ends = np.append(begins[1:], len(first)) - 1
+        merged = np.add.reduceat(rows, begins, axis=0)
+        for name in LASTS:
+            told = ~np.isnan(rows[:, COLUMN[name]])
             # A bin without λ_t must not erase its neighbour's value.
-            told = ~np.isnan(row[lasts])
-            into[lasts][told] = row[lasts][told]
-        self.low, self.high = self.low // merge, self.high // merge
+            newest = np.maximum.accumulate(np.where(told, np.arange(len(first)), -1))[ends]
+            values = rows[newest, COLUMN[name]]
+            merged[:, COLUMN[name]] = np.where(newest >= begins, values, np.nan)
+        self._used = len(begins)
+        self._times[: self._used] = np.column_stack([first[begins], last[ends]])
+        self._rows[: self._used] = merged
+        self.layout += 1
+
+
+def _groups(first: Times, decided: Times) -> NDArray[np.intp]:
+    """Return where each group of bins begins that become one, `KEPT` of them at most.
+
+    A bin is as wide as the same share of the shortest range that shows it, and the share is the
+    least one that leaves few enough. No bin gets more than some 64th of all decisions, so that a
+    short time of much traffic keeps its shape, however long ago it was.
+
+    Args:
+        first: when each bin begins.
+        decided: decisions up to the end of each bin.
+    """
+    ages = first[-1] - first
+    shown = np.select([ages <= one for one in RANGES], RANGES, default=ages)
+    # Powers of two, so that wide bins hold whole narrow ones.
+    some = 2.0 ** np.floor(np.log2(max(decided[-1], 1.0) / FEWEST))
+    parts = np.floor(decided / some)
+    finest, share = np.log2(FINEST_SECONDS), FINEST_SECONDS / max(shown)
+    while True:
+        widths = 2.0 ** np.maximum(finest, np.floor(np.log2(share * shown)))
+        cells = np.floor(first / widths)
+        apart = np.zeros(len(first), dtype=bool)
+        for kind in (widths, cells, parts):
+            apart[1:] |= np.diff(kind) != 0.0
+        apart[0] = True
+        # At a share of 1 a range has two bins, and each power of two before them: it ends.
+        if apart.sum() <= KEPT:
+            return np.flatnonzero(apart)
+        share *= 2.0
+
+
+def _cell(at: float) -> int:
+    return int(at // FINEST_SECONDS)
 
 
 def _empty(count: int, series: int) -> Rows:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from aiokafka.errors import KafkaError
 
@@ -13,19 +14,61 @@ from doors.console.decision import EXCLUDED, SHORT, because_of
 from doors.console.failures import Failure
 from doors.console.found import TOPICS, Found, find
 from doors.gateway.problems import Problem
+from ground.json_values import Document
 from schemas import Candidate, MalformedEvent, RouteDecided, decode
 from streams.settings import Settings
+from watching.joined import Request
 
 SEARCHES = 2
 """Most searches at a time; further ones wait."""
 LAST = 25
 """Decisions that the page of a router lists."""
+AT_ONCE = 200
+"""Decisions that are looked at before other work has its turn."""
 TERMS = {
     "mean": "a lower expected reward",
     "bonus": "less exploration",
     "penalty": "the penalty for its cost",
 }
 """Phrases for the terms by which a candidate lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The decisions that a list shows; None: whichever.
+
+    Attributes:
+        cost_from, cost_to: dollars of the bill, or of what was expected where none has come.
+        label_from, label_to: of the label; a decision without one is left out.
+        until: latest time of the decision, in seconds since the epoch.
+    """
+
+    model: str | None = None
+    reason: str | None = None
+    cost_from: float | None = None
+    cost_to: float | None = None
+    label_from: float | None = None
+    label_to: float | None = None
+    until: float | None = None
+
+    def holds(self, line: Document) -> bool:
+        """Tell whether a decision, as a line of the list, is one of these."""
+        cost = line["expected_cost_usd"] if line["cost_usd"] is None else line["cost_usd"]
+        return (
+            self.model in (None, line["model"])
+            and self.reason in (None, line["kind"])
+            and (self.until is None or line["at"] <= self.until)
+            and _between(cost, self.cost_from, self.cost_to)
+            and _between(line["label"], self.label_from, self.label_to)
+        )
+
+
+def _between(value: float | None, least: float | None, most: float | None) -> bool:
+    if least is None and most is None:
+        return True
+    return (
+        value is not None and (least is None or least <= value) and (most is None or value <= most)
+    )
 
 
 class Decisions:
@@ -47,20 +90,34 @@ class Decisions:
             )
         return _shown(found, self._settings.dashboard_trace_url)
 
-    async def last(self, router_id: str) -> list[dict[str, object]]:
-        """Return a router's last decisions, the newest first. Raises Problem."""
-        decisions: list[dict[str, object]] = []
+    async def last(
+        self, router_id: str, wanted: Wanted, of: Callable[[str], Request | None]
+    ) -> Document:
+        """Return a router's last decisions that are wanted, the newest first, and how many were
+        looked at. Raises Problem.
+
+        Args:
+            of: finds what is known of a request: its bill and its label.
+        """
+        decisions: list[Document] = []
+        read = 0
         async with self._bus("routes") as bus:
             limit = self._settings.gateway_search
             async for record in bus.backwards("routes", router_id, limit=limit):
                 if record.key != router_id.encode():
                     continue
                 decision = _decision(record.value)
-                if decision is not None and not decision.repeat:
-                    decisions.append(_line(decision))
+                if decision is None or decision.repeat:
+                    continue
+                read += 1
+                if read % AT_ONCE == 0:
+                    await asyncio.sleep(0)  # a rare filter reads for long, and pages want updates
+                line = _line(decision, of(decision.request_id))
+                if wanted.holds(line):
+                    decisions.append(line)
                 if len(decisions) == LAST:
                     break
-        return decisions
+        return {"decisions": decisions, "read": read, "reasons": SHORT}
 
     @asynccontextmanager
     async def _bus(self, *names: str) -> AsyncIterator[Bus]:
@@ -80,14 +137,17 @@ def _decision(value: bytes | None) -> RouteDecided | None:
         return None
 
 
-def _line(decision: RouteDecided) -> dict[str, object]:
+def _line(decision: RouteDecided, known: Request | None) -> Document:
     return {
         "request_id": decision.request_id,
         "at": decision.decided_at.timestamp(),
         "model": decision.model,
+        "kind": decision.reason.value,
         "reason": SHORT.get(decision.reason.value, decision.reason.value),
         "expected_reward": decision.expected_reward,
         "expected_cost_usd": decision.expected_cost_usd,
+        "cost_usd": known and known.bill,
+        "label": known and known.label,
     }
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agents.spending import pool_config
 from ground.json_values import Document
 from ground.messages import Record
 from router_state.errors import InvalidConfig
-from router_state.ranks import BELOW_OWN
+from router_state.pools.declared import PoolConfig
+from router_state.sessions.ranks import BELOW_OWN
 from schemas import EVENTS, REPEATED, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event
@@ -18,7 +18,7 @@ from schemas.pools import PoolDeclared, decode_pool
 from schemas.rewards import RewardObserved
 from schemas.routes import RouteDecided
 from watching.dashboard.router import RouterView
-from watching.joined import Joined
+from watching.joined import Joined, Request
 
 Take = Callable[[RouterView, Any, float, float], None]
 """Function that takes in an event of one topic: its router, the event, when it happened, and
@@ -127,6 +127,10 @@ class Fleet:
             found = self.routers[router_id] = RouterView(router_id)
         return found
 
+    def request(self, router_id: str, request_id: str) -> Request | None:
+        """Return a request with its bill and its label; None where it is not known (any more)."""
+        return self._joined.get(router_id, request_id)
+
     def page(self, asked: Asked, *, now: float) -> tuple[list[Row], int]:
         """Return the rows asked for, and the number of all rows."""
         word = asked.search.casefold()
@@ -197,7 +201,7 @@ class Fleet:
         if declared is None:
             self.pools.pop(pool_id, None)
         elif pool_id in self.pools or len(self.pools) < MOST_ROUTERS:
-            pool_config(declared, offset=record.offset)  # what workers refuse is not in force
+            PoolConfig.read(declared, offset=record.offset)  # what workers refuse is not in force
             self.pools[pool_id] = declared
 
     def _remove(self, router_id: str) -> None:

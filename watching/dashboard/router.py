@@ -256,8 +256,8 @@ class RouterView:
 
     def path(self) -> list[tuple[float, float]]:
         """Return mean bill and mean label over the last week, the oldest first."""
-        begins, rows = self.bins.table()
-        week = rows[begins > begins.max(initial=0.0) - WEEK_SECONDS].astype(np.float64)
+        _, last, rows = self.bins.table()
+        week = rows[last > last.max(initial=0.0) - WEEK_SECONDS].astype(np.float64)
         column = {name: week[:, at] for name, at in COLUMN.items()}
         bills, labels = column["settled"], column["rewarded"]
         # A quarter of the events for each point: fewer would show chance, more would hide the path.
@@ -276,8 +276,7 @@ class RouterView:
         many."""
         if not self._places:
             return {}
-        _, rows = self.bins.table()
-        counts = rows[:, FIXED:].astype(np.float64)
+        counts = self.bins.table().rows[:, FIXED:].astype(np.float64)
         decided = counts.sum(axis=1)
         newest_first = np.cumsum(decided[::-1])
         # The fewest last bins that hold a hundred decisions, as shares of three decisions would
@@ -292,8 +291,10 @@ class RouterView:
         }
 
     def series(self) -> Document:
-        """Return the charts: at the end of each bin λ_t as it was, else means over some events."""
-        begins, rows = self.bins.table()
+        """Return the charts: at the last event of each bin λ_t as it was, else means over some
+        events.
+        """
+        first, last, rows = self.bins.table()
         table = rows.astype(np.float64)
         column = {name: table[:, at] for name, at in COLUMN.items()}
         spend = moving(column["spend_usd"], column["settled"], LEAST["ratio"])
@@ -301,8 +302,9 @@ class RouterView:
         counts = table[:, FIXED:]
         decided = counts.sum(axis=1)
         return {
-            "seconds": self.bins.width,
-            "at": (begins + self.bins.width).tolist(),
+            "begins": first.tolist(),
+            "at": last.tolist(),
+            "requests": column["decided"].cumsum().tolist(),
             "lambda": told,
             "ratio": [
                 None if mean is None or not budget else mean / budget

@@ -12,6 +12,8 @@ import orjson
 
 from drawing.periods import standing_lines
 from ground.json_values import Document
+from schemas import LambdaUpdated
+from watching.dashboard.bins import Bins
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.router import RouterView
 
@@ -23,6 +25,8 @@ HEARTBEAT = 10.0
 """Seconds of silence before a heartbeat, so that no proxy takes the stream for dead."""
 MOST_STREAMS = 200
 """Most open pages, over all visitors."""
+COLUMNS = ("begins", "at", "requests", "lambda", "ratio", "reward")
+"""Columns of the charts that every router has."""
 JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 """Options of orjson: bins are arrays, and some keys are numbers."""
 
@@ -88,7 +92,8 @@ class Single:
         self._fleet = fleet
         self._router_id = router_id
         self._version = -1
-        self._shown: tuple[float, float] | None = None
+        self._bins: Bins | None = None
+        self._shown = 0, 0.0
 
     def changes(self, *, now: float) -> Document | None:
         """Return the router if it has changed, with only the last bins of charts that were sent
@@ -102,22 +107,21 @@ class Single:
         if self._version == router.version and not row["rate"]:
             return None
         self._version = router.version
-        return {"router": row | details(router), "series": self._series(router)}
+        return {"router": row | details(router), "series": self._series(router), "now": now}
 
     def _series(self, router: RouterView) -> Document:
         found = router.series()
-        times: list[float] = found["at"]
-        old, self._shown = self._shown, (found["seconds"], times[-2] if len(times) > 1 else 0.0)
-        keep = 0
-        if old is not None and old[0] == found["seconds"]:
-            # A late bill or label may still change the last two bins.
-            keep = next((at for at, time_ in enumerate(times) if time_ >= old[1]), 0)
+        begins: list[float] = found["begins"]
+        same = self._bins is router.bins and self._shown[0] == router.bins.layout
+        since, self._bins = self._shown[1], router.bins
+        self._shown = router.bins.layout, begins[-2] if len(begins) > 1 else 0.0
+        # A late bill or label may still change the last two bins.
+        keep = next((at for at, time_ in enumerate(begins) if time_ >= since), 0) if same else 0
         shares = {model: values[keep:] for model, values in found["shares"].items()}
-        cut = {name: found[name][keep:] for name in ("at", "lambda", "ratio", "reward")}
+        cut = {name: found[name][keep:] for name in COLUMNS}
         return {
-            "seconds": found["seconds"],
-            "from": times[keep] if times else None,
-            "first": times[0] if times else None,
+            "from": begins[keep] if begins else None,
+            "first": begins[0] if begins else None,
             **cut,
             "shares": shares,
         }
@@ -137,18 +141,25 @@ def details(router: RouterView) -> Document:
         "picture": drawn(router),
         "news": [one._asdict() for one in router.news],
         "state": state and state.model_dump(mode="json", exclude={"applied", "unbooked"}),
-        "standings": [] if state is None else standing_lines(state),
+        # Budgets of a period have a picture.
+        "standings": [] if state is None else standing_lines(_without_periods(state)),
         "declared_budget_usd": router.declared and router.declared.budget_usd,
         "cost_usd": router.cost_usd,
         "labels": router.tally.labels.n,
+        "settled": state and state.settled,
+        "rewarded": state and state.rewards_applied,
         "refused": router.refused,
     }
+
+
+def _without_periods(state: LambdaUpdated) -> LambdaUpdated:
+    return state.model_copy(update={"budgets": None})
 
 
 def drawn(router: RouterView) -> Document:
     """Return the picture for `pareto.js`, and the figures beside it."""
     picture, tally = replace(router.pareto(), tail=router.path()), router.tally
-    begins, _ = router.bins.table()
+    begins = router.bins.table().first
     return picture.document() | {
         "facts": picture.facts(tally.bills.n),
         "decisions": tally.decisions,

@@ -44,6 +44,7 @@ NUMBERS: Mapping[str, Span] = {
     "retry_after_seconds": Span(86_400.0),
     "revision": Span(2**53 - 1, whole=True),
     "reward": Span(1.0),
+    "session_budget_usd": Span(1e6, low=1e-6),
 }
 """Bounds of each numeric field, whatever event it is in."""
 NAMES: Mapping[str, int] = {

@@ -42,6 +42,7 @@ class Route(Struct, frozen=True, kw_only=True):
     repeat: bool
     candidates: tuple[Candidate, ...] | None = None
     fallbacks: tuple[str, ...] = ()
+    session_left_usd: float | None = None
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
@@ -86,6 +87,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int | None = None
     metadata: dict[str, Any] | None = None
     session_id: str | None = None
+    session_budget_usd: float | None = None
     needs: Needs | None = None
 
 

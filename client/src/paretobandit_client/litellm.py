@@ -204,6 +204,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             request_id=context.metadata.get(REQUEST_ID) or uuid.uuid4().hex,
             session=context.metadata.get("session_id")
             or context.metadata.get("litellm_session_id"),
+            session_budget_usd=context.metadata.get("session_budget_usd"),
             allowed_models=forms,
             input_tokens=await self._counted(messages),
             needs=_needs(messages, context.metadata),

@@ -153,6 +153,7 @@ class Router:
         context: Sequence[float] | None = None,
         request_id: str | None = None,
         session: str | None = None,
+        session_budget_usd: float | None = None,
         allowed_models: Iterable[str] | None = None,
         max_price_per_1k: float | None = None,
         input_tokens: int | None = None,
@@ -167,7 +168,8 @@ class Router:
             context: features of the prompt in its place, shape (d,), the last one 1.0.
             request_id: an id of your own: the same one gets the same decision again. Absent: a new
                 one.
-            session: the conversation to which the request belongs.
+            session: the conversation, or an agent's run, to which the request belongs.
+            session_budget_usd: dollars that all calls of the session may cost together.
             input_tokens: how many the call will send, system prompt and history included; then only
                 the output is uncertain.
             needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
@@ -190,6 +192,7 @@ class Router:
                 input_tokens=input_tokens,
                 metadata=metadata,  # type: ignore[arg-type]
                 session_id=session,
+                session_budget_usd=session_budget_usd,
                 needs=needs,  # type: ignore[arg-type]
             )
         )

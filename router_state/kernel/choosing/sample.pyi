@@ -5,6 +5,8 @@ from router_state.kernel.given import Journal, Vector
 from router_state.kernel.learning.regression import Regression
 
 LEVEL: float
+FEATURES: float
+LATELY: float
 EVERY: int
 SAMPLE_PIECE: str
 

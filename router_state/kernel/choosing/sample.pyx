@@ -129,4 +129,4 @@ cdef class PosteriorSample:
 
 
 # For Python, which does not see numbers of C.
-globals().update(LEVEL=LEVEL, EVERY=EVERY)
+globals().update(LEVEL=LEVEL, EVERY=EVERY, FEATURES=FEATURES, LATELY=LATELY)

@@ -22,6 +22,9 @@ cdef Real HURRIED = 20.0
 """Most bills that the means count as having after a change, so that they follow quickly."""
 cdef Real LEAST_SHARE = 0.02
 """Least billed share of the input's list price: no discount of a cache is larger."""
+cdef Real LEAST_RATIO = 1e-300
+"""Ratio of a bill to the list price that a smaller one counts as: parts of it would underflow to 0,
+which has no logarithm."""
 cdef Real SHARE_STEP = 1.01
 cdef enum:
     SHARE_ABOVE = 8
@@ -92,7 +95,7 @@ cdef class CostModel(CostMeans):
             if input_ratio > 0.0:
                 down: Real = 1.0 / power(SHARE_STEP, SHARE_ABOVE)
                 self._move_share(SHARE_STEP if ratio >= input_ratio else down)
-            rest: Real = log(max(ratio - input_ratio, LEAST_PART * ratio)) - exponent
+            rest: Real = log(max(ratio - input_ratio, LEAST_PART * ratio, LEAST_RATIO)) - exponent
             variance: Real = spread / one.decay
             one.decay *= BILL_LEFT
             one.learn(u, rest, spread)

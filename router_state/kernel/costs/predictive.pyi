@@ -1,5 +1,8 @@
 from typing import NamedTuple
 
+MOST_LOG_VARIANCE: float
+Z90: float
+
 def lognormal_mean(variance: float) -> float: ...
 def relative_variance(variance: float) -> float: ...
 

@@ -61,3 +61,7 @@ class Predictive(NamedTuple):
         if variance <= 0.0:
             return 1.0 if gap > 0.0 else 0.0
         return below(gap / sqrt(variance))
+
+
+# For Python, which does not see numbers of C.
+globals().update(MOST_LOG_VARIANCE=MOST_LOG_VARIANCE, Z90=Z90)

@@ -2,6 +2,8 @@ from typing import Any
 
 from router_state.kernel.given import Guess, Journal, Vector
 
+GROWTH: float
+
 class SharedPrior:
     name: str
     d: int

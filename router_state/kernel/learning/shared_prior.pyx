@@ -144,3 +144,7 @@ cdef void rescale(
     prior.ridge = min(max(own, low), high)
     prior.bias_ridge = min(max(bias, 1.0 / MOST_RIDGE), MOST_RIDGE)
     prior.shared_ridge = min(max(common, low), high)
+
+
+# For Python, which does not see numbers of C.
+globals().update(GROWTH=GROWTH)

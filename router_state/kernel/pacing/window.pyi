@@ -7,6 +7,7 @@ from router_state.kernel.pacing.dual import Options
 WINDOW: int
 BLOCK: int
 CLOSED: float
+PRICE_SPREAD: float
 PRICES: Vector
 PRICE_OF: tuple[float, ...]
 WAIT_PRICES: Vector

@@ -169,4 +169,4 @@ cdef class Window:
 
 
 # For Python, which does not see numbers of C.
-globals().update(WINDOW=WINDOW, BLOCK=BLOCK, CLOSED=CLOSED)
+globals().update(WINDOW=WINDOW, BLOCK=BLOCK, CLOSED=CLOSED, PRICE_SPREAD=PRICE_SPREAD)

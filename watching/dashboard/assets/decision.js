@@ -1,4 +1,4 @@
-// One decision: the terms of every candidate as bars that add up to its score, and what came of it.
+// One decision: why it was made in a sentence, one row for each model, and what came of it.
 
 import { api, ask, draw, el, page, table } from "./dom.js";
 import { digits, dual, fixed, known, moment, off, percent, signed, until, usd } from "./format.js";
@@ -25,9 +25,9 @@ export function showDecision(view, id, request) {
 function shown({ decision, because, candidates, costs, rewards, refusals, trace, trace_url }) {
   const parts = [];
   if (decision) {
-    const chance = decision.propensity < 1 ? `; chosen with probability ${digits(decision.propensity)}` : "";
-    parts.push(el("p", {}, "→ ", el("strong", {}, decision.model), `: ${because}${chance}.`),
-      candidates.length ? bars(candidates) : el("p", {}, "This answer was given again; its terms are with the first one, which the topic holds no more."),
+    const chance = decision.propensity < 1 ? `It was chosen with probability ${digits(decision.propensity)}.` : "", more = [aside(because), chance].filter(Boolean).join(" ");
+    parts.push(el("p.answer", {}, el("b", {}, decision.model), `: ${because.split(" (")[0]}.`), ...more ? [el("p", {}, more)] : [],
+      candidates.length ? el("section", { "aria-label": "Candidates" }, compared(candidates), scores(candidates)) : el("p", {}, "This answer was given again; its terms are with the first one, which the topic holds no more."),
       ...(until(decision.lambda_t) ? [el("p.warn", {}, `λ_t: ${dual(decision.lambda_t)}. ${until(decision.lambda_t)}`)] : []),
       el("h2", {}, "What came of it"), outcomes(costs, rewards),
       el("h2", {}, "When it was made"), facts([
@@ -41,43 +41,43 @@ function shown({ decision, because, candidates, costs, rewards, refusals, trace,
   return parts;
 }
 
+/** What the sentence says in brackets, as a sentence of its own. */
+function aside(because) {
+  const told = because.match(/ \((.*)\)$/s)?.[1];
+  return told ? `${told[0].toUpperCase()}${told.slice(1)}.` : "";
+}
+
 const facts = (terms) => el("dl.tiles", {}, ...terms.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
-function bars(candidates) {
+/** One row a model: what it earns and costs, how sure that is, and why it was not chosen. */
+function compared(candidates) {
+  const ends = candidates.flatMap(({ mean, deviation }) => [mean - (deviation ?? 0), mean + (deviation ?? 0)]), low = Math.min(...ends), top = Math.max(...ends);
+  const room = Math.max(top - low, 0.01), x = (value) => 6 + 188 * (value - low) / room, unsure = candidates.some(({ deviation }) => known(deviation));
+  return table(`Expected when it was decided${unsure ? "; ±: a standard deviation; whiskers on one scale" : ""}`,
+    [{ label: "Model" }, { label: "Earns", number: true }, { label: `From ${fixed(low)} to ${fixed(top)}` }, { label: "Costs", number: true }, { label: "8 of 10 bills", number: true }, { label: "Why not" }],
+    candidates.map((one) => [one.lost === null ? el("strong", {}, `→ ${one.model}`) : one.model, off(one.mean, one.deviation), whisker(one, x), usd(one.expected_cost_usd),
+      known(one.cost_low_usd) ? `${usd(one.cost_low_usd)} to ${usd(one.cost_high_usd)}` : null, one.lost === null ? el("strong", {}, "chosen") : one.lost]));
+}
+
+function whisker(one, x) {
+  const spoken = `${one.model}: expected reward ${off(one.mean, one.deviation)}`, kind = one.lost === null ? "c0" : "quiet";
+  return draw("svg", { class: "whisker", viewBox: "0 0 200 20", preserveAspectRatio: "none", role: "img", "aria-label": spoken },
+    draw("path", { class: "track", d: "M0 10H200", "vector-effect": "non-scaling-stroke" }),
+    known(one.deviation) ? draw("path", { class: `spread ${kind}`, d: `M${x(one.mean - one.deviation)} 10H${x(one.mean + one.deviation)}`, "vector-effect": "non-scaling-stroke" }) : null,
+    draw("path", { class: `middle-of ${kind}`, d: `M${x(one.mean)} 10h0`, "vector-effect": "non-scaling-stroke" }));
+}
+
+/** How the score of each came about. */
+function scores(candidates) {
   const unsure = candidates.filter(({ deviation }) => known(deviation));
-  const reached = candidates.flatMap((one) => [one.mean, one.mean + (one.deviation ?? 0), one.mean - (one.deviation ?? 0), one.mean + one.bonus, one.score]);
-  const top = Math.max(...reached, 0.01), low = Math.max(Math.min(0, ...reached), -top);
-  const x = (value) => 100 * (Math.max(value, low) - low) / (top - low); // what is far below is cut, and says so
-  const swatch = (kind, text) => el("span", {}, draw("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { class: kind, width: 1, height: 1 })), text);
-  return el("section", { "aria-label": "Candidates" },
-    el("p.inks", {}, swatch("mean", "expected reward"), swatch("bonus", "exploration: what the uncertainty adds (or takes)"), swatch("penalty", "− penalty for its cost: λ_t × expected cost ÷ budget"), el("span", {}, "┃ score"),
-      unsure.length ? el("span", {}, "├┤ uncertainty: by so much the expected reward may be off") : null),
-    el("div.bars", {}, ...candidates.map((one) => el("div", {},
-      el("div.name", {}, el("span", {}, one.lost === null ? el("strong", {}, `→ ${one.model}`) : one.model), el("span.number", {}, `score ${fixed(one.score, 4)}`)),
-      bar(one, x),
-      el("small", {}, one.lost === null ? "chosen" : one.lost, one.score < low ? " (its bar is cut)" : "")))),
-    table("The same in numbers: expected reward + exploration − penalty = score", ["Model", "Expected reward", "Exploration", "Penalty", "Score", "Expected cost"].map((label, at) => ({ label, number: at > 0 })),
+  return el("details.scores", {}, el("summary", {}, "How the scores came about"),
+    table("Expected reward + exploration (what the uncertainty adds or takes) − penalty (λ_t × expected cost ÷ budget) = score", ["Model", "Expected reward", "Exploration", "Penalty", "Score", "Expected cost"].map((label, at) => ({ label, number: at > 0 })),
       candidates.map((one) => [one.model, fixed(one.mean, 4), signed(one.bonus, 4), fixed(-one.penalty, 4), fixed(one.score, 4), usd(one.expected_cost_usd)])),
-    unsure.length ? doubts(unsure) : null);
+    unsure.length ? table("How sure the router was of the expected reward (common to all models + the model's own; uncertainty: a standard deviation), and of the bill",
+      ["Model", "Uncertainty", "Common to all models", "The model's own", "8 of 10 bills", "Chance of a bill of $0"].map((label, at) => ({ label, number: at > 0 })),
+      unsure.map((one) => [one.model, `± ${fixed(one.deviation, 4)}`, fixed(one.shared, 4), signed(one.mean - one.shared, 4),
+        `${usd(one.cost_low_usd)} to ${usd(one.cost_high_usd)}`, percent(one.unpaid, 1)])) : null);
 }
-
-/** What the router did not know when it decided: of the reward, and of the bill. */
-const doubts = (candidates) => table("How sure the router was of the expected reward (common to all models + the model's own; uncertainty: a standard deviation), and of the bill",
-  ["Model", "Uncertainty", "Common to all models", "The model's own", "8 of 10 bills", "Chance of a bill of $0"].map((label, at) => ({ label, number: at > 0 })),
-  candidates.map((one) => [one.model, `± ${fixed(one.deviation, 4)}`, fixed(one.shared, 4), signed(one.mean - one.shared, 4),
-    `${usd(one.cost_low_usd)} to ${usd(one.cost_high_usd)}`, percent(one.unpaid, 1)]));
-
-/** The expected reward from 0, exploration behind it, and the penalty back to the score: three thin lanes of one bar. */
-function bar(one, x) {
-  const lane = (kind, from, to, y) => draw("rect", { class: kind, x: Math.min(x(from), x(to)), width: Math.max(0.3, Math.abs(x(to) - x(from))), y, height: 6 });
-  const spoken = `${one.model}: expected reward ${off(one.mean, one.deviation, 4)}, exploration ${signed(one.bonus, 4)}, penalty ${fixed(one.penalty, 4)}, score ${fixed(one.score, 4)}`;
-  return draw("svg", { class: "bar", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img", "aria-label": spoken },
-    lane("mean", 0, one.mean, 0.5), lane("bonus", one.mean, one.mean + one.bonus, 7), lane("penalty", one.mean + one.bonus, one.score, 13.5),
-    known(one.deviation) ? whisker(x(one.mean - one.deviation), x(one.mean + one.deviation)) : null,
-    draw("line", { class: "score", x1: x(one.score), x2: x(one.score), y1: 0, y2: 20, "vector-effect": "non-scaling-stroke" }));
-}
-
-const whisker = (from, to) => draw("path", { class: "off", d: `M${from} 1v5M${from} 3.5H${to}M${to} 1v5`, "vector-effect": "non-scaling-stroke" });
 
 function outcomes(costs, rewards) {
   const revision = (one) => one.revision ? `, revision ${one.revision}` : "";

@@ -12,6 +12,7 @@ let end = null;
 const PAGES = {
   router: async () => (await import("./router.js")).showRouter,
   decision: async () => (await import("./decision.js")).showDecision,
+  compare: async () => (await import("./compare.js")).showCompared,
   pools: async () => (await import("./pools.js")).showPools,
   "what-if": async () => (await import("./whatif.js")).showWhatIf,
 };
@@ -30,7 +31,8 @@ async function show() {
 
 function follow(kind, [id, what]) {
   const steps = [el("a", { href: "#/", "aria-current": PAGES[kind] ? null : "page" }, "Routers")];
-  if (kind === "pools") steps.push(el("a", { href: "#/pools", "aria-current": "page" }, "Pools"));
+  if (kind === "pools") steps.push(el("a", { href: "#/pools", "aria-current": id ? null : "page" }, "Pools"), ...id ? [el("span", { "aria-current": "page" }, id)] : []);
+  else if (kind === "compare") steps.push(el("a", { href: "#/compare", "aria-current": "page" }, "Compared"));
   else if (PAGES[kind]) steps.push(el("a", {
     href: `#/router/${encodeURIComponent(id)}`, "aria-current": kind === "router" ? "page" : null }, id));
   if (NAMES[kind]) steps.push(el("span", { "aria-current": "page" },

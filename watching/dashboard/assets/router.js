@@ -1,22 +1,27 @@
 // One router: the answer and its picture, what it saved, its trends with what explains them, its models, its decisions.
 
-import { api, ask, el, page, say, table } from "./dom.js";
+import { api, el, page, table } from "./dom.js";
 import { clock, count, drawn, dual, fixed, known, moment, off, percent, until, usd } from "./format.js";
 import { chart } from "./chart.js";
 import { happened } from "./figures.js";
 import { leading } from "./lead.js";
 import { follow } from "./live.js";
 import { inkOf } from "./pareto.js";
+import { budgets } from "./money.js";
+import { checklist } from "./checklist.js";
+import { decisionsOf } from "./decisions.js";
 import { kindsOf, frontierOf } from "./studies.js";
 import { changesOf } from "./admin.js";
+import { PASSING, cut, ranges } from "./ranges.js";
 import { TERMS } from "./terms.js";
 
 const SHOWN_EVENTS = 5; // beside the charts; the others are behind a summary
 
 /** Show the page; returns what ends it. */
-export function showRouter(view, id) {
+export function showRouter(view, id, part) {
   const lead = leading(), now = el("p.note"), standings = el("div"), suspects = el("div", { "aria-live": "polite" }), news = el("div.news"), models = el("div");
   const series = new Series(), inks = new Map();
+  let last = null, offset = 0, place = (time) => time; // seconds that the server's clock is ahead; and where charts show a time
   const charts = {
     reward: chart("Quality", { low: 0, high: 1, show: fixed }), ratio: chart("Spend ÷ budget", { line: 1, show: (value) => fixed(value, 2) }),
     shares: chart("Share of each model", { high: 1, show: percent, ink: (name) => inkOf(inks.get(name) ?? 0) }), lambda: chart("λ_t"),
@@ -24,14 +29,14 @@ export function showRouter(view, id) {
   const gone = el("div.empty", { hidden: true }, el("h2", {}, "No such router"),
     el("p", {}, "The topics that were read name no router of this id; it may be gone. ",
       el("a", { href: "#/" }, "All routers"), "."));
-  const none = el("div.empty", { hidden: true }, el("p", {}, "No request yet. Ask for a first decision:"), el("pre", {}, first(id)));
-  const overTime = el("div", {}, el("h2", {}, "Trends"), el("div.charts", {}, ...Object.values(charts).map((one) => one.box)), news);
+  const steps = checklist(id), money = budgets(), decisions = decisionsOf(id);
+  const range = ranges(() => show()), overTime = el("div", {}, el("h2", {}, "Trends"), range.box, el("div.charts", {}, ...Object.values(charts).map((one) => one.box)), news);
   const admin = changesOf(id);
-  const shown = el("div", {}, none, lead.box, now, standings, suspects, overTime,
+  const shown = el("div", {}, steps.box, lead.box, now, money.box, standings, suspects, overTime,
     el("h2", {}, "Models"), models, admin.box,
     kindsOf(id), frontierOf(id),
     el("h2", {}, "What if"), el("p", {}, el("a", { href: page("what-if", id) }, "Replay this router's history under other conditions"), "."),
-    decisionsOf(id));
+    decisions.box);
   view.append(el("h1", {}, id), gone, shown);
 
   follow(api(id), (found) => {
@@ -40,10 +45,12 @@ export function showRouter(view, id) {
     gone.hidden = router !== null;
     shown.hidden = router === null;
     if (!router) return;
-    none.hidden = router.decided !== 0;
-    overTime.hidden = lead.box.hidden = !none.hidden;
+    steps.take(router);
+    overTime.hidden = lead.box.hidden = !router.decided && !router.picture.decisions;
     router.models.forEach((one, at) => inks.set(one.model, at));
-    lead.set(router, id);
+    lead.set(router);
+    money.take(router.state?.budgets ?? [], router.decided > 0);
+    decisions.take(router.models);
     tellNow(router);
     tellStandings(router.standings);
     tellSuspects(router.models);
@@ -51,18 +58,31 @@ export function showRouter(view, id) {
     admin.take(router);
     if (found.series) series.take(found.series);
     tellNews(router.news);
-    const marks = router.news.map((one, at) => ({ at: one.at, number: at + 1 }));
-    for (const name of ["reward", "ratio", "lambda"])
-      charts[name].set(series.at, { [NAMES[name]]: (series.columns[name] ?? []).map(name === "lambda" ? drawn : (value) => value) }, marks);
-    charts.shares.set(series.at, series.shares, marks);
+    if (part === "alarms" && !last) setTimeout(() => { news.tabIndex = -1; news.scrollIntoView({ block: "center" }); news.focus({ preventScroll: true }); });
+    [last, offset] = [router, (found.now ?? Date.now() / 1000) - Date.now() / 1000];
+    show();
   });
+
+  /** Draw the range that was chosen. */
+  function show() {
+    if (!last) return;
+    const own = cut(series, range.get(), Date.now() / 1000 + offset), shares = cut({ ...series, columns: series.shares }, range.get(), Date.now() / 1000 + offset);
+    const marks = last.news.map((one, at) => ({ at: own.place(one.at), number: at + 1 }));
+    for (const name of ["reward", "ratio", "lambda"])
+      charts[name].set(own.at, { [NAMES[name]]: (own.columns[name] ?? []).map(name === "lambda" ? drawn : (value) => value) }, marks, [], own.seen);
+    charts.shares.set(shares.at, shares.columns, marks, [], shares.seen);
+    place = own.place;
+  }
 
   function tellNow(router) {
     const { alarms, refused } = router, said = known(router.decided)  // a worker's account comes with the first commit
       ? [`${count(router.decided)} decided`, `${count(router.in_flight)} in flight`, `λ_t ${dual(router.lambda_t)}`] : [];
-    said.push(`${fixed(router.rate, 1)} requests/s`, alarms ? `${count(alarms)} alarm${alarms > 1 ? "s" : ""}` : "no alarm");
+    said.push(`${fixed(router.rate, 1)} requests/s`, ...alarms ? [] : ["no alarm"]);
     if (refused) said.push(`${count(refused)} events refused`);
-    say(now, `${said.join(", ")}. ${until(router.lambda_t)}`);
+    const key = `${said.join()}${alarms}${router.lambda_t}`;
+    if (now.dataset.told === key) return;
+    now.dataset.told = key;
+    now.replaceChildren(said.join(", "), ...alarms ? [", ", el("a", { href: page("router", id, "alarms"), onclick: toAlarms }, `${count(alarms)} alarm${alarms > 1 ? "s" : ""}`)] : [], `. ${until(router.lambda_t)}`);
   }
 
   /** How budgets of a period stand, and what a floor of rewards takes. */
@@ -80,11 +100,26 @@ export function showRouter(view, id) {
     suspects.replaceChildren(...told.map((text) => el("p.warn", {}, text)));
   }
 
+  function toAlarms(event) {
+    event.preventDefault();
+    news.scrollIntoView({ block: "center" });
+    news.querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  /** Show when something happened in the charts, and the decisions up to then. */
+  function goTo(one) {
+    if (range.get() !== "requests") range.set("all");
+    charts.reward.point(place(one.at));
+    overTime.scrollIntoView({ block: "nearest" });
+    decisions.show({ model: one.model, until: one.at });
+  }
+
   function tellNews(all) {
     const key = JSON.stringify(all);
     if (news.dataset.told === key) return;
     news.dataset.told = key;
-    const items = [...happened(all.map((one) => [clock(one.at), one.text]))?.children ?? []].reverse(), older = items.slice(SHOWN_EVENTS);
+    const told = (one) => el("button.text", { type: "button", title: "Show it in the charts, with the decisions before it", onclick: () => goTo(one) }, one.text);
+    const items = [...happened(all.map((one) => [clock(one.at), told(one)]))?.children ?? []].reverse(), older = items.slice(SHOWN_EVENTS);
     news.replaceChildren(el("ol.events", { reversed: true }, ...items.slice(0, SHOWN_EVENTS)),
       older.length ? el("details", { open: news.querySelector("details")?.open ?? false }, el("summary.note", {}, `${older.length} earlier events`), el("ol.events", { reversed: true }, ...older)) : "");
   }
@@ -106,52 +141,28 @@ export function showRouter(view, id) {
     models.firstChild.scrollLeft = scrolled;
   }
 
-  return () => { lead.end(); for (const one of Object.values(charts)) one.end(); };
+  const passing = setInterval(show, PASSING);
+  return () => { clearInterval(passing); lead.end(); for (const one of Object.values(charts)) one.end(); };
 }
-
-/** What to type where a router has decided nothing. */
-const first = (id) => `pbstream request "Why is the sky blue?" --router ${id}`;
 
 const NAMES = { ratio: "spend ÷ budget", lambda: "λ_t", reward: "mean reward" };
 
 /** The bins that the server sent, the last ones replaced by newer ones. */
-class Series {
+export class Series {
+  begins = [];
   at = [];
+  requests = [];
   columns = {};
   shares = {};
 
   take(found) {
-    const keep = found.from === found.first ? 0 : this.at.findIndex((time) => time >= found.from);
-    const kept = keep < 0 ? this.at.length : keep;
+    const keep = found.from === found.first ? 0 : this.begins.findIndex((time) => time >= found.from);
+    const kept = keep < 0 ? this.begins.length : keep;
     const joined = (old, fresh) => [...padded(old ?? [], kept), ...fresh];
     for (const name of Object.keys(NAMES)) this.columns[name] = joined(this.columns[name], found[name]);
     this.shares = Object.fromEntries(Object.entries(found.shares).map(([model, fresh]) => [model, joined(this.shares[model], fresh)]));
-    this.at = [...this.at.slice(0, kept), ...found.at];
+    for (const name of ["begins", "at", "requests"]) this[name] = joined(this[name], found[name]);
   }
 }
 
 const padded = (values, length) => [...values.slice(0, length), ...Array(Math.max(0, length - values.length)).fill(null)];
-
-function decisionsOf(id) {
-  const input = el("input", { id: "request", required: true, autocomplete: "off", maxlength: 128 });
-  const list = el("div", { "aria-live": "polite" });
-  const load = el("button", { type: "button", onclick: last }, "Show the last decisions");
-  return el("section", { "aria-labelledby": "decisions" }, el("h2", { id: "decisions" }, "Decisions"),
-    el("form.tools", { onsubmit: (event) => { event.preventDefault(); location.hash = page("decision", id, input.value.trim()); } },
-      el("label", { for: "request" }, "request_id"), input, el("button", { type: "submit" }, "Explain"), load), list);
-
-  async function last() {
-    load.disabled = true;
-    try {
-      const { decisions } = await ask(api(id, "decisions"));
-      list.replaceChildren(decisions.length
-        ? table("The newest first", ["Request", "Time", "Model", "Why", "Expected reward", "Expected cost"].map((label, at) => ({ label, number: at > 3 })),
-          decisions.map((one) => [el("a", { href: page("decision", id, one.request_id) }, one.request_id), clock(one.at),
-            one.model, one.reason, fixed(one.expected_reward), usd(one.expected_cost_usd)]))
-        : el("p", {}, "The topic holds no decision of this router. A first one: ", el("code", {}, first(id)), "."));
-    } catch (error) {
-      list.replaceChildren(el("p.fault", {}, error.message));
-    }
-    load.disabled = false;
-  }
-}

@@ -7,6 +7,7 @@ import { follow } from "./live.js";
 import { TERMS } from "./terms.js";
 
 const AROUND = 30; // rows that are followed above and below those in sight
+const COMPARED = 4; // routers that a comparison begins with
 const SETTLED = 120; // milliseconds without scrolling before other rows are asked for
 
 const COLUMNS = [
@@ -41,8 +42,9 @@ export function showRouters(view) {
     autocomplete: "off", spellcheck: "false", oninput: () => { asked.search = search.value.trim(); restart(); } });
   const order_by = el("select", { id: "sort", onchange: () => sort(order_by.value) },
     ...COLUMNS.map((column) => el("option", { value: column.key }, column.label)));
+  const beside = el("a", { href: page("compare") }, "Compare routers"); // the first ones of the table
   const tools = el("div.tools", {}, el("label", { for: "search" }, "Search"), search,
-    el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by));
+    el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by), beside);
   view.append(el("h1", {}, "All routers"), told, ahead, now,
     tools, list, empty);
   let tall = 40; // pixels of a row: read once, as asking for it between writes would lay the page out each time
@@ -103,6 +105,8 @@ export function showRouters(view) {
     if (found.lead) tellLead(found.lead);
     if (found.state) server = found.state;
     if (found.order) first = false;
+    if (found.order && begin === 0) beside.href = page("compare", ...order.slice(0, COMPARED));
+    beside.hidden = total < 2;
     if (found.state || found.order) tellEmpty(server);
     plan();
   }
@@ -147,6 +151,7 @@ export function showRouters(view) {
         return;
       }
       say(cell.lastChild, column.text(row));
+      if (column.key === "alarms") made.alarms.href = page("router", row.router_id, "alarms");
       if (column.tone) cell.dataset.tone = column.tone(row);
     });
     made.row.title = row.suspects?.length ? `Suspected: ${row.suspects.join(", ")}` : "";
@@ -154,10 +159,11 @@ export function showRouters(view) {
 
   function make() {
     const link = el("a");
+    const alarms = el("a");
     const cells = [link, ...COLUMNS.slice(1).map((column) => el("div.number", { role: "cell" },
-      el("span.narrow.of", { "aria-hidden": "true" }, column.label), el("span")))];
+      el("span.narrow.of", { "aria-hidden": "true" }, column.label), column.key === "alarms" ? alarms : el("span")))];
     const row = el("div.row", { role: "row", "data-wait": true }, el("div", { role: "cell" }, link), ...cells.slice(1));
-    return { row, cells, drawn: undefined };
+    return { row, cells, alarms, drawn: undefined };
   }
 
   function put(at, made) {
@@ -191,7 +197,7 @@ export function showRouters(view) {
   function tellLead(found) {
     ahead.hidden = !found.picture.decisions;
     whose.replaceChildren(told.hidden ? "" : "The one that spends most: ", el("a", { href: page("router", found.router_id) }, found.router_id));
-    lead.set(found, found.router_id);
+    lead.set(found);
   }
 
   function tellEmpty(state) {

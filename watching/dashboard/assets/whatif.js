@@ -3,7 +3,7 @@
 import { api, ask, draw, el, page, table } from "./dom.js";
 import { count, dual, fixed, moment, percent, usd } from "./format.js";
 import { figures } from "./figures.js";
-import { inkOf, pareto } from "./pareto.js";
+import { pareto } from "./pareto.js";
 import { placed, runner, span } from "./studies.js";
 
 const KINDS = {
@@ -21,25 +21,29 @@ const KINDS = {
   duplicate: { label: "Bills and labels come twice", value: ["share twice", "share", 0.2] },
 };
 
+const WAS = "recorded"; // the policy that is history itself
+
 /** Show the page; returns what ends it. */
 export function showWhatIf(view, id) {
-  const events = el("div"), results = el("div"), together = pareto(), inks = el("p.inks"), policies = el("fieldset", {}, el("legend", {}, "Who decides"));
+  const events = el("div"), results = el("div"), together = pareto(), inks = el("p.inks"), behind = el("p.note", {}, "Grey: each model alone and their best fixed mixes, as the requests so far let expect. An arrow leads from how it was to what a policy would have done."), policies = el("fieldset", {}, el("legend", {}, "Who decides"));
   const name = el("input", { id: "name", maxlength: 80, placeholder: "a name for the comparison" }), over = span("what-if-span");
   const run = runner(id, show);
   const start = el("button", { type: "submit" }, "Replay");
   const models = [], ends = [], found = new Map(); // of charts; and by result the whole of each policy
-  let numbered = 0;
+  let numbered = 0, alone = {}; // each model and their fixed mixes, as the router's page has them
   const form = el("form", { onsubmit: go }, policies, events,
     el("div.tools", {}, el("button.quiet", { type: "button", onclick: () => events.append(event()) }, "Add an event"),
       el("label", { for: "name" }, "Name"), name, ...over.parts, start));
   view.append(el("h1", {}, `What if: ${id}`),
     el("p.note", {}, "The recorded requests are decided again, as pbstream replay does: nothing is written, and the workers are not asked. Of models that were not called, the outcome is what the history lets expect."),
-    form, run.box, el("h2", {}, "Results"), together.box, inks, results, el("p", {}, el("a", { href: page("router", id) }, `Router ${id}`)));
+    form, run.box, el("h2", {}, "Results"), together.box, inks, behind, results, el("p", {}, el("a", { href: page("router", id) }, `Router ${id}`)));
   const source = new EventSource(api(id));
   source.onmessage = (message) => {
     const { router } = JSON.parse(message.data);
     if (router === undefined) return;
     source.close();
+    alone = { models: router?.picture.models ?? [], mixes: router?.picture.mixes ?? [] };
+    compare();
     models.push(...(router?.models ?? []).map((one) => one.model));
     policies.append(...[["declared", "as declared"], ["recorded", "as it was"], ["paper", "profile paper"], ["live", "profile live"], ...models.map((model) => [model, `always ${model}`])]
       .slice(0, 12).map(([value, label], at) => el("label", {}, el("input", { type: "checkbox", value, checked: at < 2 }), ` ${label}`)));
@@ -109,10 +113,25 @@ export function showWhatIf(view, id) {
     compare();
   }
 
-  /** Everything that was found so far in one picture: a colour for each result. */
+  /**
+   * Everything that was found so far in one picture: a colour for each policy of each result, and an arrow to it from how it was. Behind it are the models
+   * alone and their fixed mixes, as history tells.
+   */
   function compare() {
-    const last = [...found.values()].slice(-8);
-    together.set({ dots: last.flatMap(({ policies }, ink) => Object.entries(policies).map(([name, { total }]) => placed(total, { name, ink: inkOf(ink) }))) });
-    inks.replaceChildren(...last.map(({ label }, at) => el("span", {}, draw("svg", { "aria-hidden": "true" }, draw("rect", { width: 12, height: 12, class: inkOf(at) })), label)));
+    const last = [...found.values()].slice(-4), dots = [], arrows = [], named = [];
+    for (const { label, policies } of last) {
+      const was = policies[WAS] && placed(policies[WAS].total, { name: "as it was", ink: "was" });
+      if (was && !dots.some((one) => one.cost_usd === was.cost_usd && one.quality === was.quality)) dots.push(was);
+      for (const [policy, { total }] of Object.entries(policies)) {
+        if (policy === WAS) continue;
+        const dot = placed(total, { name: policy === "declared" ? "as declared" : policy, ink: `c${named.length % 8}` });
+        named.push([dot.ink, `${dot.name}: ${label}`]);
+        dots.push(dot);
+        if (was) arrows.push([was, dot]);
+      }
+    }
+    together.box.hidden = behind.hidden = !dots.length;
+    together.set({ ...alone, quiet: true, dots, arrows });
+    inks.replaceChildren(...named.map(([ink, label]) => el("span", {}, draw("svg", { "aria-hidden": "true" }, draw("rect", { width: 12, height: 12, class: ink })), label)));
   }
 }

@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
 
-from agents.instants import utc
+from router_state.instants import utc
 from router_state.periods.leases import LeasedAccounts
 from router_state.periods.ledger import LEAST_USD, Ledger
+from router_state.periods.period_dual import PeriodDual
 from router_state.periods.standing import Standing
-from router_state.state.router import RouterState
 
 
-def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -> dict[str, object]:
-    """Return the fields of `LambdaUpdated` about periods and the floor of rewards."""
-    now = observed_at.timestamp()
-    in_force = ledger.standings(now, seq=state.seq + 1)
-    found: dict[str, object] = {
-        "budget_usd_per_request": _allowed_usd(state, ledger, in_force, now)
-    }
+def standing(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
+    """Return the fields of `pb.lambda` about periods and the floor of rewards."""
+    in_force = ledger.standings(now, seq=0)
+    found: dict[str, object] = {"budget_usd_per_request": _allowed_usd(ledger, dual, in_force, now)}
     # Of the last decision.
-    per_request_usd = state.pacer.budget_usd
+    per_request_usd = dual.budget_usd
     standings = [one for one in in_force if one.accounts.is_lent(one.account) or one.account.count]
     floor = ledger.floor_usd
-    floor_binds = per_request_usd is not None and floor <= per_request_usd
+    floor_binds = floor <= per_request_usd
     if standings:
         tightest = min(standings, key=lambda one: one.per_request_usd)
         # If the price of a dollar is 0, requests cost less than allowed.
-        paced = state.lambda_t > 0.0 and per_request_usd is not None
-        costs = per_request_usd if paced and per_request_usd is not None else ledger.mean_usd
+        costs = per_request_usd if dual.lambda_t > 0.0 else ledger.mean_usd
         found["budgets"] = [
             _standing(one, ledger, now, costs, binds=one is tightest and not floor_binds)
             for one in standings
         ]
-    if ledger.spending.has_floor and state.seq:
+    if ledger.spending.has_floor and ledger.decided:
         found["floor"] = {
             "expected_reward": ledger.reward,
             "best_reward": ledger.best,
@@ -45,14 +40,14 @@ def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -
 
 
 def _allowed_usd(
-    state: RouterState, ledger: Ledger, in_force: Sequence[Standing], now: float
+    ledger: Ledger, dual: PeriodDual, in_force: Sequence[Standing], now: float
 ) -> float | None:
     """Return what the next request may cost; None where nothing limits it."""
     limits = [one.per_request_usd for one in in_force]
     if not limits and ledger.is_over(now):
         limits = [LEAST_USD]
-    if state.config.budget_usd_per_request is not None:
-        limits.append(state.config.budget_usd_per_request)
+    if dual.declared_usd is not None:
+        limits.append(dual.declared_usd)
     if math.isfinite(ledger.floor_usd):
         limits.append(max(ledger.floor_usd, LEAST_USD))
     return min(limits, default=None)

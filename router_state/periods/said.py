@@ -3,18 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, Protocol
 
-from agents.instants import utc
-from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
-from router_state.pools.declared import LEASE_SECONDS, PoolConfig, Share
-from schemas.budgets import Budgets, OfBest
-from schemas.budgets import PeriodBudget as BudgetDeclared
-from schemas.pools import PoolDeclared
-from schemas.routers import RouterDeclared
+from router_state.instants import utc
+from router_state.periods.calendar import Per
+from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending, WhenSpent
 
 
-def spending_of(declared: RouterDeclared) -> Spending | None:
+class SaidBudget(Protocol):
+    """A budget of a period as it is declared."""
+
+    @property
+    def usd(self) -> float: ...
+    @property
+    def per(self) -> Per | None: ...
+    @property
+    def timezone(self) -> str: ...
+    @property
+    def starts(self) -> datetime | None: ...
+    @property
+    def begins(self) -> datetime | None: ...
+    @property
+    def until(self) -> datetime | None: ...
+    @property
+    def carry(self) -> float | Literal["none", "all"]: ...
+
+
+SaidBudgets = SaidBudget | Sequence[SaidBudget] | None
+
+
+class SaidTraffic(Protocol):
+    """Expected traffic as it is declared."""
+
+    @property
+    def per_week(self) -> float | None: ...
+    @property
+    def hours(self) -> tuple[float, ...] | None: ...
+
+
+class SaidOfBest(Protocol):
+    """A floor as a share of what the best models would earn."""
+
+    @property
+    def of_best(self) -> float: ...
+
+
+class Said(Protocol):
+    """A router's declaration."""
+
+    @property
+    def budget(self) -> SaidBudgets: ...
+    @property
+    def when_spent(self) -> WhenSpent | None: ...
+    @property
+    def traffic(self) -> SaidTraffic | None: ...
+    @property
+    def max_cost_per_request_usd(self) -> float | None: ...
+    @property
+    def min_reward(self) -> float | SaidOfBest | None: ...
+    @property
+    def pool(self) -> str | None: ...
+
+
+def spending_of(declared: Said) -> Spending | None:
     """Return the declared budgets of periods, floors and limits of single calls; None if there are
     none.
 
@@ -33,38 +86,23 @@ def spending_of(declared: RouterDeclared) -> Spending | None:
         if traffic is None
         else ExpectedTraffic(traffic.per_week, traffic.hours),
         max_cost_per_request_usd=most,
-        min_reward=None if isinstance(floor, OfBest) else floor,
-        min_of_best=floor.of_best if isinstance(floor, OfBest) else None,
+        min_reward=floor if isinstance(floor, int | float) else None,
+        min_of_best=None if floor is None or isinstance(floor, int | float) else floor.of_best,
         pool=declared.pool,
     )
 
 
-def pool_config(declared: PoolDeclared, *, offset: int) -> PoolConfig:
-    """Return a pool's declaration as the core's.
+def budgets_of(declared: SaidBudgets) -> tuple[PeriodBudget, ...]:
+    """Return budgets of periods: none, one or several.
 
     Raises:
-        InvalidConfig: two budgets are of the same period, or a time zone is not known here.
+        InvalidConfig: a time zone is not known here.
     """
-    seconds = declared.lease_seconds
-    shares: Mapping[str, Share] = {
-        name: Share(one.least, one.most) for name, one in (declared.members or {}).items()
-    }
-    return PoolConfig(
-        budgets_of(declared.budget),
-        declared.parent,
-        shares,
-        LEASE_SECONDS if seconds is None else seconds,
-        offset,
-    )
-
-
-def budgets_of(declared: Budgets | None) -> tuple[PeriodBudget, ...]:
-    """Return budgets of periods: none, one or several."""
-    given = () if declared is None else declared if isinstance(declared, tuple) else (declared,)
+    given = () if declared is None else declared if isinstance(declared, Sequence) else (declared,)
     return tuple(map(_budget, given))
 
 
-def _budget(declared: BudgetDeclared) -> PeriodBudget:
+def _budget(declared: SaidBudget) -> PeriodBudget:
     starts = declared.starts or declared.begins
     match declared.carry:
         case "none":
@@ -83,11 +121,11 @@ def _budget(declared: BudgetDeclared) -> PeriodBudget:
     )
 
 
-def budgets_document(spending: Spending) -> dict[str, object]:
+def document_of(spending: Spending) -> dict[str, object]:
     """Return the fields of a declaration that mean this."""
     document: dict[str, object] = {}
     if spending.budgets:
-        document["budget"] = [_document(budget) for budget in spending.budgets]
+        document["budget"] = [_budget_document(budget) for budget in spending.budgets]
     if spending.pool is not None:
         document["pool"] = spending.pool
     if spending.when_spent != "cheapest":
@@ -108,7 +146,7 @@ def budgets_document(spending: Spending) -> dict[str, object]:
     return document
 
 
-def _document(budget: PeriodBudget) -> dict[str, object]:
+def _budget_document(budget: PeriodBudget) -> dict[str, object]:
     found: dict[str, object] = {"usd": budget.usd}
     if budget.per is not None:
         found["per"] = budget.per

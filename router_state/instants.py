@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from router_state.periods.calendar import FOREVER
-
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""Latest time of a declaration; later ones are taken for it: programs that have no "never" write
+the last moment of 9999, which a float rounds into the year 10000."""
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 """Earliest time that can be written: a declaration may name it."""
 

@@ -8,19 +8,16 @@ as it answers. The clock is that of decisions, so a replay finds the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
 from router_state.changes import Journal
-from router_state.health import FIRST_WAIT, IN_A_ROW, Health
+from router_state.events import FAILED, UNANSWERED
+from router_state.outages.health import FIRST_WAIT, IN_A_ROW, Health
 from router_state.state.framing import Json
 
 PIECE = "\x1favailability"
 """Name of the piece of state; there is none while all models answer."""
-FAILED = frozenset({"error", "timeout"})
-"""Statuses of a model that did not answer."""
-UNANSWERED = FAILED | {"rate_limited", "cancelled"}
-"""Statuses of calls whose bill does not tell the cost of an answer."""
 LONGEST_REST = 300.0
 """Most seconds for which a model's own `retry_after_seconds` is obeyed."""
 FORGOTTEN = 1800.0
@@ -186,7 +183,7 @@ class Availability:
         self.models = {name: Health(**health) for name, health in values["models"].items()}
         self.all_down = bool(values["all_down"])
 
-    def faults(self) -> Iterable[str]:
+    def faults(self) -> Iterator[str]:
         """Yield the faults of a state that can't be true."""
         for name, health in self.models.items():
             numbers = [value for value in asdict(health).values() if isinstance(value, int | float)]

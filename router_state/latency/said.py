@@ -1,14 +1,29 @@
-"""Convert targets of latency between declarations, the core and `pb.lambda`."""
+"""Targets of latency as a declaration says them, and as `pb.lambda` shows how they are kept."""
 
 from __future__ import annotations
 
-from router_state.latency.goal import LatencyGoal
+from typing import Any, Protocol
+
+from router_state.latency.goal import LatencyGoal, Of
 from router_state.latency.timing import Timing
-from schemas.latency import FirstTokenPriced
-from schemas.routers import RouterDeclared
 
 
-def latency_of(declared: RouterDeclared) -> LatencyGoal | None:
+class SaidTarget(Protocol):
+    """A target as it is declared."""
+
+    of: Of
+    p95_ms: float | None
+    mean_ms: float | None
+
+
+class Said(Protocol):
+    """A router's declaration; `usd_per_second` is a number, or has `first_token`."""
+
+    latency_target: SaidTarget | None
+    usd_per_second: Any
+
+
+def read(declared: Said) -> LatencyGoal | None:
     """Return the declared target of latency; None if there is none.
 
     Raises:
@@ -21,12 +36,12 @@ def latency_of(declared: RouterDeclared) -> LatencyGoal | None:
             p95_seconds=None if target.p95_ms is None else target.p95_ms / 1e3,
             mean_seconds=None if target.mean_ms is None else target.mean_ms / 1e3,
         )
-    if isinstance(price, FirstTokenPriced):
-        return LatencyGoal(of="first_token", usd_per_second=price.first_token)
-    return None if price is None else LatencyGoal(usd_per_second=price)
+    if price is None or isinstance(price, float | int):
+        return None if price is None else LatencyGoal(usd_per_second=price)
+    return LatencyGoal(of="first_token", usd_per_second=price.first_token)
 
 
-def latency_document(goal: LatencyGoal) -> dict[str, object]:
+def document(goal: LatencyGoal) -> dict[str, object]:
     """Return the fields of a declaration that mean this."""
     usd = goal.usd_per_second
     if usd is not None:
@@ -35,7 +50,7 @@ def latency_document(goal: LatencyGoal) -> dict[str, object]:
     return {"latency_target": {**_limit(goal), **of}}
 
 
-def latency_standing(timing: Timing) -> dict[str, object]:
+def standing(timing: Timing) -> dict[str, object]:
     """Return the fields of `LatencyStanding`."""
     goal, most = timing.goal, timing.goal.most
     found: dict[str, object] = {

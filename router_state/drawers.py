@@ -1,0 +1,111 @@
+"""A bounded, durable table by name: 256 drawers by the checksum of names, with at most 32 entries
+each. A full drawer forgets the entry that has been idle for the longest time.
+
+Each drawer is a piece of its own, so that an event writes little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Generic, Protocol, TypeVar
+from zlib import crc32
+
+import orjson
+from msgspec import convert, to_builtins
+
+from router_state.changes import Journal
+
+DRAWERS, IN_DRAWER = 256, 32
+"""Drawers, each a piece of its own, and entries in one: 8,192 of a router."""
+IDLE_SECONDS = 86_400.0
+"""Seconds after which an idle entry is forgotten: no session lasts longer."""
+
+
+class Entry(Protocol):
+    """One entry, a struct; `at` is when it was last used, in seconds since the epoch."""
+
+    at: float
+
+
+Kept = TypeVar("Kept", bound=Entry)
+
+
+class Drawers(Generic[Kept]):
+    """The entries of one kind.
+
+    Args:
+        kind: their class.
+        piece: prefix of the names of their pieces, which begins with `\\x1f`.
+    """
+
+    __slots__ = ("_journal", "_kind", "_piece", "drawers")
+
+    def __init__(self, kind: type[Kept], piece: str, journal: Journal) -> None:
+        self._kind, self._piece, self._journal = kind, piece, journal
+        self.drawers: dict[int, dict[str, Kept]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.drawers.values()))
+
+    def __iter__(self) -> Iterator[Kept]:
+        for drawer in self.drawers.values():
+            yield from drawer.values()
+
+    def find(self, name: str) -> Kept | None:
+        """Return an entry that is remembered, or None."""
+        return self.drawers.get(_drawer_of(name), {}).get(name)
+
+    def use(self, name: str, entry: Kept) -> None:
+        """Keep an entry, used at its time `at`, which may have been kept before."""
+        drawer = self.drawers.setdefault(_drawer_of(name), {})
+        drawer.pop(name, None)
+        drawer[name] = entry
+        # In order of use: the first has been idle for the longest time.
+        for idle in [other for other, one in drawer.items() if entry.at - one.at > IDLE_SECONDS]:
+            del drawer[idle]
+        while len(drawer) > IN_DRAWER:
+            del drawer[next(iter(drawer))]
+        self.changed(name)
+
+    def changed(self, name: str) -> None:
+        """Note that an entry has changed."""
+        self._journal.pieces.add(f"{self._piece}{_drawer_of(name)}")
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self._journal.pieces.update(self.pieces)
+        self.drawers = {}
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Return the names of the pieces that hold them."""
+        # In one order, however the entries came: an exported router is equal to the byte.
+        drawers = sorted(self.drawers.items())
+        return tuple(f"{self._piece}{number}" for number, drawer in drawers if drawer)
+
+    def pack(self, piece: str) -> bytes | None:
+        """Return the body of a drawer's piece; None if it is empty or the piece is no drawer."""
+        number = piece.removeprefix(self._piece)
+        drawer = self.drawers.get(int(number)) if number != piece else None
+        packed = [[name, to_builtins(one)] for name, one in drawer.items()] if drawer else None
+        return None if packed is None else orjson.dumps(packed)
+
+    def restore(self, piece: Callable[[str], bytes]) -> None:
+        """Invert `pack` of all drawers; `piece` returns a body by its name, b"" where there is
+        none. Raises TypeError, LookupError, ValueError."""
+        for number in range(DRAWERS):
+            if body := piece(f"{self._piece}{number}"):
+                self.drawers[number] = {
+                    name: convert(one, self._kind) for name, one in orjson.loads(body)
+                }
+
+    def are_sound(self) -> bool:
+        """Tell whether the entries stand where they belong, and not too many of them."""
+        return all(
+            len(drawer) <= IN_DRAWER and all(_drawer_of(name) == number for name in drawer)
+            for number, drawer in self.drawers.items()
+        )
+
+
+def _drawer_of(name: str) -> int:
+    return crc32(name.encode()) % DRAWERS

@@ -1,0 +1,1 @@
+"""Outages: which models answer, fail, or limit the rate of their calls."""
