@@ -42,7 +42,8 @@ class Outages(Capability):
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.availability, self.error_reward = Availability(journal), None
+        self.availability = Availability(journal)
+        self.error_reward: float | None = None
 
     @classmethod
     def read(cls, said: Said) -> float | None:
