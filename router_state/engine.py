@@ -26,7 +26,7 @@ from router_state.events import (
 )
 from router_state.record import Records
 from router_state.state import portable, portfolio, sweeping
-from router_state.state.books import checked_cost, checked_reward
+from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 from router_state.state.snapshot import piece_names
 
@@ -107,7 +107,6 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
-    checked_reward(event.reward)
     changes.outcome, changed = feedback.judge(engine.state, engine.records, event)
     changes.records |= changed
     if changes.outcome is not Outcome.DUPLICATE:

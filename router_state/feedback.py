@@ -15,7 +15,7 @@ from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
 from router_state.policies.learning import NOT_LEARNED
 from router_state.record import Label, Records, RequestRecord, Settlement
-from router_state.state.books import checked_cost
+from router_state.state.books import checked_cost, checked_reward
 from router_state.state.router import RouterState
 
 
@@ -204,6 +204,7 @@ def judge(
 ) -> tuple[Outcome, dict[str, RequestRecord]]:
     """Learn a reward of a request, or of all that a capability says it is of; return the outcome,
     and the requests that changed. Raises as `learn`, and as `Capability.shared`."""
+    checked_reward(event.reward)
     for one in state.capabilities:
         shared = one.shared(event, records)
         if shared is not None:

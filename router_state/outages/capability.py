@@ -37,7 +37,6 @@ class Outages(Capability):
     """
 
     __slots__ = ("availability", "error_reward")
-    error_reward: float | None
     name = "error_reward"
     always = True
     error_reward: float | None
@@ -45,7 +44,7 @@ class Outages(Capability):
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.availability = Availability(journal)
-        self.error_reward = None
+        self.error_reward: float | None = None
 
     @classmethod
     def read(cls, said: Said) -> float | None:
