@@ -18,12 +18,13 @@ from router_state.config import Price
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
 from router_state.instants import utc
-from router_state.kernel import BELIEVED, SharedPrior, waits
+from router_state.kernel import BELIEVED, WINDOW, SharedPrior, waits
 from router_state.latency.capability import Latency
 from router_state.latency.goal import TAIL, LatencyGoal
 from router_state.latency.speed import Speed
 from router_state.latency.timing import UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
+from router_state.pacing.pacer import Unpaced
 from router_state.state import invariants, portable
 from router_state.state.config_bytes import config_body, unpack_config
 from router_state.state.framing import frame
@@ -94,6 +95,23 @@ def test_one_call_in_twenty_is_slow_where_the_better_model_is() -> None:
     assert alerts == []
     _, free, _ = play(None)
     assert share(free) == 1.0
+
+
+def test_seconds_are_solved_without_dollars_and_the_window_goes_with_its_last_dual() -> None:
+    engine, _, _ = play(LatencyGoal(mean_seconds=1.0), n=200)
+    state = engine.state
+    assert type(state.pacer) is Unpaced and timing_of(engine).per_unit > 0.0
+    window = state.arms.window
+    assert window is not None and window.size == WINDOW
+    # Another limit goes on with its contexts.
+    engine.configure(_with(engine, LatencyGoal(mean_seconds=2.0)), now=200.0)
+    assert state.arms.window is window
+    engine.take_alerts()
+    before = set(freeze(engine))
+    engine.configure(_with(engine, None), now=201.0)
+    assert state.arms.window is None
+    assert {name for name in before - set(freeze(engine)) if "window" in name}
+    invariants.check(state, engine.records)
 
 
 def test_a_mean_is_kept_by_a_mixture() -> None:
