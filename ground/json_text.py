@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from typing import NoReturn
 
 import orjson
 
@@ -21,10 +23,23 @@ def loads(raw: bytes) -> Json:
     except orjson.JSONDecodeError:
         if not ESCAPED_HALF.search(raw):
             raise
+    return _slowly(raw.decode(), parse_constant=_refuse)
+
+
+def loads_leniently(text: str | bytes) -> Json:
+    """Read JSON as senders write it: also halves of characters, NaN and infinities, and numbers
+    beyond 64 bits. A byte that is not UTF-8 becomes half of a character. Raises ValueError.
+
+    >>> loads_leniently(b'{"at": Infinity}')
+    {'at': inf}
+    """
     try:
-        return json.loads(raw.decode(), parse_constant=_refuse)
-    except RecursionError:
-        raise ValueError("is nested too deep") from None
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _slowly(
+            text if isinstance(text, str) else text.decode("utf-8", "surrogateescape"),
+            parse_constant=None,
+        )
 
 
 def halved(raw: bytes) -> tuple[Document, bytes] | None:
@@ -56,5 +71,12 @@ def dumps(value: Json) -> bytes:
         return json.dumps(value, allow_nan=False).encode()
 
 
-def _refuse(constant: str) -> None:
+def _slowly(text: str, *, parse_constant: Callable[[str], NoReturn] | None) -> Json:
+    try:
+        return json.loads(text, parse_constant=parse_constant)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+
+
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

@@ -16,7 +16,7 @@ from doors.console.output import console, print_json
 from doors.console.router_standing import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import standing_of
+from doors.console.taken_up import absence_of, standing_of
 from drawing.numbers import seconds, usd
 from drawing.periods import standing_lines
 from schemas import (
@@ -186,6 +186,9 @@ async def _found(
 ) -> tuple[Found, Declared | None, Declared | None, LambdaUpdated | None]:
     """Return the request's records, the declaration in force, that of the decision, and the
     router's present state.
+
+    Raises:
+        Failure: nothing tells of the request, and there is no such router.
     """
     async with open_bus(session.settings, *TOPICS, *STANDING) as bus:
         found, then = await find(bus, router_id, request_id), None
@@ -195,4 +198,7 @@ async def _found(
         # What is in force is for the projection alone, which a router keeps for its life; its
         # prices may have changed since.
         standing = await standing_of(bus, router_id)
+        told = found.decision is not None or found.letters
+        if not told and standing.state is None and standing.in_force is None:
+            raise await absence_of(bus, router_id)
         return found, then or standing.in_force, then, standing.state

@@ -69,12 +69,14 @@ def convert(
       pbstream convert --mapping thumbs.yaml feedback.ndjson --router chat
     """
     from doors.integrations.convert import convert as converted
+    from doors.integrations.remembered import Remembered
     from schemas import MalformedEvent, encode
 
     name = getattr(file, "name", "the payload")
     finder, chosen = _finder(form, mapping, router_id=router_id, source=source, scores=scores)
+    known = Remembered()
     try:
-        found = converted(file.read(), finder, scores=chosen)
+        found = converted(file.read(), finder, scores=chosen, remembered=known)
     except MalformedEvent as error:
         raise Failure(f"{name} cannot be mapped: {error.reason}: {error}") from error
     for one in found.taken:
@@ -87,7 +89,11 @@ def convert(
     for line in refused:
         click.echo(f"Refused: {line}", err=True)
     if found.passed_over:
-        click.echo(f"{found.passed_over} passed over: without a wanted bill or label.", err=True)
+        # A chosen name that none has may be misspelt.
+        others = f" Its scores are named {known.names}." if known.names and not found.taken else ""
+        click.echo(
+            f"{found.passed_over} passed over: without a wanted bill or label.{others}", err=True
+        )
     elif not found.taken:
         click.echo("It holds no costs or rewards.", err=True)
 

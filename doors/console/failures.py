@@ -121,7 +121,8 @@ REMEDIES = {
     "encoder_unavailable": "send a --context, or give the worker an encoder "
     "(PB_ENCODER_BACKEND, PB_ENCODER_PATH) and the router's projection (PB_PRIORS_PATH)",
     "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
-    "budget_spent": "wait until the next period, or raise it with `pbstream budget set`",
+    "budget_spent": "wait until the next period, or raise it with `pbstream budget set`, a pool's "
+    "with `pbstream pools set`",
     "session_spent": "end the run, or give it more with --session-budget",
     "stale_config": "somebody else changes this router at the same time; try again",
     "empty_prompt": "a prompt needs at least one character that is not white space",
@@ -145,7 +146,7 @@ class Refused(Failure):
         remedy = f": {REMEDIES[reason]}" if reason in REMEDIES else ""
         # A command to be copied names the router that was refused.
         remedy = re.sub(
-            r"`(pbstream (?:models|routers) [^`]*)`",
+            r"`(pbstream (?:budget|models|routers) [^`]*)`",
             lambda found: f"`{found[1]}{named(router_id)}`",
             remedy,
         )

@@ -8,9 +8,8 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping
 
-import orjson
-
 from doors.integrations.found import Defaults, Found, Item, Topic, Unconvertible, rfc3339
+from ground.json_text import loads_leniently
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -59,8 +58,8 @@ def _data(document: Document) -> Json:
 
 def _loaded(text: str | bytes, name: str) -> Json:
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return loads_leniently(text)
+    except ValueError:
         raise Unconvertible(f"{name}: is not JSON") from None
 
 

@@ -23,6 +23,7 @@ from doors.integrations.found import (
 )
 from doors.integrations.remembered import Remembered
 from ground.json_values import Document
+from ground.texts import NOT_UNICODE, is_valid
 from paretobandit_client.side_numbers import fitting
 from schemas import CostReported, MalformedEvent, Reason, RewardObserved, decode
 
@@ -208,14 +209,16 @@ def _take(
 ) -> None:
     """Add what was found to what was taken. Raises Unconvertible, MalformedEvent."""
     notes = list(one.notes)
-    fields = {name: value for name, value in one.fields.items() if value is not None}
+    schema = SCHEMAS[one.topic]
+    # Others are ignored as on the wire, whatever they hold.
+    told = one.fields.keys() & schema.model_fields.keys()
+    fields = {name: one.fields[name] for name in told if one.fields[name] is not None}
     for name in IDS & fields.keys():
         if type(fields[name]) is int:
             fields[name] = str(fields[name])
     if one.topic == "costs":
         fields, odd = fitting(fields)
         notes += odd
-    schema = SCHEMAS[one.topic]
     event = decode(schema, _dumps(fields))
     # What is refused is not remembered.
     if not may(event.router_id):
@@ -229,12 +232,8 @@ def _take(
 
 def _dumps(fields: Mapping[str, object]) -> bytes:
     for name, value in fields.items():
-        if (
-            isinstance(value, str)
-            and not value.isascii()
-            and any("\ud800" <= one <= "\udfff" for one in value)
-        ):
-            raise Unconvertible(f"{name}: holds half of a character, such as of a cut emoji")
+        if isinstance(value, str) and not is_valid(value):
+            raise Unconvertible(f"{name}: {NOT_UNICODE}")
         # orjson would write null for it, which reads as if nothing had been said.
         if isinstance(value, float) and not math.isfinite(value):
             raise Unconvertible(f"{name}: is not finite", Reason.NON_FINITE)

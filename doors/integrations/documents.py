@@ -1,7 +1,8 @@
 """Split a payload into its documents, and read what strict JSON refuses but senders write: half of
 an emoji, NaN and infinities, numbers beyond 64 bits, a byte order mark.
 
-What is read so leniently is what nobody looks at; ids and money are checked where they are used.
+What is read so leniently is what nobody looks at; ids and money are checked where they are used: a
+byte that is not UTF-8 is harmless in a prompt, and refused in an id.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ import json
 import re
 from typing import NoReturn
 
-import orjson
-
 from doors.integrations.found import Item, Unconvertible
+from ground.json_text import loads_leniently
 from ground.json_values import Document, Json
 from schemas import MalformedEvent, Reason
 
@@ -32,7 +32,7 @@ def documents_of(raw: bytes | None) -> list[Document | Item]:
     """
     text = (raw or b"").removeprefix(BOM)
     try:
-        found = _loads(text)
+        found = loads_leniently(text)
     except NOT_JSON as error:
         lines = _lines(text)
         readable = sum(isinstance(one, dict) and bool(one) for one in lines)
@@ -71,7 +71,7 @@ def _lines(text: bytes) -> list[Document | Item]:
     for line in text.splitlines():
         if line.strip():
             try:
-                one = _loads(line)
+                one = loads_leniently(line)
             except NOT_JSON:
                 one = None
             found.append(one if isinstance(one, dict) else _odd(line))
@@ -87,15 +87,6 @@ def _refuse(error: Exception) -> NoReturn:
 def line_of(value: Json) -> bytes:
     """Write JSON in one line, half emojis and infinities as they came; bytes are a line already."""
     return value if isinstance(value, bytes) else json.dumps(value).encode()
-
-
-def _loads(text: bytes) -> Json:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        # A byte that is no UTF-8 becomes half of a character: harmless in a prompt, refused in an
-        # id.
-        return json.loads(text.decode("utf-8", "surrogateescape"))
 
 
 def _odd(value: Json) -> Item:

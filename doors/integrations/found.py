@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-import orjson
-
+from ground.json_text import loads_leniently
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -156,8 +155,8 @@ def object_of(value: Json) -> Document:
     """Return an object, which some writers send as its text; an empty one for anything else."""
     if isinstance(value, str):
         try:
-            value = orjson.loads(value)
-        except orjson.JSONDecodeError:
+            value = loads_leniently(value)
+        except ValueError:
             return {}
     return value if isinstance(value, dict) else {}
 

@@ -30,6 +30,11 @@ class Remembered:
             if one.score is not None and len(self._names) < NAMES:
                 self._names[str(one.score)] = None
 
+    @property
+    def names(self) -> str:
+        """Return the first names of scores, to be shown."""
+        return ", ".join(name[:60].encode("utf-8", "replace").decode() for name in self._names)
+
     def wants(self, label: Found, scores: Collection[str]) -> bool:
         """Tell whether a label is of a score that becomes the reward.
 
@@ -44,10 +49,10 @@ class Remembered:
         if scores:
             return label.score in scores
         if len(self._names) > 1:
-            names = ", ".join(name[:60].encode("utf-8", "replace").decode() for name in self._names)
             raise Unconvertible(
-                f"name: there are several scores: {names}. Only one of them is the reward: choose "
-                "it with --score NAME, over HTTP with ?score=NAME, in a mapping file with score"
+                f"name: there are several scores: {self.names}. Only one of them is the reward: "
+                "choose it with --score NAME, over HTTP with ?score=NAME, in a mapping file with "
+                "score"
             )
         return True
 

@@ -63,9 +63,11 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
         "delete.retention.ms": 7 * DAY_MS,
         "min.compaction.lag.ms": REPAIR_MS,
     }
+    # Decisions can be verified with the declarations that they followed.
+    declared = few_keys | {"min.compaction.lag.ms": few_keys["max.compaction.lag.ms"]}
     topic = settings.topic
     return [
-        TopicSpec(topic("routers"), "compact", n, 8 * MIB, few_keys),
+        TopicSpec(topic("routers"), "compact", n, 8 * MIB, declared),
         TopicSpec(topic("requests"), "delete", n, 16 * MIB, lasting),
         TopicSpec(topic("routes"), "delete", n, MIB, lasting),
         TopicSpec(topic("costs"), "delete", n, MIB, lasting),

@@ -149,7 +149,9 @@ def prior_for_wire(priors: Priors, model: str, *, n_eff: float | None = None) ->
     """
     if model not in priors.models:
         raise UnusableArrays(
-            f"no prior for {model!r}; there are priors for {', '.join(priors.models) or 'no model'}"
+            f"no prior for {model!r}; there are priors for "
+            f"{', '.join(priors.models) or 'no model'}: a model without one learns from its first "
+            "requests"
         )
     index = priors.models.index(model)
     prior = {"A": priors.A[index].tolist(), "b": priors.b[index].tolist()}

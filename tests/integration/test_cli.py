@@ -60,6 +60,13 @@ def test_a_routers_life_models_request_cost_reward_explain_watch(worker: Setting
     assert "0.310" in done(worker, "budget", "show", router="life")
 
 
+def test_explain_tells_of_a_router_that_was_typed_wrongly(worker: Settings) -> None:
+    add_two(worker, "typed")
+    for router_id, told in (("typde", "did you mean 'typed'"), ("typed", "no decision for 'q'")):
+        refused = run(worker, "explain", "q", router=router_id)
+        assert refused.exit_code == 1 and told in refused.output
+
+
 def test_a_bill_in_tokens_is_explained_in_dollars_at_the_prices_of_the_decision(
     worker: Settings,
 ) -> None:

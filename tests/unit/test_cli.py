@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import socket
@@ -258,6 +259,19 @@ def test_a_refusal_carries_reason_explanation_and_remedy() -> None:
         "the request was refused, no_affordable_model (the cheapest costs more): "
     )
     assert "--max-price" in text and "`pbstream models list --router chat`" in text
+
+
+def test_a_refusal_for_want_of_money_names_the_router_and_the_pool() -> None:
+    text = Refused("the request", "budget_spent", "", router_id="chat").format_message()
+    assert "`pbstream budget set --router chat`" in text and "`pbstream pools set`" in text
+
+
+def test_a_chosen_score_that_no_label_has_is_answered_with_the_names(tmp_path: Path) -> None:
+    scores = [{"traceId": "r", "name": name, "value": 1} for name in ("toxic", "correct")]
+    (tmp_path / "scores.json").write_text(json.dumps(scores))
+    words = ["convert", "--from", "langfuse", str(tmp_path / "scores.json"), "--score"]
+    assert "Its scores are named toxic, correct." in run(*words, "corect").output
+    assert "are named" not in run(*words, "correct").output
 
 
 def test_missing_topics_are_told_in_one_line() -> None:

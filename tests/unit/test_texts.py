@@ -18,7 +18,7 @@ from doors.gateway.called import of_call
 from doors.integrations.convert import convert, finder_of
 from doors.integrations.found import Defaults
 from ground.json_text import dumps, loads
-from ground.texts import is_valid, mended
+from ground.texts import NOT_UNICODE, is_valid, mended
 from schemas import CostReported, MalformedEvent, Reason, RequestSubmitted, decode
 from schemas.quick import Bill, Request, read
 from studies.history.account import Account
@@ -135,10 +135,26 @@ def test_a_prompt_on_the_command_line_that_is_not_utf_8_is_mended() -> None:
 def test_a_payload_is_converted_in_spite_of_half_a_character() -> None:
     finder = finder_of("cloudevents", Defaults("r"))
     event = {"specversion": "1.0", "type": "costs", "subject": "1", "note": HALF}
-    ((_, bill),) = convert(escaped({**event, "data": {"cost_usd": 0.1, "note": HALF}}), finder)
-    assert bill == CostReported(router_id="r", request_id="1", cost_usd=0.1)
-    with pytest.raises(MalformedEvent, match="model is not valid Unicode"):
-        convert(escaped({**event, "data": {"cost_usd": 0.1, "model": HALF}}), finder)
+    good = convert(escaped({**event, "data": {"cost_usd": 0.1, "note": HALF}}), finder)
+    assert [one.event for one in good.taken] == [
+        CostReported(router_id="r", request_id="1", cost_usd=0.1)
+    ]
+    bad = convert(escaped({**event, "data": {"cost_usd": 0.1, "model": HALF}}), finder)
+    assert [str(one.error) for one in bad.refused] == [f"model: {NOT_UNICODE}"]
+
+
+def test_metadata_that_is_sent_as_its_text_is_read_in_spite_of_half_a_character() -> None:
+    metadata = {"pb_request_id": "mine", "note": f"cut {HALF}"}
+    score = {"traceId": "trace", "name": "n", "value": 1, "dataType": "NUMERIC"}
+    score["metadata"] = escaped(metadata).decode()
+    (label,) = convert(escaped(score), finder_of("langfuse", Defaults("r"))).taken
+    assert label.event.request_id == "mine"
+    event = {"specversion": "1.0", "type": "costs", "subject": "1"}
+    data = escaped({"cost_usd": 0.1, "note": HALF}).decode()
+    (bill,) = convert(
+        escaped({**event, "data": data}), finder_of("cloudevents", Defaults("r"))
+    ).taken
+    assert bill.topic == "costs"
 
 
 def test_a_file_of_a_router_with_half_a_character_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -36,3 +36,8 @@ def test_events_stay_as_long_as_their_contexts() -> None:
 
 def test_three_copies_need_two_in_sync() -> None:
     assert SPECS["pb.routes"].config(2)["min.insync.replicas"] == "2"
+
+
+def test_declarations_are_kept_for_an_hour_to_verify_decisions_with() -> None:
+    # docs/explanation/replay.md says so; segments alone may be compacted within minutes.
+    assert SPECS["pb.routers"].config(1)["min.compaction.lag.ms"] == str(3_600_000)

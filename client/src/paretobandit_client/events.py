@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
@@ -85,7 +84,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     allowed_models: tuple[str, ...] | None = None
     max_price_per_1k: float | None = None
     input_tokens: int | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: dict[str, object] | None = None
     session_id: str | None = None
     session_budget_usd: float | None = None
     needs: Needs | None = None

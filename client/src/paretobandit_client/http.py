@@ -194,7 +194,7 @@ def _meaning(
 ) -> _Later | RouterError:
     """Return the error for a failed response of a gateway, or of a proxy before it."""
     try:
-        problem = msgspec.json.decode(body, type=dict[str, Any])
+        problem = msgspec.json.decode(body, type=dict[str, object])
     except msgspec.MsgspecError:
         problem = {}
     reason, detail = str(problem.get("reason", "")), str(problem.get("detail", ""))

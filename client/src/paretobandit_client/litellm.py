@@ -34,6 +34,8 @@ from paretobandit_client.router import Counts, Router
 from paretobandit_client.side_numbers import fitting
 
 log = logging.getLogger(__name__)
+Told = Mapping[str, Any]
+"""Facts of a call, as LiteLLM and its callers tell them: names with values of any type."""
 REQUEST_ID = "pb_request_id"
 """Key of a call's `metadata` that gives it an id of your own, for rewards."""
 NEEDS = "pb_needs"
@@ -246,7 +248,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     def _report(
         self,
-        kwargs: Mapping[str, Any],
+        kwargs: Told,
         response: Any,
         *,
         revision: int,
@@ -286,9 +288,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     def _bill(
         self,
-        signal: Mapping[str, Any],
-        metadata: Mapping[str, Any],
-        bill: Mapping[str, Any],
+        signal: Told,
+        metadata: Told,
+        bill: Told,
         *,
         attempt: Hashable,
         revision: int,
@@ -306,17 +308,15 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
 
-    async def _deliver(self, request_id: str, called: str, bill: Mapping[str, Any]) -> None:
+    async def _deliver(self, request_id: str, called: str, bill: Told) -> None:
         try:
             router = await self._router()
             await router.cost(request_id, model=self._name_of(called), **bill)
         except (RouterError, ValueError) as error:
             log.error("the bill of request %s is lost: %s: %s", request_id, bill, error)
 
-    def _signal_of(self, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = (metadata.get("routing_plugin_signals") or {}).get(
-            self._signal
-        )
+    def _signal_of(self, metadata: Told) -> Told | None:
+        found: Told | None = (metadata.get("routing_plugin_signals") or {}).get(self._signal)
         return found
 
     def _name_of(self, called: str) -> str:
@@ -327,7 +327,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         return next((form for some in known for form in _forms(called) if form in some), called)
 
 
-def _needs(messages: Sequence[Message], metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _needs(messages: Sequence[Message], metadata: Told) -> Told | None:
     """Return a call's needs, from its messages and its metadata."""
     return {**needs_of({"messages": list(messages)}), **(metadata.get(NEEDS) or {})} or None
 
@@ -349,7 +349,7 @@ def _forms(candidate: str) -> list[str]:
     return [candidate, candidate.partition("/")[2]] if "/" in candidate else [candidate]
 
 
-def _metadata(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+def _metadata(kwargs: Told) -> Told:
     """Return the metadata that LiteLLM keeps of a call; some of its paths name it otherwise."""
     parameters = kwargs.get("litellm_params") or {}
     found = (
@@ -360,7 +360,7 @@ def _metadata(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
     )
 
 
-def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any] | None:
+def _cost(kwargs: Told, response: Any) -> dict[str, Any] | None:
     """Return a bill in dollars, or in tokens where LiteLLM knows no price; None where neither is
     known, which is not the same as free."""
     usd = _number(kwargs.get("response_cost"))
@@ -390,7 +390,7 @@ def _held(holder: object, name: str) -> Any:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
-def _is_free(kwargs: Mapping[str, Any]) -> bool:
+def _is_free(kwargs: Told) -> bool:
     """Tell whether a cost of 0 is one: of an answer from LiteLLM's own cache, or of a model whose
     price LiteLLM knows. A router registers models without a price as well, and they cost 0."""
     model, parameters = str(kwargs.get("model")), kwargs.get("litellm_params") or {}

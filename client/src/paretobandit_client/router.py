@@ -27,6 +27,8 @@ from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward,
 from paretobandit_client.fallbacks import Fallbacks
 
 log = logging.getLogger(__name__)
+Fields = Mapping[str, Any]
+"""Fields of a request, a bill or a reward, by their names; each is checked before it is sent."""
 
 
 class Link(Protocol):
@@ -157,8 +159,8 @@ class Router:
         allowed_models: Iterable[str] | None = None,
         max_price_per_1k: float | None = None,
         input_tokens: int | None = None,
-        needs: Needs | Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        needs: Needs | Fields | None = None,
+        metadata: Fields | None = None,
         fallback: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - not how long to try, but when to fall back
     ) -> Decision:
@@ -219,7 +221,7 @@ class Router:
         return Decision(route.request_id, route.model, False, route, self)
 
     async def route_many(
-        self, prompts: Iterable[str | Mapping[str, Any]], **options: Any
+        self, prompts: Iterable[str | Fields], **options: Any
     ) -> list[Decision | Refused]:
         """Ask for many decisions at once; a refusal takes its place in the list.
 
@@ -313,13 +315,13 @@ class Router:
             )
         )
 
-    async def cost_many(self, bills: Iterable[Mapping[str, Any]]) -> None:
+    async def cost_many(self, bills: Iterable[Fields]) -> None:
         """Report many bills, the arguments of `cost` each. Raises as `cost`, when all were
         tried.
         """
         await _all(self.cost(**bill) for bill in bills)
 
-    async def reward_many(self, rewards: Iterable[Mapping[str, Any]], **options: Any) -> None:
+    async def reward_many(self, rewards: Iterable[Fields], **options: Any) -> None:
         """Report many rewards, the arguments of `reward` each; `options` are for all. Raises as
         `reward`, when all were tried.
         """

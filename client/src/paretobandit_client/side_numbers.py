@@ -7,12 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-LONGEST_MS = 86_400_000.0
-"""Most milliseconds of a call: a day (the wire contract)."""
-LONGEST_REST = 86_400.0
-"""Most seconds for which a model may want to be left alone: a day (the wire contract)."""
-MOST_TOKENS = 1_000_000_000
-"""Most tokens of a call (the wire contract)."""
+from paretobandit_client.bounds import NUMBERS, Span
+
 TIMES = ("latency_ms", "first_token_ms")
 TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens")
 """Fields of a bill that are whole numbers; JavaScript and protobuf write 12.0 for 12."""
@@ -33,14 +29,16 @@ def fitting(bill: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
         if isinstance(value, float) and value.is_integer():
             kept[name] = int(value)
     for name in TIMES:
-        if name in kept and not _within(kept[name], LONGEST_MS):
+        if name in kept and not _within(kept[name], NUMBERS[name]):
             del kept[name]
-            notes.append(f"{name} is not a number from 0 to {LONGEST_MS:.0f}, and was left out")
-    rest = kept.get("retry_after_seconds")
-    if rest is not None and not _within(rest, LONGEST_REST):
-        if _within(rest, math.inf):
-            kept["retry_after_seconds"] = LONGEST_REST
-            notes.append(f"retry_after_seconds was cut to {LONGEST_REST:.0f}")
+            notes.append(
+                f"{name} is not a number from 0 to {NUMBERS[name].high:.0f}, and was left out"
+            )
+    rest, span = kept.get("retry_after_seconds"), NUMBERS["retry_after_seconds"]
+    if rest is not None and not _within(rest, span):
+        if _within(rest, Span(math.inf)):
+            kept["retry_after_seconds"] = span.high
+            notes.append(f"retry_after_seconds was cut to {span.high:.0f}")
         else:
             del kept["retry_after_seconds"]
             notes.append("retry_after_seconds is not a number from 0 on, and was left out")
@@ -50,7 +48,7 @@ def fitting(bill: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
 def _without_odd_tokens(kept: dict[str, object]) -> list[str]:
     """Take out counts of tokens that cannot be, unless they are the money."""
     beside = TOKENS if kept.get("cost_usd") is not None else TOKENS[-1:]
-    odd = [name for name in beside if name in kept and not _counts(kept[name])]
+    odd = [name for name in beside if name in kept and not _within(kept[name], NUMBERS[name])]
     for name in odd:
         del kept[name]
     notes = [f"{name} is not a count of tokens, and was left out" for name in odd]
@@ -61,10 +59,7 @@ def _without_odd_tokens(kept: dict[str, object]) -> list[str]:
     return notes
 
 
-def _within(value: object, most: float) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and 0.0 <= value <= most and math.isfinite(value)  # type: ignore[operator,arg-type]
-
-
-def _counts(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+def _within(value: object, span: Span) -> bool:
+    kinds = int if span.whole else int | float
+    number = isinstance(value, kinds) and not isinstance(value, bool)
+    return number and span.low <= value <= span.high and math.isfinite(value)  # type: ignore[operator,arg-type]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import Refused, RouterError
 from paretobandit_client.events import Route
-from paretobandit_client.router import Counts, Router
+from paretobandit_client.router import Counts, Fields, Router
 
 T = TypeVar("T")
 NOT_OPEN = "the router is not open: use it in a with block"
@@ -119,7 +119,7 @@ class SyncRouter:
         return SyncDecision(self.run(self._opened.route(prompt, **options)), self)
 
     def route_many(
-        self, prompts: Iterable[str | Mapping[str, Any]], **options: Any
+        self, prompts: Iterable[str | Fields], **options: Any
     ) -> list[SyncDecision | Refused]:
         """Ask for many decisions at once, see `Router.route_many`."""
         answers = self.run(self._opened.route_many(prompts, **options))
@@ -146,11 +146,11 @@ class SyncRouter:
             self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
         )
 
-    def cost_many(self, bills: Iterable[Mapping[str, Any]]) -> None:
+    def cost_many(self, bills: Iterable[Fields]) -> None:
         """Report many bills, see `Router.cost_many`."""
         self.run(self._opened.cost_many(bills))
 
-    def reward_many(self, rewards: Iterable[Mapping[str, Any]], **options: Any) -> None:
+    def reward_many(self, rewards: Iterable[Fields], **options: Any) -> None:
         """Report many rewards, see `Router.reward_many`."""
         self.run(self._opened.reward_many(rewards, **options))
 
