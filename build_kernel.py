@@ -32,8 +32,12 @@ DIRECTIVES = {
 }
 
 
-def build() -> None:
-    """Compile what has changed. Raises what Cython or the compiler say."""
+def build(*, profiled: bool = False) -> None:
+    """Compile what has changed. Raises what Cython or the compiler say.
+
+    Args:
+        profiled: build into build/profiled instead, with calls that `sys.setprofile` sees.
+    """
     import numpy
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
@@ -45,12 +49,14 @@ def build() -> None:
         include_dirs=[numpy.get_include(), "router_state/kernel/numbers"],
         extra_compile_args=[] if sys.platform == "win32" else FLAGS,
     )
-    force = "--force" in sys.argv
+    force, place = "--force" in sys.argv, "build/profiled" if profiled else "build/kernel"
+    directives = DIRECTIVES | {"profile": profiled}
     made = cythonize(
-        [one], build_dir="build/kernel", compiler_directives=DIRECTIVES, force=force, quiet=True
+        [one], build_dir=place, compiler_directives=directives, force=force, quiet=True
     )
     command: Any = Distribution({"ext_modules": made}).get_command_obj("build_ext")
-    command.inplace, command.build_temp, command.force = True, "build/kernel", force
+    command.inplace, command.build_temp, command.force = not profiled, place, force
+    command.build_lib = place
     command.parallel = os.cpu_count()
     command.ensure_finalized()
     command.run()

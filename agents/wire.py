@@ -155,6 +155,7 @@ def lambda_value(
         "config_offset": state.config.offset,
         "observed_at": observed_at,
         **state.pacer.terms(),
+        **({} if state.arms.window is None else {"window": state.arms.window.size}),
         "applied": applied,
     }
     for one in state.capabilities:

@@ -23,9 +23,9 @@ import numpy as np
 
 from benchmarks import conversation_oracle
 from benchmarks.conversation_worlds import D, Providers, Turn, World
+from benchmarks.played import Played
 from router_state.cache_price import CachePrice
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 
 BUDGETS = 5
@@ -75,7 +75,7 @@ def read_trace(path: Path) -> list[Turn]:
     return sorted(found)
 
 
-def engine(world: World, budget: float, *, told: bool, seed: int) -> Engine:
+def engine(world: World, budget: float, *, told: bool, seed: int) -> Played:
     """Return a router; `told`: it is declared what caches cost."""
     caches = {
         one.name: CachePrice(
@@ -88,7 +88,7 @@ def engine(world: World, budget: float, *, told: bool, seed: int) -> Engine:
     }
     models = {one.name: ModelConfig(Price(one.into, one.out)) for one in world.models}
     knobs = knobs_for("live", {"seed": seed})
-    return Engine.start(
+    return Played.start(
         RouterConfig(
             models, budget, D, "live", knobs, capabilities={"caches": caches} if told else {}
         )

@@ -19,6 +19,7 @@ from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed, prices
 from router_state.config import ModelConfig, RouterConfig
 from router_state.engine import Engine
+from router_state.events import Asked, Charged, Judged
 from router_state.profiles import knobs_for
 
 SHORT = 16
@@ -61,13 +62,15 @@ class Ours:
             i, request_id, now = number % len(feed.contexts), str(number), float(number)
             x = feed.contexts[i]
             start = clock()
-            model = engine.decide(request_id, x, now=now).model
+            record = engine.apply(Asked(request_id, x), now).accepted().decision
             deciding += clock() - start
+            assert record is not None
+            model = record.model
             reward, cost_usd = feed.rewards[model][i], feed.costs[model][i]
             start = clock()
             if self.bills:
-                engine.settle(request_id, cost_usd=cost_usd)
-            engine.learn(request_id, reward=reward)
+                engine.apply(Charged(request_id, cost_usd), now)
+            engine.apply(Judged(request_id, reward), now)
             learning += clock() - start
         self.done += n
         return deciding, learning

@@ -10,6 +10,7 @@ import numpy as np
 
 from agents.declared import config_of
 from agents.wire import route_value
+from benchmarks.played import Played
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 from commands.demo.benchmark import load_benchmark
@@ -17,7 +18,6 @@ from commands.demo.scenario import Scenario
 from commands.demo.show import Options, compose
 from commands.demo.traffic import Sent, Traffic
 from commands.demo.yardsticks import BEST_MIX, yardsticks
-from router_state.engine import Engine
 from schemas import (
     CostReported,
     RequestSubmitted,
@@ -34,7 +34,7 @@ class Service:
     """A worker's handling of the demo's events, one after the other."""
 
     def __init__(self) -> None:
-        self.engine: Engine | None = None
+        self.engine: Played | None = None
         self.decided = 0
 
     def take(self, event: Sent) -> RouteDecided | None:
@@ -42,7 +42,7 @@ class Service:
         if isinstance(event, RouterDeclared):
             config = config_of(event, offset=self.decided, references={})
             if self.engine is None:
-                self.engine = Engine.start(config)
+                self.engine = Played.start(config)
             else:
                 self.engine.configure(config, now=float(self.decided))
             return None
@@ -56,7 +56,7 @@ class Service:
             return self._decide(event, engine)
         return None
 
-    def _decide(self, event: RequestSubmitted, engine: Engine) -> RouteDecided:
+    def _decide(self, event: RequestSubmitted, engine: Played) -> RouteDecided:
         record = engine.decide(event.request_id, np.array(event.context), now=float(self.decided))
         self.decided += 1
         return decode(
@@ -64,7 +64,7 @@ class Service:
         )
 
 
-def played(scenario: Scenario, seed: int) -> tuple[Traffic, Engine]:
+def played(scenario: Scenario, seed: int) -> tuple[Traffic, Played]:
     """Play a scenario that has contexts to its end."""
     traffic, service = Traffic(scenario, in_flight=100, seed=seed), Service()
     service.take(scenario.declarations[0][1])

@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.data import Benchmark, load_rows
+from benchmarks.played import Played
 from benchmarks.report import bootstrap, command, print_figures, print_table
 from benchmarks.yardsticks import hindsight
 from ground.files.array_folder import Array
 from router_state.config import ModelConfig, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 from streams.encoder import general as general_projections
 from streams.encoder.distill import COMPONENTS
@@ -183,7 +183,7 @@ def _route(priors: Priors, test: Benchmark, contexts: Array, seed: int) -> float
         for k, (model, price) in enumerate(zip(test.models, test.prices, strict=True))
     }
     knobs = replace(knobs_for("paper"), lambda_c=0.0, seed=seed)
-    engine = Engine.start(RouterConfig(models, BUDGET_USD, profile="paper", knobs=knobs))
+    engine = Played.start(RouterConfig(models, BUDGET_USD, profile="paper", knobs=knobs))
     rewards = []
     for index in np.random.default_rng(seed).permutation(len(test)):
         request_id = str(index)

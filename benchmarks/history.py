@@ -14,7 +14,7 @@ import orjson
 
 from agents.declared import config_of
 from agents.wire import route_value
-from router_state.engine import Engine
+from benchmarks.played import Played
 from schemas.event import decode_keyed
 from schemas.routers import RouterDeclared
 from studies.simulate.policies import Finished
@@ -39,7 +39,7 @@ class Recorder:
         offset = self._write("routers", value)
         router = decode_keyed(RouterDeclared, key=None, value=value)
         self._records = Finished(2000)
-        self._engine = Engine.start(config_of(router, offset=offset, references={}), self._records)
+        self._engine = Played.start(config_of(router, offset=offset, references={}), self._records)
 
     def close(self) -> None:
         """Finish the files."""

@@ -14,9 +14,9 @@ import orjson
 
 from agents.declared import config_of
 from agents.wire import route_value
+from benchmarks.played import Played
 from doors.console.bus import Bus, Follower, open_bus
 from doors.console.declarations import put_in_force
-from router_state.engine import Engine
 from schemas import (
     CostReported,
     Event,
@@ -51,13 +51,13 @@ class Side(Protocol):
 class Simulation:
     """The engine alone, in this process."""
 
-    engine: Engine | None = None
+    engine: Played | None = None
     at: float = 0.0
 
     async def declare(self, declared: RouterDeclared) -> None:
         config = config_of(declared, offset=0, references={})
         if self.engine is None:
-            self.engine = Engine.start(config)
+            self.engine = Played.start(config)
         else:
             self.engine.configure(config, now=self.at)
 

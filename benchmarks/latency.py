@@ -18,8 +18,8 @@ from typing import Any
 import click
 import numpy as np
 
+from benchmarks.played import Played as Engine
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.latency.goal import TAIL, LatencyGoal
 
 SAMPLED = 20_000

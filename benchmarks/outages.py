@@ -17,8 +17,8 @@ from functools import partial
 import click
 import numpy as np
 
+from benchmarks.played import Played as Engine
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 
 MODELS = {"small": Price(0.1, 0.4), "middle": Price(0.25, 2.0), "large": Price(1.25, 10.0)}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Array, Policy
+from benchmarks.played import Played
 from benchmarks.rivals import Apart
 from router_state.changes import Alert
 from router_state.config import Knobs, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 from router_state.state import restoring, snapshot
 
@@ -26,13 +26,13 @@ class Core:
 
     def __init__(self, profile: str, knobs: Knobs) -> None:
         self.profile, self.knobs = profile, knobs
-        self.engine: Engine | None = None
+        self.engine: Played | None = None
         self.input_tokens: Array | None = None
 
     def declare(self, config: RouterConfig, *, at: int) -> None:
         config = replace(config, profile=self.profile, knobs=self.knobs)
         if self.engine is None:
-            self.engine = Engine.start(config)
+            self.engine = Played.start(config)
         else:
             self.engine.configure(config, now=float(at))
 
@@ -61,7 +61,7 @@ class Core:
         state, pieces = self.engine.state, snapshot.pack_pieces(self.engine.state)
         other = type(self)(self.profile, self.knobs)
         restored = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
-        other.engine = Engine(
+        other.engine = Played(
             restored, {i: copy(record) for i, record in self.engine.records.items()}
         )
         return other

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from benchmarks.arena import Array, Rows
+from benchmarks.played import Played
 from benchmarks.protocol import declaration, prompts
 from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
-from router_state.engine import Engine
 from router_state.periods.capability import Periods
 from router_state.periods.declared import PeriodBudget, Spending
 from router_state.periods.leases import Granted
@@ -51,7 +51,7 @@ class Side:
     rows: Rows
     times: Array
     weight: float
-    engine: Engine
+    engine: Played
     pool: str = "left"
     at: int = 0
     spent: float = 0.0
@@ -99,7 +99,7 @@ def _sides(seed: int, requests: int) -> list[Side]:
             declaration(val, LEVEL),
             knobs=knobs_for("live", {"seed": seed * ROUTERS + k, "commitment_ttl_seconds": 1e9}),
         )
-        engine = Engine.start(config)
+        engine = Played.start(config)
         side = Side(
             f"router-{k}",
             rng.integers(len(test), size=n),

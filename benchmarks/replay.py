@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.history import ROUTER, write_history
+from benchmarks.played import Played
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, NAMES, PRICES, Feed
-from router_state.engine import Engine
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.folders import export, open_folder
@@ -74,12 +74,12 @@ def bare(history: History) -> Callable[[], Any]:
     }
 
     def run() -> None:
-        engine: Engine | None = None
+        engine: Played | None = None
         for event in events:
             if isinstance(event, Declared):
                 assert event.router is not None
                 config = configuration(event.router, offset=event.offset, read_prior=unused)
-                engine = Engine.start(config, Remembered())
+                engine = Played.start(config, Remembered())
                 continue
             assert engine is not None
             if isinstance(event, Decided):

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
+from benchmarks.played import Played
 from paper.data import Data
 from paper.outcome import Sheet
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import PROFILES
 from studies.simulate.policies import Finished
 
@@ -37,7 +37,7 @@ class Ours:
 
     def __init__(self, profile: str, d: int) -> None:
         models = {name: ModelConfig(price, onboarding_pulls=0) for name, price in PRICES.items()}
-        self._engine = Engine.start(
+        self._engine = Played.start(
             RouterConfig(models, None, dimensions=d, profile=profile, knobs=PROFILES[profile]),
             Finished(256),
         )

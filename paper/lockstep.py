@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.data import Benchmark
+from benchmarks.played import Played
 from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.kernel import EPSILON
 from router_state.kernel import MAX_DECAY_STEPS as MAX_STALE_STEPS
 from router_state.pacing.ema_pacer import EMA_STEP, LAMBDA_MAX
@@ -181,7 +181,7 @@ def _believed(
         model: ModelConfig(price, None if n_eff is None else Prior(A=priors.A[k], b=priors.b[k]), 0)
         for k, (model, price) in enumerate(zip(data.models, data.prices, strict=True))
     }
-    arms = Engine.start(
+    arms = Played.start(
         RouterConfig(models, None, dimensions=data.contexts.shape[1], profile="paper", knobs=knobs)
     ).state.arms
     return np.stack([arms[k].rewards.A_inv() for k in range(len(arms))]), np.stack(

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.played import Played
 from paper.outcome import Outcome
 from router_state.config import Knobs, ModelConfig, Price, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.kernel import log_price
 from streams.priors.priors import Priors
 from studies.simulate.policies import Finished
@@ -46,7 +46,7 @@ class Router:
         }
         self._config = RouterConfig(self._models, budget, profile="paper", knobs=knobs)
         self._records = Finished(256)
-        self._engine = Engine.start(self._config, self._records)
+        self._engine = Played.start(self._config, self._records)
 
     def reprice(self, model: str, price: Price) -> None:
         """Declare another list price."""

@@ -46,14 +46,16 @@ class Arms(Portfolio):
     Attributes:
         beside: the dual beside that of dollars, if there is one.
         slotted: who keeps something by the window's slots.
+        window: the last contexts, if any price is solved over them.
     """
 
-    __slots__ = ("_journal", "beside", "slotted", "tokens")
+    __slots__ = ("beside", "journal", "slotted", "tokens", "window")
     beside: Beside | None
     slotted: tuple[Slotted, ...]
+    window: Window | None
 
     def __init__(self, d: int, journal: Journal) -> None:
-        self._journal, self.beside, self.slotted = journal, None, ()
+        self.journal, self.beside, self.window, self.slotted = journal, None, None, ()
         self.tokens = InputTokens(journal)
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))
@@ -71,13 +73,13 @@ class Arms(Portfolio):
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
         """Append an arm with statistics A (d, d), a prior in it, and b (d,), known at clock
         `now_t`."""
-        arm = Arm(name, self.bills, price, self._journal, now_t=now_t, pulls=pulls)
+        arm = Arm(name, self.bills, price, self.journal, now_t=now_t, pulls=pulls)
         self.all.append(arm)
         self._changed()
         arm.rewards.start(A, b)
         arm.costs.begin()
-        self._journal.pieces.update((SAMPLE_PIECE, self.rewards.name, self.bills.name))
-        self._journal.jumped = True
+        self.journal.pieces.update((SAMPLE_PIECE, self.rewards.name, self.bills.name))
+        self.journal.jumped = True
         return arm
 
     def restore(self, arms: list[Arm]) -> None:
@@ -89,7 +91,7 @@ class Arms(Portfolio):
         """Drop an arm; those after it move up."""
         k = self.row[name]
         gone = self.all.pop(k)
-        self._journal.pieces.update((gone.rewards.piece, gone.costs.regression.piece, SAMPLE_PIECE))
+        self.journal.pieces.update((gone.rewards.piece, gone.costs.regression.piece, SAMPLE_PIECE))
         self._changed()
 
     def reprice(self, arm: Arm, price: Price) -> None:
@@ -119,19 +121,25 @@ class Arms(Portfolio):
         arm.rewards.changed()
         self._jump()
 
-    def begin_window(self) -> None:
-        """Forget what is kept by slot of a window that another one replaces."""
+    def begin_window(self, *, solved: bool) -> None:
+        """Forget the window, and all that is kept by its slots; begin another one if any price is
+        `solved` over it."""
+        if self.window is not None:
+            self.journal.pieces.update(self.window.pieces)
+        self.window = None
+        if solved:
+            self.window, self.journal.jumped = Window(self.d, self.journal), True
         self.tokens.begin_window()
         for one in self.slotted:
             one.begin_window()
 
     def _jump(self) -> None:
-        self._journal.jumped = True
+        self.journal.jumped = True
         self.derive()
 
     def _changed(self) -> None:
         """Note a change of the portfolio, and derive everything again."""
         if self.tokens.count:
-            self._journal.pieces.add(TOKENS)
+            self.journal.pieces.add(TOKENS)
         self.derive()
         self.sample.resize(len(self.all))

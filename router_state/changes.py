@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from msgspec import Struct
+
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 
@@ -94,8 +96,7 @@ APPLIED, REVISED, DUPLICATE = Outcome.APPLIED, Outcome.REVISED, Outcome.DUPLICAT
 """Outcomes of bills and rewards; an enum looks its members up more slowly than a module."""
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """The effect of an event, or of several in a row.
 
     Attributes:
@@ -111,20 +112,26 @@ class Changes:
     outcome: Outcome = Outcome.APPLIED
     decision: RequestRecord | None = None
     refusal: RouterStateError | None = None
-    alerts: list[Alert] = field(default_factory=list)
-    pieces: set[str] = field(default_factory=set)
-    records: dict[str, RequestRecord | None] = field(default_factory=dict)
+    alerts: list[Alert] = []
+    pieces: set[str] = set()
+    records: dict[str, RequestRecord | None] = {}
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to write."""
         return bool(self.pieces)
 
+    def accepted(self) -> Changes:
+        """Return these changes. Raises what the event was refused with."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self
+
     def collect(self, journal: Journal) -> Changes:
         """Take what a journal has noted, and return these changes."""
         # Neither a piece nor a record changes alone: counts and sums in the head go with it.
         if journal.pieces or self.records:
+            journal.pieces.add(HEAD)
             self.pieces |= journal.pieces
-            self.pieces.add(HEAD)
             journal.pieces.clear()
         if journal.alerts:
             self.alerts = journal.take_alerts()

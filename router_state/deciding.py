@@ -6,6 +6,7 @@ from __future__ import annotations
 from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
+from router_state.pacing import prices
 from router_state.policies import eligibility
 from router_state.record import Basis, RequestRecord
 from router_state.state.router import RouterState
@@ -29,7 +30,7 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     if policy.prepare(state, choice):
         _look(state, choice)
     # 2. What a dollar is worth.
-    choice.price = pacer.weigh(arms, choice)
+    prices.weigh(pacer, arms, choice)
     for one in state.capabilities:
         one.weigh(choice)
     relaxed = policy.admit(state, choice)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from router_state.billing import Billing
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
     ContextLost,
     CostOutOfRange,
-    NonFiniteInput,
-    RewardOutOfRange,
     UnknownRequest,
     UnpricedModel,
 )
@@ -19,7 +15,7 @@ from router_state.events import Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
 from router_state.policies.learning import NOT_LEARNED
 from router_state.record import Label, Records, RequestRecord, Settlement
-from router_state.state.books import checked_cost
+from router_state.state.books import checked_cost, checked_reward
 from router_state.state.router import RouterState
 
 
@@ -159,19 +155,6 @@ def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
         state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
-def checked_reward(reward: float) -> float:
-    """Return a reward.
-
-    Raises:
-        NonFiniteInput, RewardOutOfRange: not a reward.
-    """
-    if not 0.0 <= reward <= 1.0:
-        if not isfinite(reward):
-            raise NonFiniteInput("a reward is not finite")
-        raise RewardOutOfRange("a reward must be between 0 and 1")
-    return float(reward)
-
-
 def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     """Learn a request's reward; one of higher rank, or of higher revision from the same source,
     revises an earlier one.
@@ -179,10 +162,9 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     Raises:
         UnknownRequest: no decision carries this request_id.
         ContextLost: neither the record nor the caller has the context.
-        NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
     """
     record = _remembered(records, event.request_id)
-    reward, label = checked_reward(event.reward), record.label
+    reward, label = event.reward, record.label
     source, rank, revision = event.source, event.rank, event.revision
     # News are rewards of higher rank, and later revisions from the same source.
     if (

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.arena import Array
 from benchmarks.periods.histories import History
+from benchmarks.played import Played
 from router_state.config import RouterConfig
-from router_state.engine import Engine
 from router_state.periods.declared import PeriodBudget, Spending
 from router_state.profiles import knobs_for
 from studies.warm_start.lines import held_out, within_budget
@@ -35,7 +35,7 @@ def play(history: History, side: Side, *, seed: int = 0) -> Outcome:
     """Return what one side did in the month."""
     made, start = history.made, history.month.start
     n, column = len(history.times), {name: k for k, name in enumerate(made.models)}
-    engine = Engine.start(_learning(history, seed))
+    engine = Played.start(_learning(history, seed))
     reward, cost = np.zeros(n), np.zeros(n)
     due = np.arange(n) + 1.0 + history.delay
     order, arrived = np.argsort(due, kind="stable"), 0

@@ -8,7 +8,8 @@ from router_state.config import CostPrior, Matrix, Price, Vector
 from router_state.errors import UnusablePrior
 from router_state.kernel import (
     BELIEVED,
-    LEAST_PART,
+    LEAST_CALIBRATION,
+    LOGNORMAL_BILLS,
     MOST_EXPONENT,
     MOST_TAUGHT,
     CostModel,
@@ -137,5 +138,5 @@ def believe(
     half = 0.5 * (max(spread, 0.0) + model.level)
     # Chosen so that the shrunk `factor` gives the declared mean.
     factor = model.ratio * exp_of(left - bounded(float(theta @ means) + half))
-    shrunk = (factor - lognormal_mean(prior.noise)) * BELIEVED / model.bills
-    model.calibration = min(max(factor + shrunk, LEAST_PART), MOST_TAUGHT)
+    shrunk = (factor - lognormal_mean(prior.noise)) * LOGNORMAL_BILLS / model.bills
+    model.calibration = min(max(factor + shrunk, LEAST_CALIBRATION), MOST_TAUGHT)

@@ -11,12 +11,15 @@ import numpy as np
 
 from router_state.changes import Journal
 from router_state.config import Vector
-from router_state.kernel import BELIEVED, MEMORY, MOST_TAUGHT, WINDOW
+from router_state.kernel import MEMORY, WINDOW
 from router_state.state.framing import Json
 
 PIECE = "\x1finput"
 """Name of the piece of state; there is none before a request has stated its tokens."""
-
+IN_USE_FROM = 20
+"""Requests that have stated their tokens from which expected costs count them apart."""
+LONGEST = 10.0
+"""Largest multiple of the mean length that a prompt counts for in it."""
 NONE = np.zeros(WINDOW)
 """Tokens of the window's requests before any are counted apart, for all routers."""
 NONE.flags.writeable = False
@@ -44,12 +47,12 @@ class InputTokens:
         """Take in a request's tokens; return whether input tokens come into use with it."""
         if tokens is not None:
             # Cut, as one very long prompt would make all others look short for a thousand requests.
-            most = MOST_TAUGHT * self.mean if self.in_use else float(tokens)
+            most = LONGEST * self.mean if self.in_use else float(tokens)
             self.count += 1
-            self.in_use = self.count >= BELIEVED
+            self.in_use = self.count >= IN_USE_FROM
             self.mean += (min(float(tokens), most) - self.mean) / min(self.count, MEMORY)
         self._journal.pieces.add(PIECE)
-        begins = tokens is not None and self.count == BELIEVED
+        begins = tokens is not None and self.count == IN_USE_FROM
         if begins:
             self.begin_window()
         return begins
@@ -80,5 +83,5 @@ class InputTokens:
         if slots.shape != (WINDOW,) or not np.isfinite(slots).all():
             raise ValueError(f"tokens of {slots.shape} requests of a window")
         self.mean, self.count = float(values["mean"]), int(values["count"])
-        self.in_use = self.count >= BELIEVED
+        self.in_use = self.count >= IN_USE_FROM
         self.slots = slots if self.in_use else NONE

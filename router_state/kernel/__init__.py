@@ -23,7 +23,11 @@ from router_state.kernel.choosing.propensity import LEAST_PROPENSITY, wins
 from router_state.kernel.choosing.risk import within_risk
 from router_state.kernel.choosing.sample import EVERY, LEVEL, SAMPLE_PIECE, PosteriorSample
 from router_state.kernel.costs.bills import learn_bill
-from router_state.kernel.costs.cost_means import LEAST_PART, cost_piece
+from router_state.kernel.costs.cost_means import (
+    LEAST_CALIBRATION,
+    LOGNORMAL_BILLS,
+    cost_piece,
+)
 from router_state.kernel.costs.cost_model import MOST_TAUGHT, CostModel
 from router_state.kernel.costs.predictive import Predictive, lognormal_mean
 from router_state.kernel.costs.ratio import MOST_EXPONENT, bounded, list_price_of
@@ -65,10 +69,11 @@ __all__ = [
     "FAR",
     "GUESSED",
     "HORIZON",
-    "LEAST_PART",
+    "LEAST_CALIBRATION",
     "LEAST_PROPENSITY",
     "LEVEL",
     "LIMIT",
+    "LOGNORMAL_BILLS",
     "MAX_DECAY_STEPS",
     "MAX_NORM",
     "MEMORY",

@@ -39,10 +39,12 @@ class Outages(Capability):
     __slots__ = ("availability", "error_reward")
     name = "error_reward"
     always = True
+    error_reward: float | None
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.availability, self.error_reward = Availability(journal), None
+        self.availability = Availability(journal)
+        self.error_reward: float | None = None
 
     @classmethod
     def read(cls, said: Said) -> float | None:

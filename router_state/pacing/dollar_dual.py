@@ -7,14 +7,9 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.choice import Choice
 from router_state.kernel import (
-    CLOSED,
-    EVERY,
     FAR,
     HORIZON,
-    PRICE_OF,
-    SAVED,
     WINDOW,
     Debt,
     Matrix,
@@ -23,8 +18,10 @@ from router_state.kernel import (
 from router_state.pacing.pacer import Pacer, Terms
 from router_state.pacing.scoring import candidates
 
-UNREACHABLE = CLOSED
+UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
+JUMP = 25.0
+"""Budgets charged at once after which λ_t is solved before the next decision: no scatter."""
 SURE = 0.01
 """Probability that any model costs less than the budget, below which the budget is unreachable."""
 
@@ -36,18 +33,18 @@ class DollarDual(Pacer):
         lambda_t: the reward that one budget's worth of dollars must earn.
         debt: dollars charged beyond the budget.
         target_usd: mean cost per request that λ_t was last solved for.
-        window: the contexts to solve over.
     """
 
-    __slots__ = ("debt", "journal", "target_usd", "window")
+    __slots__ = ("debt", "journal", "target_usd")
+    solves = True
     budget_usd: float
     debt: Debt
 
-    def __init__(self, budget_usd: float, d: int, journal: Journal) -> None:
+    def __init__(self, budget_usd: float, journal: Journal) -> None:
         """Start without a history; the first decision solves."""
         super().__init__(budget_usd)
         self.journal, self.target_usd = journal, 0.0
-        self.window, self.debt = Window(d, journal), Debt()
+        self.debt = Debt()
         journal.jumped = True
 
     def set_budget(self, budget_usd: float) -> None:
@@ -55,31 +52,8 @@ class DollarDual(Pacer):
         if budget_usd != self.budget_usd:
             self.budget_usd, self.journal.jumped = budget_usd, True
 
-    def weigh(self, arms: Arms, choice: Choice) -> float:
-        """See Pacer; takes the context into the window, and solves again where something has
-        jumped."""
-        choice.slot = slot = self.window.push(choice.request.x, choice.limited_to)
-        if arms.tokens.in_use:
-            arms.tokens.place(slot, choice.tokens)
-        for one in arms.slotted:
-            one.placed(slot, choice)
-        # Solved again at the latest when levels were measured. In a short window every context
-        # changes the solution.
-        if self.journal.jumped or self.window.size < EVERY:
-            if arms.beside is not None:
-                # Solved first, so that spend follows the budget whatever the price of waits.
-                arms.beside.solve(
-                    self.window,
-                    per_dollar=self.per_dollar(1.0),
-                    target_usd=self.target_usd,
-                    now=choice.now,
-                )
-            self._solve(arms, now=choice.now)
-            self.journal.jumped = False
-        return self.per_dollar(PRICE_OF[slot])
-
     def per_dollar(self, multiple: float) -> float:
-        """Return the price of a dollar in reward, for a request's own multiple of λ_t or for 1."""
+        """See Pacer."""
         return min(self.lambda_t * multiple / self.budget_usd, FAR)
 
     def commit(self, expected_usd: float) -> None:
@@ -97,14 +71,14 @@ class DollarDual(Pacer):
         """Add to the debt; a change by several budgets makes λ_t be solved before the next
         decision."""
         self.debt.usd += usd
-        if abs(usd) > SAVED * self.budget_usd:
+        if abs(usd) > JUMP * self.budget_usd:
             self.journal.jumped = True
 
-    def _solve(self, arms: Arms, *, now: float) -> None:
+    def solve(self, arms: Arms, window: Window, *, now: float) -> None:
         """Solve for λ_t: the smallest at which the mean cost of the window's winners is within the
         target."""
         budget = self.budget_usd
-        found = candidates(self.window, arms)
+        found = candidates(window, arms)
         cheapest_usd = found.cheapest()
         self.target_usd = self.debt.target(budget, cheapest_usd)
         per_dollar = found.price(target=self.target_usd, start=self.lambda_t / budget)
@@ -112,13 +86,13 @@ class DollarDual(Pacer):
         if cheapest_usd <= budget:
             self.unreachable = False
         elif not self.unreachable:
-            self._review(arms, found.arrays()[1], now=now)
+            self._review(arms, window, found.arrays()[1], now=now)
         self.debt.bound(budget)
 
-    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+    def _review(self, arms: Arms, window: Window, costs: Matrix, *, now: float) -> None:
         """Raise an alert where every model surely costs more than the budget on the window's
         prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
-        costs, budget = np.delete(costs, list(self.window.limited), axis=0), self.budget_usd
+        costs, budget = np.delete(costs, list(window.limited), axis=0), self.budget_usd
         n = len(costs)
         if n <= WINDOW // 2:
             return
@@ -143,15 +117,9 @@ class DollarDual(Pacer):
         """See Pacer."""
         return HORIZON * self.budget_usd - self.debt.usd
 
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """See Pacer: blocks of the window."""
-        return self.window.pieces
-
     def terms(self) -> Terms:
         """See Pacer."""
         return {
             "debt_usd": self.debt.usd,
             "target_usd": self.target_usd,
-            "window": self.window.size,
         }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
 from router_state.arms import Arms
 from router_state.choice import Choice
+from router_state.kernel import Window
 
 
 class Terms(TypedDict, total=False):
@@ -14,7 +15,6 @@ class Terms(TypedDict, total=False):
     cost_ema_usd: float
     debt_usd: float
     target_usd: float
-    window: int
 
 
 class Pacer:
@@ -24,11 +24,14 @@ class Pacer:
         budget_usd: dollars per request; None: there is no budget.
         lambda_t: dual variable as it was last used, dimensionless.
         unreachable: whether even the cheapest models are known to cost more than the budget.
-        pieces: names of the pieces of the state that hold its arrays.
+        solves: whether λ_t is solved for over the window of the last contexts.
+        target_usd: mean cost per request that λ_t was last solved for.
     """
 
     __slots__ = ("budget_usd", "lambda_t", "unreachable")
     budget_usd: float | None
+    solves: ClassVar[bool] = False
+    target_usd: float = 0.0
 
     def __init__(self, budget_usd: float | None) -> None:
         self.budget_usd, self.lambda_t, self.unreachable = budget_usd, 0.0, False
@@ -38,14 +41,19 @@ class Pacer:
         """Dollars that one call may be expected to cost whose only use is to learn."""
         return float("inf")
 
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """Names of the pieces of the state that hold its arrays."""
-        return ()
+    def follows(self, before: Pacer) -> bool:
+        """Tell whether it goes on with the contexts of the pacer before it."""
+        return before is self
 
-    def weigh(self, arms: Arms, choice: Choice) -> float:
-        """Return the weight of money in a request's scores, in reward per dollar; under `paper` per
-        unit of its logarithmic scale of prices."""
+    def begin(self, choice: Choice) -> None:
+        """Set what a request may cost, where that changes from one to the next."""
+
+    def solve(self, arms: Arms, window: Window, *, now: float) -> None:
+        """Solve for λ_t over the last contexts."""
+
+    def per_dollar(self, multiple: float) -> float:
+        """Return the weight of money in scores, in reward per dollar, for a request's own multiple
+        of λ_t or for 1; under `paper` per unit of its logarithmic scale of prices."""
         return 0.0
 
     def commit(self, expected_usd: float) -> None:
@@ -73,6 +81,10 @@ class Unpaced(Pacer):
         super().__init__(budget_usd)
         self.per_log_price = per_log_price
 
-    def weigh(self, arms: Arms, choice: Choice) -> float:
+    def follows(self, before: Pacer) -> bool:
+        """See Pacer; without a budget one is as good as another."""
+        return type(before) is type(self)
+
+    def per_dollar(self, multiple: float) -> float:
         """See Pacer."""
         return self.per_log_price + self.lambda_t

@@ -70,7 +70,7 @@ class Periods(Capability):
     def pacer(self, before: Pacer, budget_usd: float | None) -> Pacer | None:
         """See Capability."""
         self.dual = (
-            PeriodDual.after(before, self.ledger, budget_usd, self.arms.d, self.journal)
+            PeriodDual.after(before, self.ledger, budget_usd, self.journal)
             if self.ledger.spending.paces
             else None
         )

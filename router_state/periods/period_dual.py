@@ -15,7 +15,7 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Matrix
-from router_state.kernel import Debt
+from router_state.kernel import Debt, Window
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer
 from router_state.pacing.scoring import candidates
@@ -60,12 +60,10 @@ class PeriodDual(DollarDual):
     __slots__ = ("declared_usd", "ledger", "short")
     debt: PeriodDebt
 
-    def __init__(
-        self, ledger: Ledger, declared_usd: float | None, d: int, journal: Journal
-    ) -> None:
+    def __init__(self, ledger: Ledger, declared_usd: float | None, journal: Journal) -> None:
         """Start without a history."""
         self.ledger, self.declared_usd, self.short = ledger, declared_usd, 0
-        super().__init__(self._budget(ledger.per_request_usd), d, journal)
+        super().__init__(self._budget(ledger.per_request_usd), journal)
         self.debt = PeriodDebt(self.budget_usd)
 
     def _budget(self, per_request_usd: float) -> float:
@@ -76,7 +74,7 @@ class PeriodDual(DollarDual):
 
     @classmethod
     def after(
-        cls, before: Pacer, ledger: Ledger, declared_usd: float | None, d: int, journal: Journal
+        cls, before: Pacer, ledger: Ledger, declared_usd: float | None, journal: Journal
     ) -> PeriodDual:
         """Return the pacer of a router with budgets of a period: the one `before` if it can go on,
         or one that takes over its contexts and its price of a dollar."""
@@ -87,17 +85,19 @@ class PeriodDual(DollarDual):
         ):
             before.declared_usd = declared_usd
             return before
-        found = cls(ledger, declared_usd, d, journal)
-        if isinstance(before, DollarDual) and before.budget_usd is not None:
-            found.window = before.window
+        found = cls(ledger, declared_usd, journal)
+        if isinstance(before, DollarDual):
             price = before.lambda_t / before.budget_usd
             found.lambda_t = min(price * found.budget_usd, UNREACHABLE)
         return found
 
-    def weigh(self, arms: Arms, choice: Choice) -> float:
+    def follows(self, before: Pacer) -> bool:
+        """See Pacer."""
+        return isinstance(before, DollarDual)
+
+    def begin(self, choice: Choice) -> None:
         """See Pacer; what a request may cost is what the periods leave it."""
         self.pace(self.ledger.pace(choice.now, seq=choice.seq))
-        return super().weigh(arms, choice)
 
     def pace(self, per_request_usd: float) -> None:
         """Set the budget of a request from the periods. The price of a dollar stays until it is
@@ -111,18 +111,18 @@ class PeriodDual(DollarDual):
         if abs(budget - self.target_usd) > MOVED * self.target_usd:
             self.journal.jumped = True
 
-    def _solve(self, arms: Arms, *, now: float) -> None:
+    def solve(self, arms: Arms, window: Window, *, now: float) -> None:
         """See DollarDual; the cost of meeting a floor is one more budget."""
         ledger = self.ledger
         if not ledger.spending.has_floor:
-            super()._solve(arms, now=now)
+            super().solve(arms, window, now=now)
             return
-        scores, costs = candidates(self.window, arms).arrays()
-        means = means_of(self.window, arms, scores)
+        scores, costs = candidates(window, arms).arrays()
+        means = means_of(window, arms, scores)
         met = meet(ledger.spending, Kept(ledger.reward, ledger.best), scores, means, costs)
         ledger.floor_usd = met.usd
         self.pace(ledger.per_request_usd)
-        super()._solve(arms, now=now)
+        super().solve(arms, window, now=now)
         won = (scores - self.per_dollar(1.0) * costs).argmax(1)
         self._compare(met, float(means[np.arange(len(won)), won].mean()), now=now)
 
@@ -151,11 +151,11 @@ class PeriodDual(DollarDual):
         usd = tightest.account.charged_usd + per_request_usd * tightest.requests
         return {"period": tightest.accounts.name, "needed_budget_usd": usd}
 
-    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+    def _review(self, arms: Arms, window: Window, costs: Matrix, *, now: float) -> None:
         """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can
         be reached."""
         if LEAST_USD < self.budget_usd < self.ledger.floor_usd:
-            super()._review(arms, costs, now=now)
+            super()._review(arms, window, costs, now=now)
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""

@@ -141,9 +141,10 @@ def _most(ledger: Ledger, line: LeasedAccounts, *, now: float) -> float:
 
 def _demand(pacer: PeriodDual, arms: Arms) -> tuple[list[float], list[float]]:
     """Return prices around the router's own, and the mean cost of a request at each."""
-    if not pacer.window.size or not len(arms):
+    window = arms.window
+    if window is None or not window.size or not len(arms):
         return [], []
-    scores, costs = candidates(pacer.window, arms).arrays()
+    scores, costs = candidates(window, arms).arrays()
     # Arms that were not available to a request have a price that nobody pays.
     open_to = np.where(costs < 0.5 * CLOSED, costs, 0.0)
     dearest_usd = float(open_to.max(1).mean()) or 1.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from router_state.change import bills, rewards
 from router_state.config import Vector
 from router_state.kernel import (
-    MEMORY,
     RIDGE_FLOOR,
     Arm,
     CostModel,
@@ -16,8 +15,9 @@ from router_state.kernel import (
 from router_state.record import RequestRecord
 from router_state.state.router import RouterState
 
-NOT_LEARNED = -MEMORY
-"""Mark of a reward that was not learned, in place of what the arm had forgotten by then."""
+NOT_LEARNED = -2000.0
+"""Mark of a reward that was not learned, in place of what the arm had forgotten by then, which is
+never negative."""
 
 
 def learn_apart(

@@ -22,13 +22,14 @@ from router_state.kernel import (
     estimate,
     within_risk,
 )
-from router_state.latency.unbudgeted import Unbudgeted
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies import choosing, learning, priors
 from router_state.record import RequestRecord
 from router_state.state.router import Chances, RouterState
 
+MOST_RISKED = 100.0
+"""Budgets that a call stays below in nine of ten cases."""
 TOLERATED = SAVED / HORIZON
 """Budgets for each call in flight that the bills may be beyond their expectations: what may be
 saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
@@ -49,17 +50,8 @@ class Live:
             pacer.set_budget(budget_usd)
             return pacer
         if budget_usd is None:
-            return self._unpaced(state, config)
-        return DollarDual(budget_usd, state.arms.d, state.journal)
-
-    def _unpaced(self, state: RouterState, config: RouterConfig) -> Pacer:
-        """Return the pacer of a router without a budget."""
-        if state.arms.beside is None:
             return Unpaced()
-        before = state.pacer
-        if isinstance(before, Unbudgeted):
-            return before
-        return Unbudgeted(state.arms.d, state.journal)
+        return DollarDual(budget_usd, state.journal)
 
     def chance(self, state: RouterState, config: RouterConfig) -> Chances:
         """See Policy."""
@@ -126,13 +118,13 @@ class Live:
         return True
 
     def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """See Policy: in nine of ten cases a call costs `HORIZON` budgets at most, and those in
+        """See Policy: in nine of ten cases a call costs `MOST_RISKED` budgets at most, and those in
         flight as many more than is expected of them."""
         budget, seen = state.pacer.budget_usd, choice.seen
         if budget is None:
             seen.excluded = choice.excluded
         else:
-            most, each = HORIZON * budget, TOLERATED * budget
+            most, each = MOST_RISKED * budget, TOLERATED * budget
             seen.excluded = within_risk(state.arms.costs, choice.excluded, seen, most, each)
         return None
 

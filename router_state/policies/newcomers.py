@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from router_state.arms import Arms
 from router_state.changes import Journal
-from router_state.kernel import BELIEVED, EVERY, WINDOW, Arm, Candidates
+from router_state.kernel import EVERY, WINDOW, Arm, Candidates
 
 PATIENCE = WINDOW // EVERY
 """Solutions of λ_t in a row that must agree: those in which the whole window is renewed. It is high
@@ -15,7 +15,9 @@ for a while after every debt, but a debt is paid back sooner (`HORIZON`)."""
 LOSS = 0.02
 """Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
 where there is no such price."""
-TRIAL = LOSS
+FEW_BILLS = 40.0
+"""Bills from which a model is no newcomer any more."""
+TRIAL = 0.02
 """Share of requests that would go to a newcomer with the budget that it needs, all else as now:
 what trying gets where the gap is 1, the largest reward."""
 
@@ -56,7 +58,7 @@ class Newcomers:
         """Note whom a budget per request has no place for, given a decision for the k-th arm; raise
         an alert once it is certain."""
         # Even with the largest possible reward they would score below the chosen arm.
-        hopeless = [arms.all[j] for j in arms.hopeless(seen, k, budget, 2.0 * BELIEVED)]
+        hopeless = [arms.all[j] for j in arms.hopeless(seen, k, budget, FEW_BILLS)]
         if not (hopeless or self._looks):
             return
         # Any other is looked at from the beginning, should it come to that again.

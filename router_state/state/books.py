@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from router_state.config import MAX_COST_USD
-from router_state.errors import CostOutOfRange, NonFiniteInput
+from router_state.errors import CostOutOfRange, NonFiniteInput, RewardOutOfRange
 from router_state.kernel import Total
 from router_state.record import RequestRecord
 
@@ -22,6 +22,19 @@ def checked_cost(cost_usd: float) -> float:
             raise NonFiniteInput("a cost is not finite")
         raise CostOutOfRange(f"a cost must be between 0 and {MAX_COST_USD:g} dollars")
     return float(cost_usd)
+
+
+def checked_reward(reward: float) -> float:
+    """Return a reward.
+
+    Raises:
+        NonFiniteInput, RewardOutOfRange: not a reward.
+    """
+    if not 0.0 <= reward <= 1.0:
+        if not isfinite(reward):
+            raise NonFiniteInput("a reward is not finite")
+        raise RewardOutOfRange("a reward must be between 0 and 1")
+    return float(reward)
 
 
 class Forgotten:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from router_state.config import Matrix
+from router_state.costs.input_tokens import IN_USE_FROM
 from router_state.kernel import (
-    BELIEVED,
     RIDGE_FLOOR,
     WINDOW,
     Arm,
@@ -94,18 +94,21 @@ def _pacer(state: RouterState) -> Iterator[str]:
     ):
         yield "λ_t"
     if isinstance(pacer, DollarDual):
-        window = pacer.window
         if not 0.0 <= pacer.lambda_t <= UNREACHABLE:
             yield "λ_t"
         if not (_finite(*layout.DUAL.of(pacer)) and pacer.debt.settled >= 0.0):
             yield "debt"
+    window = state.arms.window
+    if (window is not None) != (pacer.solves or state.arms.beside is not None):
+        yield "a window without a price to solve, or none for one"
+    if window is not None:
         if not (_count(window.size, window.next) and window.size <= WINDOW > window.next):
             yield "window"
         if not np.isfinite(window.contexts).all():
             yield "contexts of the window"
         if not all(0 <= slot < window.size for slot in window.limited):
             yield "limits of the window"
-    size = pacer.window.size if isinstance(pacer, DollarDual) else 0
+    size = 0 if window is None else window.size
     if not all(0 <= slot < size for one in state.arms.slotted for slot in one.slots):
         yield "slots of the window"
 
@@ -118,7 +121,7 @@ def _derived(state: RouterState) -> Iterator[str]:
             yield f"{arm.name}: less than a tenth of the prior is left"
         if arm.per_1k != arm.price.per_1k or arm.costs.list_price != list_price_of(arm.price):
             yield f"{arm.name}: the price is stale"
-    if arms.tokens.in_use != (arms.tokens.count >= BELIEVED):
+    if arms.tokens.in_use != (arms.tokens.count >= IN_USE_FROM):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
     # Derived again and compared, so that a stale cache shows.

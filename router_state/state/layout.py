@@ -111,7 +111,9 @@ DUAL = Numbers(
     "debt.settled",
     "target_usd",
     "unreachable",
-    "window.size",
-    "window.next",
 )
-"""The live policy's pacer; its contexts are pieces of their own."""
+"""The dual of dollars."""
+NO_DUAL = (0.0, 0.0, -1.0, 0.0, 0.0, False)
+"""Its numbers where prices are solved and there is none: those of a debt that has not begun."""
+WINDOW = Numbers("size", "next")
+"""The window, behind the dual's numbers; its contexts are pieces of their own."""

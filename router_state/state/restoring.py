@@ -97,18 +97,21 @@ def _restore_chance(state: RouterState, kept: Json) -> None:
 
 
 def _restore_pacer(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
+    arms, ema, dual = state.arms, head["ema"], head["dual"]
     pacer = state.policy.pacer(state, state.config)
-    for kind, numbers, packed_numbers in (
-        (EmaPacer, layout.EMA, head["ema"]),
-        (DollarDual, layout.DUAL, head["dual"]),
-    ):
-        if isinstance(pacer, kind) != (packed_numbers is not None):
-            raise CorruptSnapshot("paced otherwise than declared")
-        if packed_numbers is not None:
-            numbers.put(pacer, packed_numbers)
-    if isinstance(pacer, DollarDual):
-        for block, name in enumerate(pacer.window.pieces):
-            pacer.window.unpack(block, body_of(piece(name)))
+    solved = pacer.solves or arms.beside is not None
+    if isinstance(pacer, EmaPacer) != (ema is not None) or solved != (dual is not None):
+        raise CorruptSnapshot("paced otherwise than declared")
+    if ema is not None:
+        layout.EMA.put(pacer, ema)
+    arms.begin_window(solved=solved)
+    if arms.window is not None:
+        size = len(layout.DUAL)
+        if isinstance(pacer, DollarDual):
+            layout.DUAL.put(pacer, dual[:size])
+        layout.WINDOW.put(arms.window, dual[size:])
+        for block, name in enumerate(arms.window.pieces):
+            arms.window.unpack(block, body_of(piece(name)))
     state.pacer = pacer
 
 

@@ -12,8 +12,7 @@ from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.events import Asked
-from router_state.kernel import Arm, Candidates, Chance, CostModel, Window
-from router_state.pacing.dollar_dual import DollarDual
+from router_state.kernel import Arm, Candidates, Chance, CostModel
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies.newcomers import Newcomers
 from router_state.record import RequestRecord
@@ -85,7 +84,7 @@ class Policy(Protocol):
 
 
 class RouterState(Books):
-    """One router's state, the books among it. It begins without arms: `Engine.configure` adds them.
+    """One router's state, the books among it. `portfolio.declare` adds its arms.
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:
@@ -141,16 +140,11 @@ class RouterState(Books):
         """Replace the declaration, the policy, the pacer and what draws. What is owed in dollars
         stays owed."""
         pacer, chance = policy.pacer(self, config), policy.chance(self, config)
-        if pacer is not self.pacer:
-            # Its pieces are to be deleted: what paces anew starts without a history.
-            self.journal.pieces.update(self.pacer.pieces)
-        if _window(pacer) is not _window(self.pacer):
-            self.arms.begin_window()
+        solved = pacer.solves or self.arms.beside is not None
+        # Prices of another kind are solved without a history.
+        if solved != (self.arms.window is not None) or not pacer.follows(self.pacer):
+            self.arms.begin_window(solved=solved)
         self.config, self.policy, self.pacer, self.chance = config, policy, pacer, chance
         if pacer.budget_usd is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)
-
-
-def _window(pacer: Pacer) -> Window | None:
-    return pacer.window if isinstance(pacer, DollarDual) else None

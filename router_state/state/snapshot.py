@@ -52,12 +52,13 @@ follows."""
 
 def _head(state: RouterState) -> bytes:
     """Return counters, pacer, caps, random generator, and what decisions change of every arm."""
-    arms, pacer = state.arms.all, state.pacer
+    arms, pacer, window = state.arms.all, state.pacer, state.arms.window
+    dual = layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else layout.NO_DUAL
     return orjson.dumps(
         {
             "counters": layout.COUNTERS.of(state),
             "ema": layout.EMA.of(pacer) if isinstance(pacer, EmaPacer) else None,
-            "dual": layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else None,
+            "dual": None if window is None else [*dual, *layout.WINDOW.of(window)],
             "jumped": state.journal.jumped,
             "buckets": (),  # its place; capabilities fill it in
             "chance": _chance(state.chance),
@@ -103,7 +104,7 @@ def piece_names(state: RouterState) -> list[str]:
         arms.bills.name,
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
-        *state.pacer.pieces,
+        *(() if arms.window is None else arms.window.pieces),
         *sorted(_later(state), key=_place),
     ]
 
@@ -152,9 +153,9 @@ def _body(state: RouterState, name: str) -> bytes | None:
         arm = arms.find(name.removeprefix(_COST_PIECE))
         body = None if arm is None else _costs(arm)
     elif (block := _BLOCKS.get(name)) is not None:
-        pacer = state.pacer
-        held = isinstance(pacer, DollarDual) and block * BLOCK < pacer.window.size
-        body = pacer.window.pack(block) if held and isinstance(pacer, DollarDual) else None
+        window = arms.window
+        held = window is not None and block * BLOCK < window.size
+        body = window.pack(block) if window is not None and held else None
     elif name == SAMPLE_PIECE:
         body = arms.sample.pack()
     elif name in (arms.rewards.name, arms.bills.name):

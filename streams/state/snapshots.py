@@ -27,7 +27,7 @@ def summary(exported: Exported, data: bytes) -> Document:
     by age, and the ridge.
     """
     state = exported.state
-    terms = state.pacer.terms()
+    terms, window = state.pacer.terms(), state.arms.window
     return {
         "about": exported.about,
         "format": exported.layout,
@@ -37,7 +37,7 @@ def summary(exported: Exported, data: bytes) -> Document:
         "budget_usd_per_request": state.config.budget_usd_per_request,
         "lambda_t": state.lambda_t,
         "debt_usd": terms.get("debt_usd"),
-        "window": int(terms.get("window", 0)),
+        "window": 0 if window is None else window.size,
         "decided": state.seq,
         "settled": state.settled,
         "rewards_applied": state.rewards_applied,

@@ -15,7 +15,6 @@ from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.kernel import PIECES as BLOCKS
 from router_state.kernel import SAMPLE_PIECE
 from router_state.latency.capability import Latency
 from router_state.latency.timing import PIECE as LATENCY
@@ -178,6 +177,8 @@ def _pacing(found: RouterState, again: RouterState) -> Iterator[str]:
     terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
     ours, theirs = (cast("dict[str, float]", state.pacer.terms()) for state in (found, again))
     terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
+    windows = [0 if one.arms.window is None else one.arms.window.size for one in (found, again)]
+    terms["window"] = float(windows[0]), float(windows[1])
     for name, (value, expected) in terms.items():
         if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
             yield f"{name} is {value!r}, recomputed {expected!r}"
@@ -212,8 +213,7 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
     # are no numbers.
     found |= {
         name: list(body_of(snapshot.pack_piece(state, name) or b""))
-        for name in state.pacer.pieces
-        if name in BLOCKS
+        for name in (() if arms.window is None else arms.window.pieces)
     }
     of_capabilities = [piece for one in state.capabilities for piece in one.pieces]
     for name in {TOKENS, AVAILABILITY, LATENCY, *of_capabilities} - {*numbers, PERIODS}:

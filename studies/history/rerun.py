@@ -13,8 +13,7 @@ from router_state import registered
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Charged, OfCapability
-from router_state.feedback import settle
+from router_state.events import Asked, Charged, Judged, Redeclared, Waited
 from router_state.periods.leases import Lapsed
 from router_state.record import RequestRecord
 from router_state.since import Step
@@ -124,7 +123,7 @@ class Rerun:
                 # one lacks.
                 self.engines[event.router_id] = Engine.start(config, Remembered())
             else:
-                engine.configure(config, now=event.at)
+                engine.apply(Redeclared(config), event.at).accepted()
         except RouterStateError as error:
             self._account.skip(
                 f"refused by the engine ({error.reason})", f"routers offset {event.offset}"
@@ -141,12 +140,11 @@ class Rerun:
             # The worker must have forgotten the request, as it decided again.
             sweeping.drop(engine.state, engine.records, {event.decision.request_id: known})
         d = engine.state.arms.d
-        record = engine.decide(
+        asked = Asked(
             event.decision.request_id,
             mean_context(d)
             if request.is_wordless
             else self._contexts.of(request, engine.state.config.projection or d),
-            now=event.at,
             allowed_models=request.allowed_models,
             max_price_per_1k=request.max_price_per_1k,
             input_tokens=request.tokens,
@@ -154,6 +152,8 @@ class Rerun:
             session_id=request.session_id,
             said=registered.asked(request),
         )
+        record = engine.apply(asked, event.at).accepted().decision
+        assert record is not None
         assert isinstance(engine.records, Remembered)
         engine.records.trim(engine)
         return record
@@ -177,23 +177,24 @@ class Rerun:
                 seconds(bill.latency_ms),
                 seconds(bill.first_token_ms),
             )
-            settle(engine.state, engine.records, charged)
+            engine.apply(charged, event.at).accepted()
             return
         reward = event.reward
-        engine.learn(
+        judged = Judged(
             reward.subject,
-            reward=reward.reward,
-            source=reward.source,
-            rank=self._rank_of(reward.source),
+            reward.reward,
+            reward.source,
+            self._rank_of(reward.source),
             model=reward.model,
             revision=reward.revision,
         )
+        engine.apply(judged, event.at).accepted()
 
 
 def expire_oldest(engine: Engine, count: int) -> None:
     """Expire as many of the oldest commitments as the worker had by then."""
     # The oldest first, as in the worker's sweep; its clock decided only the number.
-    engine.expire(now=math.inf, limit=count)
+    engine.apply(Waited(limit=count), math.inf)
 
 
 def sweep(engine: Engine, step: Step) -> None:
@@ -206,9 +207,9 @@ def sweep(engine: Engine, step: Step) -> None:
         case "g":
             _forget(engine, step.seqs)
         case "l" if step.grant is not None:
-            _of_capability(engine, step.grant, now=0.0)
+            engine.apply(step.grant, 0.0)
         case "e":
-            _of_capability(engine, Lapsed(), now=step.time or 0.0)
+            engine.apply(Lapsed(), step.time or 0.0)
         case "t":
             portfolio.drop_retired(engine.state, before=step.time or 0.0)
 
@@ -223,8 +224,3 @@ def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:
         if any(first <= record.seq <= last for first, last in ranges):
             due[request_id] = record
     sweeping.drop(engine.state, engine.records, due)
-
-
-def _of_capability(engine: Engine, event: OfCapability, *, now: float) -> None:
-    for one in engine.state.capabilities:
-        one.applied(event, engine.state.since, now=now)

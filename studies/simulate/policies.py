@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from router_state.changes import Alert
+from router_state.changes import Alert, Changes
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.events import Asked, Charged, Event, Judged, Redeclared, Waited
 from schemas.routers import RouterDeclared
 from studies.history.rerun import ReadPrior, Remembered, configuration
 from studies.simulate.cases import Case
@@ -86,6 +87,7 @@ class EngineDecider:
         self._versions = 0
         self._records = Finished(REMEMBERED)
         self._engine: Engine | None = None
+        self._alerts: list[Alert] = []
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force under this policy's profile."""
@@ -102,7 +104,7 @@ class EngineDecider:
         if self._engine is None:
             self._engine = Engine.start(config, self._records)
         else:
-            self._engine.configure(config, now=at)
+            self._apply(Redeclared(config), at)
 
     @property
     def engine(self) -> Engine:
@@ -113,37 +115,42 @@ class EngineDecider:
         """Let the engine decide."""
         engine = self.engine
         if engine.state.seq % TIDY_EVERY == 0:
-            engine.expire(now=at)
+            self._apply(Waited(), at)
             self._records.trim(engine)
-        record = engine.decide(
+        asked = Asked(
             request_id,
             case.x,
-            now=at,
             allowed_models=case.allowed_models,
             max_price_per_1k=case.max_price_per_1k,
             input_tokens=case.input_tokens,
             needs=case.needs,
         )
+        record = self._apply(asked, at).decision
+        assert record is not None
         return record.model, record.lambda_t
 
     def bill(self, request_id: str, cost_usd: float, times: Seconds) -> None:
         """Settle; a bill of a request that is forgotten changes nothing."""
         if request_id in self._records:
-            self.engine.settle(
-                request_id,
-                cost_usd=cost_usd,
-                latency=times.answer,
-                first_token=times.first_token,
+            bill = Charged(
+                request_id, cost_usd, latency=times.answer, first_token=times.first_token
             )
+            self._apply(bill, self.engine.state.latest)
 
     def reward(self, request_id: str, reward: float) -> None:
         """Learn; a reward of a request that is forgotten changes nothing."""
         if request_id in self._records:
-            self.engine.learn(request_id, reward=reward)
+            self._apply(Judged(request_id, reward), self.engine.state.latest)
 
     def take_alerts(self) -> list[Alert]:
-        """Return what the engine has raised."""
-        return self.engine.take_alerts()
+        """Return what the engine has raised since the last call."""
+        taken, self._alerts = self._alerts, []
+        return taken
+
+    def _apply(self, event: Event, now: float) -> Changes:
+        changes = self.engine.apply(event, now)
+        self._alerts += changes.alerts
+        return changes.accepted()
 
 
 class NoModel(RouterStateError):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from router_state.kernel import BELIEVED
+from router_state.costs.input_tokens import IN_USE_FROM
 from schemas.prompt_length import BYTES_PER_TOKEN
 from streams.encoder.load import load_encoder
 from tests.integration.commands import PRICES, done, done_json
@@ -63,7 +63,7 @@ async def test_what_a_prompt_costs_is_expected_by_its_length(kafka: str, tmp_pat
     async with running_service(kafka, tmp_path, PB_ENCODER_BACKEND="static") as service:
         await service.ready(service.worker())
         await service.send("routers", router)
-        for n in range(int(BELIEVED)):
+        for n in range(IN_USE_FROM):
             event = {"router_id": name, "request_id": f"p-{n}", "prompt": "word " * 40 * (n + 1)}
             await service.send("requests", event)
         # The same text, so that one has the context of the other.

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from benchmarks.data import load_benchmark, wheel_priors
+from benchmarks.played import Played
 from router_state.config import ModelConfig, Price, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 
@@ -74,7 +74,7 @@ class Pair:
     """
 
     library: Any
-    engine: Engine
+    engine: Played
     config: dict[str, Any]
     prompts: Prompts
     decided: int = 0
@@ -210,6 +210,6 @@ def pair(prompts: Prompts) -> Callable[..., Pair]:
             "profile": "paper",
             "knobs": knobs,
         }
-        return Pair(library, Engine.start(RouterConfig(models=models, **config)), config, prompts)
+        return Pair(library, Played.start(RouterConfig(models=models, **config)), config, prompts)
 
     return make

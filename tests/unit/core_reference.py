@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.played import Played
 from router_state.cache_price import CachePrice
 from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
@@ -145,7 +146,7 @@ def named(piece: str) -> str:
     return _NAMES.get(piece, f"array {piece}")
 
 
-def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
+def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Played:
     """Invert `freeze`; the contexts of the requests were kept elsewhere."""
     records: dict[str, RequestRecord] = {}
     for key, data in pieces.items():
@@ -159,7 +160,7 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
         if r.bill is None and not r.expired
     }
     state = restoring.unpack(lambda name: pieces.get(named(name), b""), awaited)
-    return Engine(state, records)
+    return Played(state, records)
 
 
 def same(left: float, right: float, *, tolerance: float = 1e-9) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.played import Played
 from router_state.changes import Alert
 from router_state.config import ModelConfig, Price, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 
 Array = npt.NDArray[np.float64]
@@ -53,7 +53,7 @@ class World:
     later.
     """
 
-    engine: Engine
+    engine: Played
     late: int = 0
     seed: int = 0
     quality: Callable[[str, float], float] = lambda _, mean: mean
@@ -104,4 +104,4 @@ def world(
     budget: float | None = 6e-4, *, late: int = 0, seed: int = 0, **declared: object
 ) -> World:
     """Return a world in which a router was just declared."""
-    return World(Engine.start(declaration(budget, **declared)), late=late, seed=seed)  # type: ignore[arg-type]
+    return World(Played.start(declaration(budget, **declared)), late=late, seed=seed)  # type: ignore[arg-type]

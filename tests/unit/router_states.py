@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.played import Played
 from router_state.caps.bucket import Bucket, Cap
 from router_state.caps.capability import Caps
 from router_state.config import Price
-from router_state.engine import Engine
-from router_state.pacing.dollar_dual import DollarDual
 from router_state.state.router import RouterState
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
@@ -25,7 +24,7 @@ def buckets_of(state: RouterState) -> list[Bucket]:
 
 
 def play(
-    engine: Engine, count: int, *, only: str | None = None, reward: float = 0.8, bill: float = 1.0
+    engine: Played, count: int, *, only: str | None = None, reward: float = 0.8, bill: float = 1.0
 ) -> None:
     """Let a router decide `count` requests, and tell it what they cost (in list prices) and how
     good they were.
@@ -41,22 +40,22 @@ def play(
         engine.learn(f"r-{number}", reward=min(1.0, reward + 0.1 * float(rng.random())))
 
 
-def _played(count: int = 60, **declared: object) -> Engine:
+def _played(count: int = 60, **declared: object) -> Played:
     known: Any = {"profile": "live", "pulls": 2, **declared}
-    engine = Engine.start(replace(declaration(**known), offset=3))
+    engine = Played.start(replace(declaration(**known), offset=3))
     play(engine, count)
     return engine
 
 
-def _capped() -> Engine:
+def _capped() -> Played:
     config = replace(declaration(profile="live", pulls=2), capabilities={"caps": CAPS})
-    engine = Engine.start(config)
+    engine = Played.start(config)
     play(engine, 20, bill=6.0)
     assert [bucket.exhausted for bucket in buckets_of(engine.state)] == [True, False]
     return engine
 
 
-def _suspect() -> Engine:
+def _suspect() -> Played:
     engine = _played(150, epsilon=0.3)
     play(engine, 60, only="dear")  # only what is known of a model can be seen to change
     for _ in range(10):
@@ -65,7 +64,7 @@ def _suspect() -> Engine:
     return engine
 
 
-def _retired() -> Engine:
+def _retired() -> Played:
     engine = _played()
     models = {
         "cheap": engine.state.config.models["cheap"],
@@ -76,22 +75,22 @@ def _retired() -> Engine:
     return engine
 
 
-def _limited() -> Engine:
+def _limited() -> Played:
     engine = _played()
     play(engine, 9, only="middle")
-    assert isinstance(engine.state.pacer, DollarDual) and engine.state.pacer.window.limited
+    assert engine.state.arms.window is not None and engine.state.arms.window.limited
     return engine
 
 
-def _unreachable() -> Engine:
+def _unreachable() -> Played:
     engine = _played(200, budget=1e-6)
     assert engine.state.unreachable
     return engine
 
 
-STATES: dict[str, Callable[[], Engine]] = {
-    "empty": lambda: Engine.start(declaration({}, profile="live", budget=None)),
-    "declared": lambda: Engine.start(declaration(profile="live", pulls=None)),
+STATES: dict[str, Callable[[], Played]] = {
+    "empty": lambda: Played.start(declaration({}, profile="live", budget=None)),
+    "declared": lambda: Played.start(declaration(profile="live", pulls=None)),
     "onboarding": lambda: _played(10, pulls=20),
     "unpaced": lambda: _played(budget=None),
     "paper": lambda: _played(profile="paper"),

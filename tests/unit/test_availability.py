@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.wire import route_value
+from benchmarks.played import Played
 from router_state.changes import Journal, Outcome
-from router_state.engine import Engine
 from router_state.events import Asked, Charged, Judged
 from router_state.outages.availability import LONGEST_REST, PIECE, Availability
 from router_state.outages.capability import Outages
@@ -175,12 +175,12 @@ def test_a_limited_model_gets_about_the_rate_that_it_answers() -> None:
     assert answered >= 0.8 * 0.3 * 5400
 
 
-def engine(**declared: Any) -> Engine:
+def engine(**declared: Any) -> Played:
     config = declaration({"a": CHEAP, "b": MIDDLE}, profile="live", **declared)
-    return Engine.start(config)
+    return Played.start(config)
 
 
-def outage(one: Engine, n: int, *, status: str = "error") -> None:
+def outage(one: Played, n: int, *, status: str = "error") -> None:
     """Let n calls of model `a` fail."""
     for k in range(n):
         one.apply(Asked(f"f{k}", X, allowed_models=["a"]), float(k))
@@ -265,7 +265,7 @@ def test_a_model_that_leaves_the_portfolio_is_forgotten() -> None:
 
 
 def decided(**changed: Any) -> RequestRecord:
-    one = Engine.start(declaration(profile="live", **changed))
+    one = Played.start(declaration(profile="live", **changed))
     return one.decide("1", X, now=0.0)
 
 
@@ -279,7 +279,7 @@ def test_a_decision_names_the_next_best_models() -> None:
         key=lambda one: -one["score"],
     )
     assert value["fallbacks"] == [one["model"] for one in others]
-    alone = Engine.start(declaration({"only": CHEAP}, profile="live")).decide("1", X, now=0.0)
+    alone = Played.start(declaration({"only": CHEAP}, profile="live")).decide("1", X, now=0.0)
     assert "fallbacks" not in orjson.loads(route_value("r", "1", alone, repeat=False))
 
 

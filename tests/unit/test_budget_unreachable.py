@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.arena import play
 from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.drawn import drawn
+from benchmarks.played import Played
 from router_state.config import LIVE, ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 
 ROUTERS, REQUESTS, D = 12, 200, 4
 
@@ -30,7 +30,7 @@ def alarm_at(seed: int, *, budget: float) -> int | None:
     costs = medians * np.exp(exponents)
     means = medians * np.exp((slopes @ slopes + spread**2) / 2.0)
     models = {f"m{k:02d}": ModelConfig(Price(float(p), float(p))) for k, p in enumerate(prices)}
-    engine = Engine.start(RouterConfig(models, float(budget * means.min()), D, "live", LIVE))
+    engine = Played.start(RouterConfig(models, float(budget * means.min()), D, "live", LIVE))
     for i in range(REQUESTS):
         model = engine.decide(str(i), X[i], now=float(i)).model
         k = int(model[1:])
@@ -54,7 +54,7 @@ def test_a_budget_far_below_every_model_is_said_to_be_unreachable_within_150_req
 def test_a_free_model_makes_an_unreachable_budget_one_that_is_met() -> None:
     paid = {"paid": ModelConfig(Price(1.0, 1.0))}
     config = RouterConfig(paid, 1e-5, D, "live", LIVE)
-    engine, rng = Engine.start(config), np.random.default_rng(1)
+    engine, rng = Played.start(config), np.random.default_rng(1)
     alerts: list[str] = []
     for i in range(2 * REQUESTS):
         if i == REQUESTS:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from agents.declared import config_of, declaration_of
-from router_state.engine import Engine
+from benchmarks.played import Played
 from router_state.errors import NoAllowedModel, NoCapableModel
 from router_state.events import Needs
 from router_state.needs.offers import Offers, lacking, rule_out
@@ -50,9 +50,9 @@ needed = st.builds(
 )
 
 
-def engine(profile: str = "live", **offers: Offers) -> Engine:
+def engine(profile: str = "live", **offers: Offers) -> Played:
     """Return an engine for three models that offer this."""
-    return Engine.start(declaration(profile=profile, offers=offers))
+    return Played.start(declaration(profile=profile, offers=offers))
 
 
 def reasons(decided: Any) -> dict[str, str | None]:
@@ -144,7 +144,8 @@ def test_the_price_of_a_dollar_is_solved_over_what_requests_could_be_given_to() 
     for n in range(3):
         router.decide(str(n), X, now=0.0, needs=Needs(tools=True))
     router.decide("3", X, now=0.0)
-    limited = router.state.pacer.window.limited  # type: ignore[attr-defined]
+    assert router.state.arms.window is not None
+    limited = router.state.arms.window.limited
     assert limited == dict.fromkeys(range(3), frozenset({"middle", "dear"}))
 
 

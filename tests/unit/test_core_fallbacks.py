@@ -5,9 +5,9 @@ learning are true.
 import numpy as np
 import pytest
 
+from benchmarks.played import Played
 from router_state.changes import HEAD, Outcome
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.errors import UnpricedModel
 from router_state.profiles import knobs_for
 from router_state.state import invariants, record_bytes, snapshot
@@ -17,10 +17,10 @@ X = np.array([0.5, -0.5, 1.0])
 SMALL, LARGE = Price(0.1, 0.4), Price(1.25, 10.0)
 
 
-def engine(profile: str = "live") -> Engine:
+def engine(profile: str = "live") -> Played:
     """Return a router of two models."""
     models = {"small": ModelConfig(SMALL, None, 0), "large": ModelConfig(LARGE, None, 0)}
-    return Engine.start(
+    return Played.start(
         RouterConfig(
             models=models,
             budget_usd_per_request=0.01,
@@ -31,14 +31,14 @@ def engine(profile: str = "live") -> Engine:
     )
 
 
-def decided(profile: str = "live") -> Engine:
+def decided(profile: str = "live") -> Played:
     """Return a router that has decided one request for the large model."""
     router = engine(profile)
     assert router.decide("r", X, now=1.0, allowed_models=["large"]).model == "large"
     return router
 
 
-def learned(router: Engine) -> dict[str, bytes]:
+def learned(router: Played) -> dict[str, bytes]:
     """Return what a router knows, its counters apart."""
     return {
         name: piece for name, piece in snapshot.pack_pieces(router.state).items() if name != HEAD

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state import errors
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.kernel import Options
 from router_state.kernel.learning.suspicion import ACCEPTED_AFTER
 from router_state.profiles import knobs_for
@@ -72,19 +72,19 @@ def test_the_dual_of_degenerate_windows_takes_a_bounded_number_of_steps(
 
 
 def test_a_budget_that_is_hardly_a_number_is_solved_too() -> None:
-    engine = Engine.start(declaration(5e-324))
+    engine = Played.start(declaration(5e-324))
     for i in range(40):
         engine.decide(str(i), np.ones(D), now=float(i))
         engine.settle(str(i), cost_usd=1e-4)
     invariants.check(engine.state, engine.records)
 
 
-def mean_costs(engine: Engine) -> dict[str, float]:
+def mean_costs(engine: Played) -> dict[str, float]:
     """Return what a call of each model is expected to cost."""
     return {arm.name: arm.costs.mean_usd for arm in engine.state.arms}
 
 
-def settled(late: int = 100) -> tuple[Engine, str]:
+def settled(late: int = 100) -> tuple[Played, str]:
     """Return an engine after 600 requests, and the model of its last one."""
     w = world(late=late)
     w.play(600)
@@ -137,7 +137,7 @@ def test_late_bills_of_a_time_when_a_model_was_free_teach_nothing_of_its_price(
         }
         return RouterConfig(models, 1e-4, D, "live", knobs_for("live"))
 
-    engine = Engine.start(priced(before))
+    engine = Played.start(priced(before))
     for i in range(100):
         engine.decide(str(i), np.ones(D), now=float(i))
     engine.configure(priced(after), now=100.0)
@@ -186,7 +186,7 @@ def test_a_revision_after_an_accepted_drift_weighs_what_is_left_of_its_observati
 
 
 def test_the_mean_of_the_paper_s_pacer_stays_a_mean_of_costs_though_bills_come_late() -> None:
-    engine = Engine.start(paper_declaration(budget=1e-3))
+    engine = Played.start(paper_declaration(budget=1e-3))
     rng, means = np.random.default_rng(0), []
     for i in range(600):
         engine.decide(str(i), context(*rng.normal(size=3)), now=float(i))
@@ -199,7 +199,7 @@ def test_the_mean_of_the_paper_s_pacer_stays_a_mean_of_costs_though_bills_come_l
 
 @pytest.mark.parametrize("profile", ["paper", "live"])
 def test_a_score_that_is_not_finite_refuses_and_changes_nothing(profile: str) -> None:
-    engine = Engine.start(paper_declaration(profile=profile))
+    engine = Played.start(paper_declaration(profile=profile))
     for i in range(20):
         engine.decide(str(i), context(0.1, 0.2, 0.3), now=float(i))
     engine.state.arms[1].rewards.own()  # others may share its numbers
@@ -212,7 +212,7 @@ def test_a_score_that_is_not_finite_refuses_and_changes_nothing(profile: str) ->
 
 @pytest.mark.parametrize("size", [1.1e4, 1e200])
 def test_features_out_of_all_proportion_are_a_wrong_context(size: float) -> None:
-    engine = Engine.start(paper_declaration())
+    engine = Played.start(paper_declaration())
     with pytest.raises(errors.WrongContext, match="norm"):
         engine.decide("r", context(size, 0.0, 0.0), now=0.0)
 
@@ -220,7 +220,7 @@ def test_features_out_of_all_proportion_are_a_wrong_context(size: float) -> None
 @pytest.mark.parametrize("constant", [True, False])
 def test_without_forgetting_the_inverse_stays_the_inverse(constant: bool) -> None:
     engine, rng = (
-        Engine.start(paper_declaration({"only": Price(1.0, 1.0)}, budget=None, gamma=1.0)),
+        Played.start(paper_declaration({"only": Price(1.0, 1.0)}, budget=None, gamma=1.0)),
         np.random.default_rng(0),
     )
     A, b = np.eye(4), np.zeros(4)

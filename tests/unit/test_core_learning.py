@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state.changes import Outcome
-from router_state.engine import Engine
 from router_state.state import invariants
 from tests.unit.core_reference import DenseArm, Observation, context, declaration, weighted_sums
 
@@ -24,9 +24,9 @@ step = st.tuples(
 
 def rewarded(
     steps: list[tuple[list[float], float, str, int]], **knobs: Any
-) -> tuple[Engine, dict[str, DenseArm]]:
+) -> tuple[Played, dict[str, DenseArm]]:
     """Play decisions, each followed by its reward and by some decisions that never get one."""
-    engine = Engine.start(declaration(budget=None, **knobs))
+    engine = Played.start(declaration(budget=None, **knobs))
     arms = {name: DenseArm() for name in ("cheap", "middle", "dear")}
     for n, (x, reward, model, idle) in enumerate(steps):
         engine.decide(str(n), context(*x), now=float(n), allowed_models=[model])
@@ -69,7 +69,7 @@ def test_without_restored_ridge_an_observation_weighs_gamma_to_its_age(
 @pytest.mark.parametrize("d", [26, 70, 385])
 def test_many_dimensions_equal_the_sum_too(d: int) -> None:
     rng = np.random.default_rng(d)
-    engine = Engine.start(
+    engine = Played.start(
         declaration({"only": declaration().models["cheap"].price}, dimensions=d, budget=None)
     )
     observations = []
@@ -97,7 +97,7 @@ def test_many_dimensions_equal_the_sum_too(d: int) -> None:
 def test_after_a_thousand_idle_steps_nothing_more_is_forgotten() -> None:
     found = []
     for idle in (1000, 1500):
-        engine = Engine.start(
+        engine = Played.start(
             declaration({"only": declaration().models["cheap"].price}, budget=None)
         )
         engine.decide("first", context(1, 2, 3), now=0.0)
@@ -149,7 +149,7 @@ def test_rewards_in_any_order_add_up_to_the_same(
 ) -> None:
     found = []
     for shuffled in (False, True):
-        engine = Engine.start(declaration(budget=None))
+        engine = Played.start(declaration(budget=None))
         for n, (x, _) in enumerate(pairs):
             engine.decide(
                 str(n),
@@ -177,7 +177,7 @@ def test_rewards_in_any_order_add_up_to_the_same(
 
 
 def test_higher_rank_wins_and_lower_rank_changes_nothing() -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     engine.decide("a", context(1, 1, 1), now=0.0)
     learn = engine.learn
     assert learn("a", reward=0.2, source="judge", rank=1) is Outcome.APPLIED

@@ -110,8 +110,8 @@ class Books(RuleBasedStateMachine):
         self.t = 0
         self.written: dict[str, bytes] = {}
         self.engine = Engine.start(self._declaration(portfolio, budget))
-        if (latency := self.engine.state.having(Latency)) is not None:
-            latency.timing.count = 20.0  # a few requests are all that a machine has
+        if (timed := self.engine.state.having(Latency)) is not None:
+            timed.timing.count = 20.0  # a few requests are all that a machine has
         self.write(self.engine.started())
         self._declared(portfolio)
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state import errors
 from router_state.config import ModelConfig, Price, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.core_reference import CHEAP, MIDDLE, context, declaration, freeze
@@ -21,11 +21,11 @@ NAN, INF = float("nan"), float("inf")
 X = context(1.0, 2.0, 3.0)
 
 
-def in_motion(profile: str = "paper") -> Engine:
+def in_motion(profile: str = "paper") -> Played:
     """Return an engine with requests in every stage: decided, settled, learned, expired, of a
     retired model.
     """
-    engine = Engine.start(declaration(profile=profile, commitment_ttl_seconds=5.0))
+    engine = Played.start(declaration(profile=profile, commitment_ttl_seconds=5.0))
     for n in range(12):
         engine.decide(
             str(n),
@@ -47,13 +47,13 @@ def in_motion(profile: str = "paper") -> Engine:
     return engine
 
 
-def with_prior(engine: Engine, **prior: Any) -> RouterConfig:
+def with_prior(engine: Played, **prior: Any) -> RouterConfig:
     models = {"cheap": ModelConfig(CHEAP), "new": ModelConfig(MIDDLE, Prior(**prior))}
     profile = engine.state.config.profile
     return RouterConfig(models, 5e-4, 4, profile, knobs_for(profile))
 
 
-REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Engine], Any]]] = {
+REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Played], Any]]] = {
     "context too short": (errors.WrongContext, lambda e: e.decide("new", np.ones(3), now=1.0)),
     "context too long": (errors.WrongContext, lambda e: e.decide("new", np.ones(5), now=1.0)),
     "context of two dimensions": (
@@ -167,7 +167,7 @@ def test_a_refusal_leaves_the_state_as_it_was(name: str, profile: str) -> None:
 
 
 def test_a_router_without_models_refuses_and_one_whose_models_all_retired_too() -> None:
-    for engine in (Engine.start(declaration({})), Engine.start(declaration())):
+    for engine in (Played.start(declaration({})), Played.start(declaration())):
         engine.configure(declaration({}), now=1.0)
         before = freeze(engine)
         with pytest.raises(errors.EmptyPortfolio):
@@ -257,7 +257,7 @@ def test_knobs_that_are_no_numbers_or_endless_are_refused(settings: dict[str, fl
 
 @pytest.mark.parametrize("size", [1.1e4, 1e6, 1e20, 1.3e154, 1e200])
 def test_a_context_out_of_all_proportion_is_refused(size: float) -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     before = freeze(engine)
     with pytest.raises(errors.WrongContext, match="norm"):
         engine.decide("a", context(0, size, 1), now=0.0)
@@ -276,7 +276,7 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_price_of_nothing_is_a_price() -> None:
-    engine = Engine.start(declaration({"free": Price(0.0, 0.0), "middle": MIDDLE}))
+    engine = Played.start(declaration({"free": Price(0.0, 0.0), "middle": MIDDLE}))
     record = engine.decide("a", X, now=0.0)
     assert record.candidates is not None
     assert record.candidates.penalty[0] == 0.0

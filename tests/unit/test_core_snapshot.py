@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.engine import Engine
+from benchmarks.played import Played
 from router_state.errors import CorruptSnapshot, RouterStateError
 from router_state.events import Asked, Judged
 from router_state.state import invariants, snapshot
@@ -58,7 +58,7 @@ def steps(draw: st.DrawFn) -> list[tuple[str, Any]]:
 
 
 def play(
-    engine: Engine, contexts: dict[str, Array], events: list[tuple[str, Any]], *, start: int
+    engine: Played, contexts: dict[str, Array], events: list[tuple[str, Any]], *, start: int
 ) -> None:
     """Give the events to an engine; refusals are part of life."""
     profile, epsilon = engine.state.config.profile, engine.state.config.knobs.epsilon
@@ -89,7 +89,7 @@ def play(
 def test_stopped_and_never_stopped_are_equal_to_the_bit(
     profile: str, before: list[tuple[str, Any]], after: list[tuple[str, Any]], epsilon: float
 ) -> None:
-    engine = Engine.start(declaration(pulls=None, profile=profile, epsilon=epsilon, **KNOBS))
+    engine = Played.start(declaration(pulls=None, profile=profile, epsilon=epsilon, **KNOBS))
     contexts: dict[str, Array] = {}
     play(engine, contexts, before, start=0)
     other = thaw(freeze(engine), contexts)
@@ -104,7 +104,7 @@ def test_stopped_and_never_stopped_are_equal_to_the_bit(
 @pytest.mark.parametrize("d", [26, 70])
 def test_arrays_of_any_size_come_back_to_the_bit(d: int) -> None:
     rng = np.random.default_rng(d)
-    engine = Engine.start(declaration(dimensions=d))
+    engine = Played.start(declaration(dimensions=d))
     contexts = {str(n): np.append(rng.normal(size=d - 1), 1.0) for n in range(40)}
     for n, (request_id, x) in enumerate(contexts.items()):
         engine.decide(request_id, x, now=float(n))
@@ -120,7 +120,7 @@ def test_arrays_of_any_size_come_back_to_the_bit(d: int) -> None:
 def test_packing_changes_nothing() -> None:
     found = []
     for packs in (False, True):
-        engine = Engine.start(declaration(dimensions=70))
+        engine = Played.start(declaration(dimensions=70))
         rng = np.random.default_rng(5)
         for n in range(30):
             engine.decide(str(n), np.append(rng.normal(size=69), 1.0), now=float(n))
@@ -136,7 +136,7 @@ def test_packing_changes_nothing() -> None:
     "damage", [lambda data: b"", lambda data: b"\x09" + data[1:], lambda data: data[:-8]]
 )
 def test_damaged_pieces_are_refused(piece: str, damage: Callable[[bytes], bytes]) -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     engine.decide("0", context(1, 2, 3), now=0.0)
     pieces = freeze(engine)
     pieces[piece] = damage(pieces[piece])
@@ -149,7 +149,7 @@ def test_damaged_pieces_are_refused(piece: str, damage: Callable[[bytes], bytes]
 )
 @given(data=st.data())
 def test_a_flipped_bit_is_noticed_wherever_it_is(piece: str, data: st.DataObject) -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     engine.decide("0", context(1, 2, 3), now=0.0)
     pieces = freeze(engine)
     damaged = bytearray(pieces[piece])
@@ -167,14 +167,14 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(piece: str, data: st.DataObject
 def test_pieces_of_another_shape_are_corrupt_even_with_a_true_checksum(
     piece: str, body: bytes
 ) -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     engine.decide("0", context(1, 2, 3), now=0.0)
     with pytest.raises(CorruptSnapshot):
         thaw(freeze(engine) | {piece: frame(body)}, {"0": context(1, 2, 3)})
 
 
 def test_the_pieces_that_changed_are_named_once() -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     assert engine.started().pieces == set(snapshot.piece_names(engine.state))
     decided = engine.apply(Asked("a", context(1, 2, 3)), 0.0)
     learned = engine.apply(Judged("a", 0.5), 1.0)

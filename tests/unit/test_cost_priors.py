@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.played import Played
 from router_state.config import CostPrior, Knobs, ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.errors import InvalidConfig
 from router_state.profiles import knobs_for
 
@@ -30,12 +30,12 @@ def prior_of(X: np.ndarray, usd: np.ndarray, n_eff: float | None = None) -> Cost
     return CostPrior(X[some].T @ X[some], np.log(usd[some]) @ X[some], float(usd.mean()), n_eff)
 
 
-def engine(prior: CostPrior | None, price: Price = PRICE) -> Engine:
+def engine(prior: CostPrior | None, price: Price = PRICE) -> Played:
     models = {"known": ModelConfig(price, onboarding_pulls=0, cost_prior=prior)}
-    return Engine.start(RouterConfig(models, 1e-3, D, "live", LIVE))
+    return Played.start(RouterConfig(models, 1e-3, D, "live", LIVE))
 
 
-def expected(of: Engine, x: np.ndarray, request_id: str = "r") -> float:
+def expected(of: Played, x: np.ndarray, request_id: str = "r") -> float:
     return of.decide(request_id, x, now=0.0).expected_cost_usd
 
 

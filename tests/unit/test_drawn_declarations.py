@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state.changes import Outcome
 from router_state.config import CostPrior, ModelConfig, Price, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.errors import InvalidConfig, UnusablePrior
 from router_state.events import Asked, Charged, Judged, Redeclared
 from router_state.profiles import UNUSED, knobs_for
@@ -62,7 +62,7 @@ def declaration(
     return RouterConfig(models, budget, d, profile, knobs_for(profile, knobs))
 
 
-def play(engine: Engine, *, seed: int = 0, size: float = 1.0) -> list[tuple[str, Array, float]]:
+def play(engine: Played, *, seed: int = 0, size: float = 1.0) -> list[tuple[str, Array, float]]:
     """Send requests, bills and rewards, and return model, context and reward of each; nothing may
     be refused.
     """
@@ -87,10 +87,10 @@ def play(engine: Engine, *, seed: int = 0, size: float = 1.0) -> list[tuple[str,
     return told
 
 
-def started(config: RouterConfig) -> Engine | None:
+def started(config: RouterConfig) -> Played | None:
     """Return an engine, None where the declaration is refused."""
     try:
-        engine = Engine.start(config)
+        engine = Played.start(config)
     except InvalidConfig as error:
         event(str(error).split(":")[0][:60])
         return None
@@ -98,7 +98,7 @@ def started(config: RouterConfig) -> Engine | None:
     return engine
 
 
-def assert_agree(engine: Engine, prior: Prior, told: list[tuple[str, Array, float]]) -> None:
+def assert_agree(engine: Played, prior: Prior, told: list[tuple[str, Array, float]]) -> None:
     """Hold A⁻¹ and θ, where nothing is forgotten, against the sums they are of."""
     assert prior.A is not None and prior.b is not None
     arms, knobs = engine.state.arms, engine.state.config.knobs
@@ -264,7 +264,7 @@ def test_a_prior_that_no_rewards_can_have_made_is_refused(
 ) -> None:
     prior = Prior(A=A, b=b, n_eff=n_eff)
     with pytest.raises(UnusablePrior, match=re.escape(why)) as refused:
-        Engine.start(declaration(3, profile, prior=prior))
+        Played.start(declaration(3, profile, prior=prior))
     assert refused.value.reason == "wrong_prior" and "'m'" in str(refused.value)
 
 
@@ -287,19 +287,19 @@ def test_a_cost_prior_that_no_bills_can_have_made_is_refused(
 ) -> None:
     prior = CostPrior(A, b, mean_usd, n_eff)
     with pytest.raises(UnusablePrior, match=re.escape(why)) as refused:
-        Engine.start(declaration(3, cost_prior=prior))
+        Played.start(declaration(3, cost_prior=prior))
     assert refused.value.reason == "wrong_prior" and "'m'" in str(refused.value)
 
 
 def test_a_mean_cost_beyond_what_the_list_price_allows_is_refused() -> None:
     prior = CostPrior(np.eye(3), -15.0 * np.eye(3)[-1], 900.0)
     with pytest.raises(UnusablePrior, match=r"expects \$900 a call"):
-        Engine.start(declaration(3, cost_prior=prior, price=Price(1e-6, 1e-6)))
+        Played.start(declaration(3, cost_prior=prior, price=Price(1e-6, 1e-6)))
 
 
 def test_costs_of_a_model_that_is_nearly_free_are_expected_as_its_prior_says() -> None:
     prior = CostPrior(200.0 * np.eye(3), -200.0 * 20.0 * np.eye(3)[-1], math.exp(-20.0))
-    engine = Engine.start(declaration(3, cost_prior=prior, price=Price(1e-9, 0.0)))
+    engine = Played.start(declaration(3, cost_prior=prior, price=Price(1e-9, 0.0)))
     record = engine.decide("r", np.array([0.0, 0.0, 1.0]), now=0.0, allowed_models={"m"})
     assert record.expected_cost_usd == pytest.approx(math.exp(-20.0), rel=0.1)
 
@@ -308,12 +308,12 @@ def test_costs_of_a_model_that_is_nearly_free_are_expected_as_its_prior_says() -
 def test_a_genuine_prior_of_385_dimensions_works(profile: str) -> None:
     A, b = genuine(385)
     prior = Prior(A=A, b=b, n_eff=1000.0)
-    engine = Engine.start(declaration(385, profile, prior=prior, gamma=1.0))
+    engine = Played.start(declaration(385, profile, prior=prior, gamma=1.0))
     assert_agree(engine, prior, play(engine))
 
 
 def test_a_refused_newcomer_changes_nothing() -> None:
-    engine = Engine.start(declaration(3))
+    engine = Played.start(declaration(3))
     play(engine)
     before, config = portable.pack(engine.state, {}), engine.state.config
     bad = Prior(A=np.eye(3), b=np.full(3, 1e154))

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state.caps.bucket import Bucket, Cap
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, RouterConfig
 from router_state.costs.input_tokens import InputTokens
-from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.kernel import (
     Arm,
@@ -63,7 +63,7 @@ def configuration(profile: str, d: int = 4, **changed: Any) -> RouterConfig:
     )
 
 
-def play(engines: list[Engine], first: int, count: int, *, seed: int = 1) -> None:
+def play(engines: list[Played], first: int, count: int, *, seed: int = 1) -> None:
     """Give the same requests, bills and rewards to all engines, which must decide alike."""
     rng = np.random.default_rng([seed, first])
     d = engines[0].state.arms.d
@@ -89,9 +89,9 @@ def play(engines: list[Engine], first: int, count: int, *, seed: int = 1) -> Non
             engine.learn(f"r-{number}", reward=quality + luck)
 
 
-def exported(profile: str, d: int = 4, count: int = 200) -> tuple[Engine, bytes]:
+def exported(profile: str, d: int = 4, count: int = 200) -> tuple[Played, bytes]:
     """Return an engine after some traffic, and its file."""
-    engine = Engine.start(configuration(profile, d))
+    engine = Played.start(configuration(profile, d))
     play([engine], 0, count)
     return engine, portable.pack(
         engine.state,
@@ -133,7 +133,7 @@ def altered(data: bytes, piece: str, change: Callable[[Any], Any]) -> bytes:
 @pytest.mark.parametrize("profile", ["paper", "live"])
 def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str, d: int) -> None:
     engine, data = exported(profile, d)
-    other = Engine.start(replace(configuration(profile, d), snapshot=data, offset=7))
+    other = Played.start(replace(configuration(profile, d), snapshot=data, offset=7))
     assert (other.state.seq, other.state.spend_usd, other.state.settled, dict(other.records)) == (
         0,
         0.0,
@@ -155,7 +155,7 @@ def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str,
 
 def test_every_piece_of_a_started_router_is_written() -> None:
     _, data = exported("live")
-    state = Engine.start(replace(configuration("live"), snapshot=data)).state
+    state = Played.start(replace(configuration("live"), snapshot=data)).state
     assert state.journal.pieces == set(snapshot.piece_names(state))
     assert sum(name.startswith("\x1fwindow") for name in snapshot.piece_names(state)) == 16
 
@@ -164,14 +164,14 @@ def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() ->
     engine, data = exported("live")
     declared = configuration("live", budget=4e-3)
     models = {"dear": ModelConfig(CHEAP), "new": ModelConfig(DEAR)}
-    state = Engine.start(replace(declared, models=models, snapshot=data)).state
+    state = Played.start(replace(declared, models=models, snapshot=data)).state
     assert state.arms.names == ("dear", "new")
     assert [arm.price for arm in state.arms] == [CHEAP, DEAR]
     known = engine.state.arms["dear"].rewards.theta
     # What it shares moves as another joins.
     assert state.arms[0].rewards.theta == pytest.approx(known, abs=0.05)
     with pytest.raises(InvalidConfig):
-        Engine.start(replace(configuration("live", 5), snapshot=data))
+        Played.start(replace(configuration("live", 5), snapshot=data))
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -180,7 +180,7 @@ def test_a_router_in_any_state_is_the_same_after_writing_and_reading(name: str) 
     data = portable.pack(engine.state, {})
     found = portable.unpack(data)
     assert portable.pack(found.state, found.about) == data
-    other = Engine.start(replace(engine.state.config, snapshot=data))
+    other = Played.start(replace(engine.state.config, snapshot=data))
     left, right = freeze(engine), freeze(other)
     # An import counts decisions anew, and leaves out who is not declared.
     whole = name not in ("suspect", "retired")
@@ -193,7 +193,7 @@ def test_a_router_in_any_state_is_the_same_after_writing_and_reading(name: str) 
         play_both(engine, other)
 
 
-def play_both(engine: Engine, other: Engine) -> None:
+def play_both(engine: Played, other: Played) -> None:
     """Let a router and the one that started from its file decide, and learn, alike."""
     for number in range(30):
         x = np.append(np.random.default_rng(number).normal(size=engine.state.arms.d - 1), 1.0)
@@ -213,7 +213,7 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
         portable.unpack(data).state.arms["dear"].suspicion,
     )
     assert kept == suspicion and suspicion is not None
-    other = Engine.start(replace(engine.state.config, snapshot=data))
+    other = Played.start(replace(engine.state.config, snapshot=data))
     assert other.state.arms["dear"].suspicion == replace(suspicion, after=0)
 
 
@@ -246,7 +246,7 @@ DERIVED = {
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},
-    Regression: {"d", "at", "seen", "mean_seen", "shared"},
+    Regression: {"d", "at", "shared"},
     CostModel: {"list_price", "free", "input_usd"},
     InputTokens: {"in_use"},
     Traffic: {"_offset", "_offset_hour", "_shape"},
@@ -295,7 +295,7 @@ def under(path: str, *numbers: layout.Numbers) -> set[str]:
         ((SharedPrior,), under("", layout.SHARED)),
         ((DollarDual,), under("", layout.DUAL)),
         ((Debt,), under("debt.", layout.DUAL)),
-        ((Window,), under("window.", layout.DUAL)),
+        ((Window,), under("", layout.WINDOW)),
         ((EmaPacer,), under("", layout.EMA)),
         ((Bucket,), {"left_usd", "at", "exhausted"}),
         ((PosteriorSample,), {"d", "K", "array", "decided", "left"}),
@@ -376,7 +376,8 @@ def _counter(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def _dual(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
-    return _set("dual", layout.DUAL.names.index(name), to=to)
+    names = *layout.DUAL.names, *(f"window.{one}" for one in layout.WINDOW.names)
+    return _set("dual", names.index(name), to=to)
 
 
 def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:

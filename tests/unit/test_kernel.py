@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 
 import router_state.kernel
+from benchmarks.played import Played
 from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.events import Asked
 from router_state.kernel.choosing.candidates import VARIANCE
 from router_state.learning.guess import COSTS, REWARDS
@@ -341,7 +341,7 @@ def deciding_state(**given: Any) -> Any:
     """Return a router of three models, but for what is given."""
     models = {name: ModelConfig(Price(1.0, 2.0)) for name in "abc"}
     config = RouterConfig(models, 1e-3, 3, "live", knobs_for("live"))
-    found = Engine.start(config).state
+    found = Played.start(config).state
     for name, value in given.items():
         setattr(found, name, value)
     return found

@@ -10,11 +10,11 @@ import pytest
 
 from agents.declared import config_of, declaration_of
 from agents.wire import lambda_value, route_value
+from benchmarks.played import Played
 from drawing.alerts import sentence
 from drawing.periods import standing_lines
 from router_state.changes import Alert, Journal
 from router_state.config import Price
-from router_state.engine import Engine
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
 from router_state.instants import utc
@@ -51,9 +51,9 @@ def play(
     told: bool = True,
     first_token: bool = False,
     models: tuple[str, ...] = ("slow", "fast"),
-) -> tuple[Engine, list[str], list[Alert]]:
+) -> tuple[Played, list[str], list[Alert]]:
     """Play requests of one router; return it, the models it chose, and its alerts."""
-    engine = Engine.start(
+    engine = Played.start(
         declaration(
             {name: PRICES[name] for name in models},
             profile="live",
@@ -77,10 +77,11 @@ def play(
     return engine, chosen, alerts
 
 
-def timing_of(engine: Engine) -> Timing | None:
-    """Return what a router knows of times, where it has a target."""
+def timing_of(engine: Played) -> Timing:
+    """Return what a router with a target knows of times."""
     latency = engine.state.having(Latency)
-    return None if latency is None else latency.timing
+    assert latency is not None
+    return latency.timing
 
 
 def share(chosen: list[str], model: str = "slow", *, of_last: int = 300) -> float:
@@ -100,7 +101,6 @@ def test_a_mean_is_kept_by_a_mixture() -> None:
     # 5.2 and 0.52 seconds on average, lognormal: a ninth of the calls may be slow.
     assert share(chosen) == pytest.approx(0.1, abs=0.04)
     timing = timing_of(engine)
-    assert timing is not None
     assert timing.mean_seconds == pytest.approx(1.0, rel=0.2)
 
 
@@ -111,7 +111,7 @@ def test_the_time_of_the_first_token_is_another_one() -> None:
     engine, untold, alerts = play(goal)  # the bills say when the whole answer was there
     assert share(untold) == 1.0
     assert [alert.kind for alert in alerts] == ["latency_unknown"]
-    assert timing_of(engine) is not None and not timing_of(engine).in_use
+    assert not timing_of(engine).in_use
 
 
 def test_a_price_of_a_second_counts_as_dollars_do() -> None:
@@ -124,7 +124,7 @@ def test_a_price_of_a_second_counts_as_dollars_do() -> None:
     # Where a dollar is worth nothing, so is a second.
     engine, chosen, _ = play(LatencyGoal(usd_per_second=10.0), budget=1.0)
     assert share(chosen) == 1.0
-    assert timing_of(engine) is not None and timing_of(engine).per_unit == 0.0
+    assert timing_of(engine).per_unit == 0.0
 
 
 def test_without_times_a_target_changes_nothing_and_says_so() -> None:
@@ -168,7 +168,7 @@ def test_a_target_that_cannot_be_met_is_said_with_what_would() -> None:
 def test_a_budget_wins_and_the_alert_names_the_one_that_would_do() -> None:
     prices = {"slow": Price(0.1, 0.1), "fast": Price(10.0, 10.0)}
     goal = LatencyGoal(mean_seconds=1.0)
-    engine = Engine.start(
+    engine = Played.start(
         declaration(prices, profile="live", budget=0.001, dimensions=2, latency=goal)
     )
     rng, alerts, spent = np.random.default_rng(1), [], 0.0
@@ -199,7 +199,6 @@ def test_a_call_that_was_given_up_counts_as_at_least_its_time() -> None:
     goal = LatencyGoal(p95_seconds=2.0)
     engine, _, _ = play(goal, n=200)
     timing = timing_of(engine)
-    assert timing is not None
     engine.decide("late", np.array([0.0, 1.0]), now=200.0)
     before, wait = timing.debt.usd, _wait(engine, "late")
     engine.settle("late", cost_usd=0.0, status="timeout", latency=10.0, model="fast")
@@ -217,7 +216,7 @@ def test_a_call_that_was_given_up_counts_as_at_least_its_time() -> None:
     assert (timing.debt.usd, timing.speeds["fast"].costs.ratio) == (before, ratio)
 
 
-def _wait(engine: Engine, request_id: str) -> float:
+def _wait(engine: Played, request_id: str) -> float:
     call = engine.records[request_id].call
     assert call is not None and call.wait is not None
     return call.wait
@@ -232,7 +231,7 @@ def test_state_is_the_same_after_a_stop_and_a_file() -> None:
         one.decide("next", np.array([0.5, 1.0]), now=1000.0)
     assert freeze(again) == freeze(engine)
     data = portable.pack(engine.state, {})
-    other = Engine.start(
+    other = Played.start(
         declaration(
             TWO,
             profile="live",
@@ -242,10 +241,10 @@ def test_state_is_the_same_after_a_stop_and_a_file() -> None:
         ).__class__(**{**_fields(engine), "snapshot": data})
     )
     timing = timing_of(other)
-    assert timing is not None and timing.in_use and timing.debt.usd == 0.0
+    assert timing.in_use and timing.debt.usd == 0.0
 
 
-def _fields(engine: Engine) -> dict[str, Any]:
+def _fields(engine: Played) -> dict[str, Any]:
     config = engine.state.config
     return {name: getattr(config, name) for name in config.__slots__}
 
@@ -253,20 +252,19 @@ def _fields(engine: Engine) -> dict[str, Any]:
 def test_what_was_learned_stays_with_another_limit_and_goes_with_other_times() -> None:
     engine, _, _ = play(LatencyGoal(p95_seconds=2.0), n=200)
     timing = timing_of(engine)
-    assert timing is not None
     slow = timing.speeds["slow"].costs.ratio
     engine.configure(_with(engine, LatencyGoal(mean_seconds=1.0)), now=200.0)
     assert timing_of(engine) is timing and timing.speeds["slow"].costs.ratio == slow
     assert timing.debt.usd == 0.0
     engine.configure(_with(engine, LatencyGoal(of="first_token", mean_seconds=1.0)), now=200.0)
-    assert timing_of(engine) is not None and not timing_of(engine).in_use
+    assert not timing_of(engine).in_use
     engine.configure(_with(engine, None), now=200.0)
-    assert timing_of(engine) is None
+    assert engine.state.having(Latency) is None
     assert not [name for name in freeze(engine) if "latenc" in name]
     invariants.check(engine.state, engine.records)
 
 
-def _with(engine: Engine, latency: LatencyGoal | None) -> Any:
+def _with(engine: Played, latency: LatencyGoal | None) -> Any:
     capabilities = {} if latency is None else {"latency": latency}
     return type(engine.state.config)(**{**_fields(engine), "capabilities": capabilities})
 
@@ -382,7 +380,7 @@ def test_a_price_without_a_budget_and_a_target_under_paper_are_refused() -> None
 def test_events_and_calls_of_methods_are_alike() -> None:
     goal = LatencyGoal(p95_seconds=2.0)
     by_method, _, _ = play(goal, n=50)
-    other = Engine.start(declaration(TWO, profile="live", budget=None, dimensions=2, latency=goal))
+    other = Played.start(declaration(TWO, profile="live", budget=None, dimensions=2, latency=goal))
     rng = np.random.default_rng(1)
     for i in range(50):
         x = np.array([rng.normal(), 1.0])
@@ -392,6 +390,5 @@ def test_events_and_calls_of_methods_are_alike() -> None:
         other.apply(Charged(str(i), USD[record.model], latency=took), float(i))
         other.apply(Judged(str(i), REWARDS[record.model] + 0.05 * rng.uniform(-1.0, 1.0)), float(i))
     assert freeze(other).keys() == freeze(by_method).keys()
-    assert timing_of(other) is not None and timing_of(by_method) is not None
     one, two = timing_of(other).debt, timing_of(by_method).debt
     assert (one.usd, one.scatter, one.settled) == (two.usd, two.scatter, two.settled)

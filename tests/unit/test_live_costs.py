@@ -9,16 +9,24 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.played import Played
 from router_state.arms import Arms
 from router_state.caps.bucket import Cap
 from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.costs import believed
-from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.events import Asked
-from router_state.kernel import BELIEVED, LIMIT, MEMORY, PRICES, TAILS, WIDE, CostModel, estimate
-from router_state.pacing.dollar_dual import DollarDual
+from router_state.kernel import (
+    LIMIT,
+    LOGNORMAL_BILLS,
+    MEMORY,
+    PRICES,
+    TAILS,
+    WIDE,
+    CostModel,
+    estimate,
+)
 from router_state.pacing.scoring import candidates
 from router_state.policies.profiles import POLICIES
 from router_state.profiles import knobs_for
@@ -98,8 +106,8 @@ def test_the_factor_is_a_mean_in_which_a_lognormal_s_counts_for_twenty_bills(n: 
     costs = billed({"a": n})["a"].costs
     lognormal, own = math.exp(0.5 * costs.prior.noise), costs.bills
     assert own == n
-    assert costs.factor * (BELIEVED + own) == pytest.approx(
-        BELIEVED * lognormal + own * costs.calibration
+    assert costs.factor * (LOGNORMAL_BILLS + own) == pytest.approx(
+        LOGNORMAL_BILLS * lognormal + own * costs.calibration
     )
 
 
@@ -116,12 +124,12 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
     for requests in (1, 20, 200):
         w.play(requests)
         state, x = w.engine.state, np.array([0.3, -0.2, 0.0, 0.1, 1.0])
-        pacer = state.pacer
-        assert isinstance(pacer, DollarDual)
-        pacer.window.push(x, None)
-        _, costs = candidates(pacer.window, state.arms).arrays()
+        window = state.arms.window
+        assert window is not None
+        window.push(x, None)
+        _, costs = candidates(window, state.arms).arrays()
         scored = POLICIES["live"].look(state, Asked("r", x)).expected_cost_usd
-        last = costs[pacer.window.next - 1] / PRICES[pacer.window.next - 1]
+        last = costs[window.next - 1] / PRICES[window.next - 1]
         assert last == pytest.approx(scored, rel=1e-5)
 
 
@@ -202,7 +210,7 @@ def test_nothing_is_found_where_nothing_changed() -> None:
 
 def test_a_price_of_zero_is_free_until_bills_say_otherwise() -> None:
     free = {"free": ModelConfig(Price(0.0, 0.0), onboarding_pulls=0)}
-    engine = Engine.start(RouterConfig(free, 1e-4, D, "live", knobs_for("live")))
+    engine = Played.start(RouterConfig(free, 1e-4, D, "live", knobs_for("live")))
     assert engine.decide("a", np.ones(D), now=0.0).expected_cost_usd == 0.0
     for i in range(50):
         engine.decide(str(i), np.ones(D), now=0.0)
@@ -214,7 +222,7 @@ def test_a_price_of_zero_is_free_until_bills_say_otherwise() -> None:
 
 
 def test_a_bill_without_its_context_still_moves_the_mean() -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     record = engine.decide("a", np.ones(D), now=0.0)
     record.x = None
     k = engine.state.arms.row[record.model]
@@ -225,10 +233,10 @@ def test_a_bill_without_its_context_still_moves_the_mean() -> None:
     assert (costs.regression.theta == knew).all()
 
 
-def capped(usd: float, *, hard: bool) -> Engine:
+def capped(usd: float, *, hard: bool) -> Played:
     config = declaration(None)
     caps = (Cap(usd, 3600.0, hard=hard),)
-    return Engine.start(RouterConfig(config.models, None, D, "live", config.knobs, {"caps": caps}))
+    return Played.start(RouterConfig(config.models, None, D, "live", config.knobs, {"caps": caps}))
 
 
 def test_a_soft_cap_falls_back_to_the_cheapest_model_and_refills_with_time() -> None:
@@ -268,12 +276,12 @@ def test_a_cap_that_is_declared_anew_remembers_what_was_spent() -> None:
     assert buckets_of(engine.state)[0].left_usd == pytest.approx(0.1 - spent)
 
 
-def two_kinds(kinds: list[int], factor: float, *, price: float = 1.0) -> tuple[Engine, list[str]]:
+def two_kinds(kinds: list[int], factor: float, *, price: float = 1.0) -> tuple[Played, list[str]]:
     """Bill a single model's answers of prompts of kind 0 and 1, far apart; those of kind 1 cost
     `factor` times as much. From the 600th request on every bill is `price` times as high.
     """
     rng, d = np.random.default_rng(3), 9
-    engine = Engine.start(
+    engine = Played.start(
         RouterConfig(
             {"m": ModelConfig(Price(1.0, 1.0))}, 1e-3, d, "live", knobs_for("live", {"seed": 1})
         )

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.played import Played
 from router_state.changes import HEAD
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
-from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
 from router_state.state import snapshot
 from tests.unit.core_reference import observed
@@ -26,13 +26,13 @@ def portfolio(K: int) -> dict[str, ModelConfig]:
     return {f"m{k}": ModelConfig(Price(price, price)) for k, price in enumerate(prices.tolist())}
 
 
-def play(K: int, d: int, budget: float, n: int, *, seed: int = 0) -> tuple[list[float], Engine]:
+def play(K: int, d: int, budget: float, n: int, *, seed: int = 0) -> tuple[list[float], Played]:
     """Return what each of n requests cost; bills and rewards come 50 requests later. Nothing is
     known of the models at first.
     """
     models, rng = portfolio(K), np.random.default_rng(K + d + 1000 * seed)
     names = list(models)
-    engine = Engine.start(RouterConfig(models, budget, d))
+    engine = Played.start(RouterConfig(models, budget, d))
     level = np.linspace(0.6, 0.95, K) - 0.1 * np.linspace(0.0, 1.0, K) ** 2
     slope = rng.normal(size=(K, 4)) * 0.04
     spent, earned = [], []
@@ -83,7 +83,7 @@ def test_a_router_is_kept_in_as_many_bytes_as_the_page_says(
 ) -> None:
     _, engine = play(2, d, 1e-3, 300)
     state = engine.state
-    empty = Engine.start(RouterConfig({}, 1e-3, d)).state
+    empty = Played.start(RouterConfig({}, 1e-3, d)).state
     assert len(snapshot.pack_piece(empty, HEAD) or b"") < head
     for name, piece in snapshot.pack_pieces(state).items():
         limit = (
@@ -129,7 +129,7 @@ def met_again(seed: int, budget: float | None) -> int:
     which it looked like the worse one.
     """
     config = RouterConfig(portfolio(2), budget, 2, knobs=replace(LIVE, seed=seed))
-    engine, rng, x = Engine.start(config), np.random.default_rng(seed), np.array([0.0, 1.0])
+    engine, rng, x = Played.start(config), np.random.default_rng(seed), np.array([0.0, 1.0])
 
     def ask(i: int, name: str | None, reward: float | None) -> str:
         allowed = None if name is None else [name]

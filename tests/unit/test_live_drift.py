@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.played import Played
 from router_state.changes import Outcome
-from router_state.engine import Engine
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.policies.learning import NOT_LEARNED
 from router_state.state import invariants, restoring, snapshot
@@ -162,7 +162,7 @@ def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> Non
     pieces = snapshot.pack_pieces(state)
     again = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
     assert snapshot.pack_pieces(again) == pieces
-    other = Engine(again, dict(w.engine.records))
+    other = Played(again, dict(w.engine.records))
     x = np.array([0.3, -0.2, 0.1, 0.0, 1.0])
     left, right = (engine.decide("next", x, now=750.0) for engine in (w.engine, other))
     assert left == right or (left.candidates, left.model, left.lambda_t) == (

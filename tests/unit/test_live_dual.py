@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state.choice import Choice
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.costs import believed
-from router_state.engine import Engine
 from router_state.events import Asked
 from router_state.kernel import EVERY, SAVED, Options
+from router_state.pacing import prices
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.scoring import candidates
 from router_state.profiles import knobs_for
@@ -177,10 +178,11 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
         believed.start(arms[k].costs, None, budgets * pacer.budget_usd, tokens=0.0)
     pacer.debt.usd, w.engine.state.journal.jumped = owed * pacer.budget_usd, True
     x = np.append(np.zeros(D - 1), 1.0)
+    assert arms.window is not None
     for _ in range(100):
-        pacer.window.push(x, None)
-    pacer.weigh(arms, Choice(Asked("r", x), 0.0, 1, []))
-    _, costs = candidates(pacer.window, arms).arrays()
+        arms.window.push(x, None)
+    prices.weigh(pacer, arms, Choice(Asked("r", x), 0.0, 1, []))
+    _, costs = candidates(arms.window, arms).arrays()
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd
 
 
@@ -202,7 +204,7 @@ def test_the_target_is_that_of_the_debt_at_the_window_s_cheapest_models(
 def test_before_the_first_bill_a_tight_budget_does_not_go_up_the_price_list() -> None:
     prices = 0.1 * 100.0 ** (np.arange(20) / 19)
     models = {f"m{k:02d}": ModelConfig(Price(p, p)) for k, p in enumerate(prices.tolist())}
-    engine = Engine.start(RouterConfig(models, 1.1e-4, D))
+    engine = Played.start(RouterConfig(models, 1.1e-4, D))
     calls = [engine.decide(str(i), np.ones(D), now=float(i)).model for i in range(200)]
     counts = np.array([calls.count(name) for name in models])
     # Those within a factor of two of the cheapest get nearly all, all others share 25 budgets.
@@ -240,7 +242,7 @@ def test_one_model_left_and_models_that_retire_keep_the_router_going() -> None:
 
 
 def test_requests_limited_to_dear_models_are_paid_for_by_the_others() -> None:
-    engine = Engine.start(declaration())
+    engine = Played.start(declaration())
     rng, spent = np.random.default_rng(0), []
     for i in range(3000):
         x = np.array([*rng.normal(size=D - 1), 1.0])
@@ -254,7 +256,7 @@ def test_requests_limited_to_dear_models_are_paid_for_by_the_others() -> None:
 
 
 def test_a_price_limit_holds_against_any_score() -> None:
-    engine = Engine.start(declaration(None))
+    engine = Played.start(declaration(None))
     for i in range(20):
         assert engine.decide(str(i), np.ones(D), now=0.0, max_price_per_1k=1e-3).model != "dear"
 
@@ -289,7 +291,7 @@ def test_bills_of_a_model_that_is_affordable_raise_no_budget_alert_however_they_
     """The mean of fifty bills with a deviation of three means may be twice the true one."""
     rng, price = np.random.default_rng(seed), Price(1.0, 1.0)
     config = RouterConfig({"m": ModelConfig(price)}, 1.1e-3, D, "live", knobs_for("live"))
-    engine = Engine.start(config)
+    engine = Played.start(config)
     for n in range(600):
         x = np.append(rng.normal(size=D - 1), 1.0)
         engine.decide(str(n), x, now=float(n))
@@ -300,7 +302,7 @@ def test_bills_of_a_model_that_is_affordable_raise_no_budget_alert_however_they_
 def test_a_model_that_became_cheap_is_found_while_no_model_is_within_the_budget() -> None:
     rng = np.random.default_rng(5)
     models = {name: ModelConfig(Price(p, p)) for name, p in (("a", 1.0), ("b", 1.5), ("c", 9.0))}
-    engine = Engine.start(RouterConfig(models, 5e-4, D, "live", knobs_for("live")))
+    engine = Played.start(RouterConfig(models, 5e-4, D, "live", knobs_for("live")))
     now = {"a": 1e-3, "b": 1.5e-3, "c": 9e-3}
     spent, chosen = [], []
     for n in range(3000):

@@ -15,9 +15,9 @@ import numpy as np
 import orjson
 import pytest
 
+from benchmarks.played import Played
 from router_state.changes import CONFIG, HEAD
 from router_state.costs.input_tokens import PIECE as TOKENS
-from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import Arm, Chance, Debt, Regression
 from router_state.pacing.dollar_dual import DollarDual
@@ -46,7 +46,7 @@ def pieces_of(name: str) -> dict[str, bytes]:
     return {piece: bytes.fromhex(data) for piece, data in WRITTEN[name]["pieces"].items()}
 
 
-def read(pieces: dict[str, bytes], requests: dict[str, Any]) -> Engine:
+def read(pieces: dict[str, bytes], requests: dict[str, Any]) -> Played:
     """Return an engine that goes on from pieces and requests."""
     records: dict[str, RequestRecord] = {}
     for request_id, kept in requests.items():
@@ -57,10 +57,10 @@ def read(pieces: dict[str, bytes], requests: dict[str, Any]) -> Engine:
         for request_id, record in records.items()
         if record.bill is None and not record.expired
     }
-    return Engine(restoring.unpack(lambda name: pieces.get(name, b""), awaited), records)
+    return Played(restoring.unpack(lambda name: pieces.get(name, b""), awaited), records)
 
 
-def restored(name: str) -> Engine:
+def restored(name: str) -> Played:
     """Return an engine that goes on from a router of the fixture."""
     return read(pieces_of(name), WRITTEN[name]["requests"])
 
@@ -80,7 +80,7 @@ def digest(*arrays: Any) -> str:
     return found.hexdigest()[:16]
 
 
-def play(engine: Engine, n: int) -> None:
+def play(engine: Played, n: int) -> None:
     """Ask, bill and judge requests."""
     for number in range(n):
         x = np.append(np.random.default_rng(number).normal(size=engine.state.arms.d - 1), 1.0)
@@ -119,7 +119,7 @@ def drawn_from(chance: Chances, before: str) -> str:
 @pytest.mark.parametrize("name", WRITTEN)
 def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
     numbers, state = WRITTEN[name]["numbers"], restored(name).state
-    arms, pacer = state.arms, state.pacer
+    arms = state.arms
     whole: dict[str, Callable[[], object]] = {
         "rng": lambda: drawn_from(state.chance, numbers["rng"]),
         "names": lambda: list(arms.names),
@@ -128,8 +128,7 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
         "bills": lambda: digest(arms.bills.mean, arms.bills.center),
         "slots": lambda: digest(arms.tokens.slots),
     }
-    if isinstance(pacer, DollarDual):
-        window = pacer.window
+    if (window := arms.window) is not None:
         whole["window"] = lambda: digest(window.contexts[: window.size])
         whole["limited"] = lambda: {
             str(slot): sorted(models) for slot, models in sorted(window.limited.items())
@@ -149,7 +148,11 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
                 calibration * (own + 3.0)
             )
         elif "sample" not in what and what != "pacer.stale":  # which are kept otherwise
-            found = whole[what]() if what in whole else attrgetter(what)(state)
+            found = (
+                whole[what]()
+                if what in whole
+                else attrgetter(what.replace("pacer.w", "arms.w"))(state)
+            )
             assert found == value, what
 
 
@@ -222,7 +225,7 @@ def test_knobs_that_are_gone_or_unused_are_left_out() -> None:
 def test_a_router_that_was_just_started_is_written_whole(
     profile: str, models: dict[str, Any]
 ) -> None:
-    engine = Engine.start(declaration(models, profile=profile))
+    engine = Played.start(declaration(models, profile=profile))
     pieces = {
         name: snapshot.pack_piece(engine.state, name) or b"" for name in engine.started().pieces
     }

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from benchmarks.played import Played
 from router_state.changes import CONFIG, HEAD, Outcome
-from router_state.engine import Engine
 from router_state.errors import BudgetSpent
 from router_state.events import Asked
 from router_state.periods.declared import PeriodBudget, Spending
@@ -36,7 +36,7 @@ def grant(n: int, *lines: Lent, born: int = 0, pool: str = "shop") -> Granted:
     return Granted(pool, born, n, lines)
 
 
-def member(*lines: Lent, **more: Any) -> Engine:
+def member(*lines: Lent, **more: Any) -> Played:
     """Return a router of a pool that has these leases."""
     engine = router(Spending(pool="shop", **more))
     if lines:
@@ -44,13 +44,13 @@ def member(*lines: Lent, **more: Any) -> Engine:
     return engine
 
 
-def born(engine: Engine) -> int:
+def born(engine: Played) -> int:
     leases = ledger_of(engine).leases
     assert leases is not None
     return leases.born
 
 
-def report(engine: Engine, now: float, **more: Any) -> Reported:
+def report(engine: Played, now: float, **more: Any) -> Reported:
     found = reported(engine.state, "r", now=now, **more)
     assert found is not None
     return found
@@ -156,7 +156,7 @@ def test_leases_survive_what_state_survives() -> None:
     serve(engine, TIMES[:40])
     pieces = pack_pieces(engine.state)
     state = unpack(lambda name: pieces.get(name, b""), engine.state.open_commitments)
-    again = Engine(state, dict(engine.records))
+    again = Played(state, dict(engine.records))
     assert pack_piece(again.state, PIECE) == pack_piece(engine.state, PIECE)
     assert report(again, TIMES[40]) == report(engine, TIMES[40])
     assert again.state.since.text() == engine.state.since.text()

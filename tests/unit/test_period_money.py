@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state.changes import Journal
 from router_state.config import Price, RouterConfig
-from router_state.engine import Engine
 from router_state.errors import BudgetSpent, InvalidConfig, NoAffordableModel
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.periods.accounts import Account, Accounts
@@ -31,8 +31,8 @@ MEANS = {"cheap": 1e-5, "middle": 3e-4, "dear": 3e-3}
 WORTH = {"cheap": 0.6, "middle": 0.75, "dear": 0.9}
 
 
-def router(spending: Spending, budget: float | None = None, **more: Any) -> Engine:
-    return Engine.start(config(spending, budget, **more))
+def router(spending: Spending, budget: float | None = None, **more: Any) -> Played:
+    return Played.start(config(spending, budget, **more))
 
 
 def config(spending: Spending, budget: float | None = None, **more: Any) -> RouterConfig:
@@ -40,7 +40,7 @@ def config(spending: Spending, budget: float | None = None, **more: Any) -> Rout
 
 
 def serve(
-    engine: Engine, times: list[float], *, late: int = 20, seed: int = 0
+    engine: Played, times: list[float], *, late: int = 20, seed: int = 0
 ) -> list[tuple[str, float]]:
     """Answer requests at these times, whose bills and rewards come after `late` others; return
     models and bills."""
@@ -56,7 +56,7 @@ def serve(
     return served
 
 
-def feed(engine: Engine, i: int, model: str, bill: float, rng: np.random.Generator) -> None:
+def feed(engine: Played, i: int, model: str, bill: float, rng: np.random.Generator) -> None:
     engine.settle(str(i), cost_usd=bill)
     engine.learn(str(i), reward=float(np.clip(WORTH[model] + rng.normal(0, 0.1), 0, 1)))
 
@@ -290,7 +290,7 @@ def test_a_router_goes_on_to_the_bit_from_what_is_stored() -> None:
 
 
 def test_without_budgets_of_a_period_nothing_of_them_is_stored() -> None:
-    engine = Engine.start(declaration(profile="live"))
+    engine = Played.start(declaration(profile="live"))
     assert not [name for name in freeze(engine) if "periods" in name or "hours" in name]
     engine.configure(config(Spending((PeriodBudget(1.0, "day"),))), now=MONDAY)
     engine.decide("a", context(0, 0, 0), now=MONDAY)

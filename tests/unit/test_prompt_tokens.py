@@ -10,11 +10,10 @@ import pytest
 
 from benchmarks.arena import play
 from benchmarks.elsewhere.drawn import drawn
+from benchmarks.played import Played
 from benchmarks.policies import Core, Told
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig
-from router_state.costs.input_tokens import PIECE
-from router_state.engine import Engine
-from router_state.kernel import BELIEVED
+from router_state.costs.input_tokens import IN_USE_FROM, PIECE
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable, record_bytes, restoring, snapshot
 from router_state.state.framing import body_of
@@ -45,15 +44,15 @@ def often_free(price: Price, tokens: int, output: float) -> float:
     return 0.0 if output * 1000 % 1 < 0.4 else listed(price, tokens, output)
 
 
-def started() -> Engine:
+def started() -> Played:
     config = RouterConfig(
         MODELS, budget_usd_per_request=1e-2, dimensions=D, knobs=knobs_for("live")
     )
-    return Engine.start(config)
+    return Played.start(config)
 
 
 def asked(
-    engine: Engine, n: int, *, first: int = 0, bill: Bill = listed, says: bool = True
+    engine: Played, n: int, *, first: int = 0, bill: Bill = listed, says: bool = True
 ) -> np.ndarray:
     """Play requests of 50 to 5,000 input tokens; return expected and billed dollars, shape
     (n, 2)."""
@@ -101,8 +100,8 @@ def test_a_router_may_begin_to_say_its_tokens() -> None:
     engine = started()
     asked(engine, 500, says=False)
     found = asked(engine, 300, first=500)
-    assert found[int(BELIEVED) : 100, 0].sum() == pytest.approx(
-        found[int(BELIEVED) : 100, 1].sum(), rel=0.15
+    assert found[int(IN_USE_FROM) : 100, 0].sum() == pytest.approx(
+        found[int(IN_USE_FROM) : 100, 1].sum(), rel=0.15
     )
     assert off(found[200:]) < 0.5 * off(asked(started(), 300, first=500, says=False)[200:])
 
@@ -127,7 +126,7 @@ def test_models_without_a_bill_are_not_moved_by_what_others_bills_are_split_into
         RouterConfig(models, budget_usd_per_request=1e-2, dimensions=D, knobs=config.knobs),
         now=60.0,
     )
-    asked(engine, int(BELIEVED), first=60)
+    asked(engine, int(IN_USE_FROM), first=60)
     for arm in engine.state.arms:
         if arm.costs.bills <= 1.0:
             assert abs(arm.costs.regression.theta[-1] - engine.state.arms.bills.mean[-1]) < 1e-6
@@ -167,7 +166,7 @@ def test_a_router_goes_on_after_a_restart_as_if_there_had_been_none() -> None:
     asked(one, 150, bill=often_free)
     pieces = snapshot.pack_pieces(one.state)
     back = restoring.unpack(lambda name: pieces.get(name, b""), one.state.open_commitments)
-    other = Engine(back, dict(one.records))
+    other = Played(back, dict(one.records))
     assert snapshot.pack_pieces(other.state) == pieces
     assert (
         asked(one, 50, first=150) == asked(other, 50, first=150)
@@ -204,7 +203,7 @@ def test_the_paper_s_policy_takes_no_notice_of_tokens() -> None:
             profile="paper",
             knobs=knobs_for("paper"),
         )
-        engine = Engine.start(config)
+        engine = Played.start(config)
         asked(engine, 200, says=says)
         return [f"{r.model} {r.expected_cost_usd}" for r in engine.records.values()]
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.played import Played
 from router_state.choice import Choice
 from router_state.config import ModelConfig, Price, RouterConfig, Vector
-from router_state.engine import Engine
 from router_state.events import Asked
 from router_state.kernel import LEAST_PROPENSITY, Chance, wins
+from router_state.pacing import prices as prices_of
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.policies.profiles import POLICIES
 from router_state.profiles import knobs_for
@@ -30,7 +31,7 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
         for name, price in zip("abc", (1, 2, 3), strict=True)
     }
     knobs = knobs_for("live", {"epsilon": epsilon})
-    engine = Engine.start(RouterConfig(models, None, 3, "live", knobs))
+    engine = Played.start(RouterConfig(models, None, 3, "live", knobs))
     for i in range(30):
         record = engine.decide(str(i), X, now=float(i))
         engine.learn(str(i), reward={"a": 0.9, "b": 0.5, "c": 0.4}[record.model])
@@ -40,7 +41,7 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
         assert drawn.all()
 
 
-def chosen(engine: Engine, x: Vector, price: float, draws: int) -> tuple[Vector, Vector]:
+def chosen(engine: Played, x: Vector, price: float, draws: int) -> tuple[Vector, Vector]:
     """Return the share of draws that each model won from one state, and the propensity that was
     logged with it: the same each time, as it depends on no draw."""
     state = engine.state
@@ -68,7 +69,7 @@ def agree(drawn: Vector, logged: Vector, draws: int) -> bool:
 def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
     budget: float, played: int
 ) -> None:
-    w = World(Engine.start(declaration(budget, cold=("cheap", "middle", "dear"))), late=20)
+    w = World(Played.start(declaration(budget, cold=("cheap", "middle", "dear"))), late=20)
     w.play(played)
     x = np.array([0.3, -0.2, 0.1, 0.5, 1.0])
     pieces, prices = snapshot.pack_pieces(w.engine.state), set()
@@ -76,10 +77,11 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
         state = restoring.unpack(lambda name: pieces.get(name, b""), {})
         assert isinstance(state.chance, Chance)
         state.chance = Chance(seed)
-        prices.add(Engine(state, {}).decide("one", x, now=1e6).lambda_t)
+        prices.add(Played(state, {}).decide("one", x, now=1e6).lambda_t)
     assert len(prices) == 1  # λ_t does not depend on what is drawn
-    price = w.engine.state.pacer.weigh(w.engine.state.arms, Choice(Asked("r", x), 1e6, 1, []))
-    drawn, logged = chosen(w.engine, x, price, 200_000)
+    choice = Choice(Asked("r", x), 1e6, 1, [])
+    prices_of.weigh(w.engine.state.pacer, w.engine.state.arms, choice)
+    drawn, logged = chosen(w.engine, x, choice.price, 200_000)
     assert agree(drawn, logged, 200_000)
     assert len(np.flatnonzero(drawn)) > 1
 
@@ -88,7 +90,7 @@ def test_a_propensity_is_the_share_of_draws_of_costs_where_no_price_meets_the_bu
     models = {
         name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 9), strict=True)
     }
-    engine = Engine.start(RouterConfig(models, 1e-5, 3, "live", knobs_for("live")))
+    engine = Played.start(RouterConfig(models, 1e-5, 3, "live", knobs_for("live")))
     engine.state.pacer.lambda_t = UNREACHABLE
     drawn, logged = chosen(engine, X, UNREACHABLE / 1e-5, DRAWS)
     assert drawn.min() > 50 / DRAWS
@@ -115,7 +117,7 @@ def test_inverse_propensities_average_one(budget: float | None) -> None:
     weights = np.zeros((seeds, 3))
     for seed in range(seeds):
         config = declaration(budget, cold=("cheap", "middle", "dear"), epsilon=0.3, seed=seed)
-        w = World(Engine.start(config), late=20, seed=seed)
+        w = World(Played.start(config), late=20, seed=seed)
         w.play(n)
         for record in w.engine.records.values():
             weights[seed, [*PRICES].index(record.model)] += 1.0 / record.propensity

@@ -130,6 +130,15 @@ def test_packed_and_unpacked_it_goes_on_to_the_bit(d: int, observed: int) -> Non
     np.testing.assert_array_equal(other.V(), regression.V())
 
 
+@pytest.mark.parametrize("d", DIMENSIONS)
+def test_a_look_leaves_nothing_of_its_context_behind(d: int) -> None:
+    regression, [x, y] = started(d), contexts(2, d)
+    before, shared, looked = regression.array.tobytes(), regression.shared, regression.look(x)
+    regression.look(y)
+    assert (regression.array.tobytes(), regression.shared) == (before, shared)
+    assert regression.look(x) == looked
+
+
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_what_is_not_finite_changes_nothing(number: float) -> None:
     regression, x = started(3), np.array([0.5, -1.0, 1.0])

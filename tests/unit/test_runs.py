@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from agents.declared import config_of, declaration_of
 from agents.wire import route_value
+from benchmarks.played import Played
 from router_state import registered
 from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.drawers import IDLE_SECONDS
-from router_state.engine import Engine
 from router_state.events import Asked, Charged, Waited
 from router_state.runs.budget import SessionSpent
 from router_state.runs.capability import Runs
@@ -43,17 +43,17 @@ def config(**fields: Any) -> RouterConfig:
     return config_of(declared(**fields), offset=1, references={})
 
 
-def engine(**sessions: Any) -> Engine:
-    return Engine.start(config(sessions=sessions) if sessions else config())
+def engine(**sessions: Any) -> Played:
+    return Played.start(config(sessions=sessions) if sessions else config())
 
 
-def again(one: Engine) -> Engine:
+def again(one: Played) -> Played:
     """Return an engine that was stopped and started."""
     return thaw(freeze(one), {name: record.x for name, record in one.records.items()})
 
 
 def ask(
-    one: Engine,
+    one: Played,
     request_id: str,
     *,
     session: str | None = "run",
@@ -71,7 +71,7 @@ def left(changes: Changes) -> float | None:
     return None if call is None else call.kept.get("runs")
 
 
-def charged(one: Engine, session: str = "run") -> float:
+def charged(one: Played, session: str = "run") -> float:
     run = having(one.state, Runs).known.find(session)
     assert run is not None
     return run.charged_usd
@@ -200,7 +200,7 @@ STEPS = st.lists(
 def test_a_refusing_run_exceeds_its_budget_only_by_what_calls_cost_beyond_expectation(
     steps: list[Step], budget: float, seed: int
 ) -> None:
-    one = Engine.start(config(sessions={"budget_usd": budget, "when_spent": "refuse"}, seed=seed))
+    one = Played.start(config(sessions={"budget_usd": budget, "when_spent": "refuse"}, seed=seed))
     for number, (kind, which, usd) in enumerate(steps):
         session = f"s{which % 2}"
         if kind == "ask":
@@ -232,7 +232,7 @@ def test_what_is_declared_and_asked_is_read_and_written_back() -> None:
         assert found.capabilities["runs"].budget_usd == fields.get("budget_usd")
         document = declaration_of(found, "r")["sessions"]
         assert document == {"when_spent": "cheapest", **fields}
-        kept = again(Engine.start(found)).state.config
+        kept = again(Played.start(found)).state.config
         assert kept.capabilities["runs"] == found.capabilities["runs"]
     said = {"router_id": "r", "request_id": "1", "context": [0.5, 1.0], "session_id": "s"}
     raw = orjson.dumps({**said, "session_budget_usd": 2})

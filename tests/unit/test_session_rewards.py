@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.played import Played
 from router_state import errors
 from router_state.changes import Outcome
-from router_state.engine import Engine
 from router_state.events import Asked, Judged
 from router_state.record import RequestRecord
 from router_state.sessions.credit import CREDITED, WHOLE
@@ -23,14 +23,14 @@ X = context(1.0, 0.0, 0.0)
 SESSION = WHOLE + "s"
 
 
-def engine(turns: int = 3, *, profile: str = "live", session: str | None = "s") -> Engine:
-    one = Engine.start(declaration(profile=profile))
+def engine(turns: int = 3, *, profile: str = "live", session: str | None = "s") -> Played:
+    one = Played.start(declaration(profile=profile))
     for n in range(turns):
         one.apply(Asked(str(n), X, session_id=session), float(n))
     return one
 
 
-def rewards(one: Engine) -> dict[str, float | None]:
+def rewards(one: Played) -> dict[str, float | None]:
     return {
         name: None if record.label is None else record.label.reward
         for name, record in one.records.items()
@@ -73,7 +73,7 @@ class Packed(dict[str, RequestRecord]):
 def test_each_request_of_a_session_is_looked_up_once() -> None:
     one = engine(turns=5)
     records = Packed(one.records)
-    again = Engine(one.state, records)
+    again = Played(one.state, records)
     changes = again.apply(Judged(SESSION, 0.8), 9.0)
     assert (records.looked_up, len(changes.records)) == (5, 5)
     assert rewards(again) == dict.fromkeys("01234", 0.8)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state.cache_price import CachePrice
 from router_state.changes import Journal, Outcome
 from router_state.config import Price
 from router_state.drawers import DRAWERS, IDLE_SECONDS, IN_DRAWER, Drawers
-from router_state.engine import Engine
 from router_state.events import Asked, Charged
 from router_state.sessions.caching import FIRST_HIT, PIECE, Caching
 from router_state.sessions.capability import Sessions
@@ -32,9 +32,9 @@ PRICES = {"a": Price(1.0, 4.0), "b": Price(1.0, 4.0)}
 CACHES = {"a": CACHE, "b": CACHE}
 
 
-def engine(caches: Any = CACHES, *, known: int = 20, **declared: Any) -> Engine:
+def engine(caches: Any = CACHES, *, known: int = 20, **declared: Any) -> Played:
     """Return a router of two like models that has counted input tokens apart for a while."""
-    one = Engine.start(declaration(PRICES, profile="live", budget=0.01, caches=caches, **declared))
+    one = Played.start(declaration(PRICES, profile="live", budget=0.01, caches=caches, **declared))
     for n in range(known):
         one.decide(f"k{n}", X, now=0.0, input_tokens=10_000)
         one.settle(f"k{n}", cost_usd=0.012)
@@ -46,7 +46,7 @@ def drawers() -> Drawers[Session]:
 
 
 def ask(
-    one: Engine, request_id: str, *, at: float, tokens: int | None = 10_000, **more: Any
+    one: Played, request_id: str, *, at: float, tokens: int | None = 10_000, **more: Any
 ) -> Any:
     asked = Asked(request_id, X, input_tokens=tokens, session_id="s", **more)
     record = one.apply(asked, at).decision

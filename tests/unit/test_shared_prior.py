@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from benchmarks.played import Played
 from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
 from router_state.kernel import GUESSED, LEAST_PROPENSITY, Regression, SharedPrior, estimate, wins
 from router_state.learning.guess import REWARDS
@@ -83,13 +83,13 @@ def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, see
     assert prior.bias_ridge == pytest.approx(np.clip(bias, 2e-2, 1e4), rel=1e-5)
 
 
-def started(K: int, d: int, *, budget: float | None = None) -> Engine:
+def started(K: int, d: int, *, budget: float | None = None) -> Played:
     """Return a router of K models of which nothing is known."""
     models = {f"m{k}": ModelConfig(Price(1.0 + k, 1.0 + k)) for k in range(K)}
-    return Engine.start(RouterConfig(models, budget, d, "live", knobs_for("live")))
+    return Played.start(RouterConfig(models, budget, d, "live", knobs_for("live")))
 
 
-def taught(engine: Engine, n: int, rewards: Array, contexts: Array) -> Engine:
+def taught(engine: Played, n: int, rewards: Array, contexts: Array) -> Played:
     """Let a router decide n requests, and learn what its choices earn: rewards (n, K)."""
     for i in range(n):
         record = engine.decide(str(i), contexts[i], now=float(i))
@@ -191,7 +191,7 @@ def test_without_doubt_the_larger_expectation_wins(rivals: int, gap: float, chan
     assert found == pytest.approx(chance)
 
 
-def asked(engine: Engine, n: int, rng: np.random.Generator) -> list[str]:
+def asked(engine: Played, n: int, rng: np.random.Generator) -> list[str]:
     """Let a router of three dimensions decide n requests, and return what was called."""
     return [engine.decide(f"{engine.state.seq}", x, now=1.0).model for x in contexts(n, 3, rng)]
 

@@ -1,4 +1,4 @@
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
+from router_state.kernel.numbers.words cimport Floats, Index, Real
 
 # Numbers of an arm; behind those of all arms is what they share of a reward.
 cdef enum:
@@ -27,7 +27,6 @@ cdef class Candidates:
     cdef public Index K
     cdef object _block
     cdef Floats _values
-    cdef Flag _drawn
     cdef void _start(self, tuple models, list excluded)
     cdef void _set(self, Index which, numbers)
     cpdef Real reward(self, Index k)

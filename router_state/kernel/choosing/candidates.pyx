@@ -5,8 +5,13 @@ from libc.math cimport isfinite
 
 from router_state.kernel.choosing.propensity cimport largest
 from ground.refusing import NonFiniteInput
-from router_state.kernel.numbers.linear cimport EPSILON, room
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, block, of_block
+from router_state.kernel.numbers.words cimport (
+    Floats, Index, Real, behind, block, of_block, scratch,
+)
+
+cdef Real TIED = 1e-12
+"""Scores that differ by less are equal: some thousand units of the last place of a reward."""
+
 
 @cython.no_gc
 cdef class Candidates:
@@ -31,7 +36,7 @@ cdef class Candidates:
     cdef void _start(self, tuple models, list excluded):
         self.models, self.excluded, self.K = models, excluded, len(models)
         self._block = block(ROW * self.K + 1)
-        self._values, self._drawn = of_block(self._block), False
+        self._values = of_block(self._block)
 
     def column(self, Index which):
         """Return one number of each arm. Raises IndexError."""
@@ -82,9 +87,10 @@ cdef class Candidates:
     def unsure(self):
         """The doubts, if a decision has drawn: what is shared of a reward, then the three of each
         arm."""
-        if not self._drawn:
-            return None
         values = self._values
+        # The doubt about a bill is above 0 as soon as a decision has drawn.
+        if not (self.K and values[UNSURE + 1] > 0.0):
+            return None
         own = [values[ROW * k + UNSURE + i] for k in range(self.K) for i in range(3)]
         return [values[ROW * self.K], *own]
 
@@ -138,9 +144,9 @@ cdef class Candidates:
         for k in range(self.K):
             if self.excluded[k] is None:
                 score: Real = self.score_at(ROW * k)
-                if score - most >= EPSILON:
+                if score - most >= TIED:
                     most, found = score, [k]
-                elif most - score < EPSILON:
+                elif most - score < TIED:
                     found.append(k)
         if not isfinite(most):
             raise NonFiniteInput("a score is not finite")
@@ -171,9 +177,9 @@ cdef class Candidates:
             if self.excluded[k] is None:
                 row: Floats = behind(values, ROW * k)
                 score: Real = row[MEAN] + row[BONUS] - row[PENALTY]
-                if score - most >= EPSILON:
+                if score - most >= TIED:
                     most, found = score, k
-                elif not most - score >= EPSILON:
+                elif not most - score >= TIED:
                     found = -1
         return found if isfinite(most) else -1
 
@@ -192,7 +198,8 @@ cdef class Candidates:
         """Return the probability that the k-th arm has the best score, over posterior samples."""
         self.row(k)
         self._require_reasons()
-        scores: Floats = room(4 * self.K)
+        held = scratch(4 * self.K)
+        scores: Floats = of_block(held)
         values: Floats = self._values
         own, count = 0, 0
         for j in range(self.K):

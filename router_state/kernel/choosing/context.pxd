@@ -1,5 +1,5 @@
 from router_state.kernel.learning.regression cimport Regression
-from router_state.kernel.numbers.words cimport Floats, Index
+from router_state.kernel.numbers.words cimport Index
 
 cdef void require_dimensions(Regression one, Index d)
-cdef Floats checked(x, Index d)
+cdef checked(x, Index d)

@@ -5,7 +5,7 @@ from libc.math cimport isfinite, sqrt
 from ground.refusing import NonFiniteInput, WrongContext
 from router_state.kernel.learning.regression cimport Regression, room_of_products
 from router_state.kernel.numbers.linear cimport dot
-from router_state.kernel.numbers.words cimport Floats, Index, Real, known
+from router_state.kernel.numbers.words cimport Floats, Index, Real, known, of_block
 
 cdef Real MAX_NORM = 1e4
 """Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
@@ -28,8 +28,8 @@ def check(x, d):
     checked(x, d)
 
 
-cdef Floats checked(x, Index d):
-    """Copy a context into the kernel's room, see `check`."""
+cdef checked(x, Index d):
+    """Return a copy of a context, with room for its products, see `check`."""
     context: Floats
     try:
         context = known(x, d)
@@ -42,7 +42,8 @@ cdef Floats checked(x, Index d):
         ) from None
     if context[d - 1] != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
-    space: Floats = room_of_products(d)
+    held = room_of_products(d)
+    space: Floats = of_block(held)
     for i in range(d):
         space[i] = context[i]
     norm: Real = sqrt(dot(space, 0, space, 0, d))
@@ -54,7 +55,7 @@ cdef Floats checked(x, Index d):
             f"the features of the context have a norm of {norm:.3g}; {MAX_NORM:,.0f} is the "
             "limit"
         )
-    return space
+    return held
 
 
 # For Python, which does not see numbers of C.

@@ -15,9 +15,15 @@ from router_state.kernel.learning.regression cimport (
 )
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.elementary cimport power
-from router_state.kernel.numbers.linear cimport EPSILON, dot, room
+from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.randomness cimport Chance
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, known
+from router_state.kernel.numbers.words cimport (
+    Flag, Floats, Index, Real, behind, known, of_block, scratch,
+)
+
+cdef Real LEAST_VARIANCE = 1e-12
+"""Least xᵀA⁻¹x of a bonus: rounding may leave less than 0."""
+
 
 cdef class Portfolio:
     """K arms of dimension d, in the order in which they joined.
@@ -105,7 +111,8 @@ cdef class Portfolio:
     cdef Candidates _predict(self, x):
         """Return the predictions of rewards, and of the logarithms of bills."""
         d: Index = self.d
-        space: Floats = checked(x, d)
+        held = checked(x, d)
+        space: Floats = of_block(held)
         multiply(space, d)
         seen: Candidates = Candidates.__new__(Candidates)
         seen._start(self.names, self.open or [])
@@ -150,7 +157,8 @@ cdef class Portfolio:
         arm: Arm
         one: Regression
         model: CostModel
-        space: Floats = room(K)
+        held = scratch(K)
+        space: Floats = of_block(held)
         chance.normals(space, 0, K)
         for k in range(K):
             arm = self.all[k]
@@ -165,7 +173,6 @@ cdef class Portfolio:
             row[UNSURE] = rewards.noise * variance / one.decay
             row[UNSURE + 1] = bills.noise * (1.0 + own.values[own.at - 1] / own.decay)
             row[UNSURE + 2] = model.paid
-        seen._drawn = True
 
     cpdef void hope(
         self, Candidates seen, Real per_log_price, Index t, Real alpha, Real gamma, Real least
@@ -184,7 +191,7 @@ cdef class Portfolio:
             steps: Index = t - max(one.last_update, arm.last_played)
             if steps > 0 and gamma < 1.0:
                 v /= max(power(gamma, min(steps, MAX_DECAY_STEPS)), least)
-            row[BONUS] = alpha * sqrt(max(v, EPSILON))
+            row[BONUS] = alpha * sqrt(max(v, LEAST_VARIANCE))
             row[PENALTY] = per_log_price * arm.log_price
 
     def hopeless(self, Candidates seen, Index k, Real budget, Real bills):

@@ -5,8 +5,10 @@ from libc.math cimport sqrt
 import numpy as np
 
 from router_state.kernel.numbers.elementary cimport below
-from router_state.kernel.numbers.linear cimport EPSILON, room
-from router_state.kernel.numbers.words cimport Floats, Index, Real, behind, view, whole
+from router_state.kernel.numbers.linear cimport EPSILON
+from router_state.kernel.numbers.words cimport (
+    Floats, Index, Real, behind, of_block, scratch, view, whole,
+)
 
 cdef Real LEAST_PROPENSITY = 1e-3
 """Least propensity of a chosen model: the sum below can't resolve rarer events."""
@@ -23,7 +25,8 @@ def wins(Index k, means, variances):
     K: Index = len(means)
     if len(variances) != K or not 0 <= k < K:
         raise ValueError(f"{len(variances)} variances of {K} scores, of which {k} won")
-    scores: Floats = room(4 * K)
+    held = scratch(4 * K)
+    scores: Floats = of_block(held)
     for j in range(K):
         scores[2 * j], scores[2 * j + 1] = means[j], variances[j]
     return largest(k, scores, K)

@@ -2,8 +2,7 @@
 
 from router_state.kernel.choosing.candidates cimport COST, Candidates, ROW
 from router_state.kernel.costs.cost_model cimport CostModel
-from router_state.kernel.numbers.linear cimport room
-from router_state.kernel.numbers.words cimport Floats, Index, Real
+from router_state.kernel.numbers.words cimport Floats, Index, Real, of_block, scratch
 
 cdef Real in_flight(models, Candidates seen, Floats beyond):
     """Write what a call of each model may cost beyond its expectation, then how many are in flight;
@@ -35,7 +34,8 @@ def within_risk(models, list excluded, Candidates seen, Real most, Real each):
     if not len(excluded) == seen.K == K:
         raise ValueError(f"{len(excluded)} reasons and {seen.K} costs are not of {K} models")
     one: CostModel
-    beyond: Floats = room(K + 1)
+    held = scratch(K + 1)
+    beyond: Floats = of_block(held)
     total: Real = in_flight(models, seen, beyond)
     limit: Real = max(most, each * beyond[K])
     found: list[str | None] = excluded

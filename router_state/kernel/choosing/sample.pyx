@@ -16,7 +16,7 @@ from ground.refusing import CorruptSnapshot
 from router_state.kernel.learning.regression cimport (
     Regression, multiply, room_of_products, spread_at,
 )
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known, view
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known, of_block, view
 
 cdef Real LEVEL = 0.6
 cdef Real FEATURES = 0.2
@@ -85,7 +85,8 @@ cdef class PosteriorSample:
         one: Regression
         share: Real = 1.0 if free else LEVEL
         self.left = EVERY - 1
-        space: Floats = room_of_products(d)
+        held = room_of_products(d)
+        space: Floats = of_block(held)
         for i in range(d):
             space[i] = values[2 * K + i]
         multiply(space, d)

@@ -4,7 +4,7 @@ from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.words cimport Flag, Index, Real
 
-cdef Real LEAST_PART
+cdef Real LEAST_PART, LEAST_CALIBRATION, LOGNORMAL_BILLS
 
 cdef class CostMeans:
     cdef public SharedPrior prior

@@ -5,6 +5,8 @@ from router_state.kernel.learning.regression import Regression
 from router_state.kernel.learning.shared_prior import SharedPrior
 
 LEAST_PART: float
+LEAST_CALIBRATION: float
+LOGNORMAL_BILLS: float
 
 def cost_piece(model: str) -> str: ...
 

@@ -16,7 +16,6 @@ from router_state.kernel.costs.predictive cimport MOST_LOG_VARIANCE, Z90
 from router_state.kernel.costs.predictive import Predictive, relative_variance
 from router_state.kernel.costs.ratio cimport MOST_EXPONENT
 from router_state.kernel.costs.ratio import list_price_of
-from router_state.kernel.learning.counts cimport BELIEVED
 from router_state.kernel.learning.detector cimport Detector
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior
@@ -25,7 +24,12 @@ from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.words cimport Flag, Index, Real, known
 
 LEAST_PART = 0.02
-"""Least share of a bill that is its input, or that is not: each needs a logarithm."""
+"""Least share of a bill that is not its input: it needs a logarithm."""
+LEAST_CALIBRATION = 0.02
+"""Least mean of bill ÷ exp(prediction). A discount of the input makes a rest smaller than any
+prediction."""
+LOGNORMAL_BILLS = 20.0
+"""Bills that the mean of a lognormal counts for, beside the model's own."""
 
 
 def cost_piece(str model):
@@ -95,15 +99,15 @@ cdef class CostMeans:
     @property
     def factor(self):
         """The expected ratio of a bill to exp(prediction): the mean of the model's own bills,
-        a lognormal's counting for `BELIEVED` of them (conjugate shrinkage)."""
+        a lognormal's counting for `LOGNORMAL_BILLS` (conjugate shrinkage)."""
         return self.multiple()
 
     cdef Real multiple(self):
         """See `factor`."""
         if self.free:
             return self.ratio
-        lognormal: Real = BELIEVED * exp(0.5 * min(self.prior.noise, MOST_LOG_VARIANCE))
-        return (lognormal + self.bills * self.calibration) / (BELIEVED + self.bills)
+        lognormal: Real = LOGNORMAL_BILLS * exp(0.5 * min(self.prior.noise, MOST_LOG_VARIANCE))
+        return (lognormal + self.bills * self.calibration) / (LOGNORMAL_BILLS + self.bills)
 
     def predict(self, Real exponent):
         """Return the expected ratio of a paid bill for a prompt with θᵀx = exponent, the input
@@ -161,4 +165,6 @@ cdef class CostMeans:
 
 
 # For Python, which does not see numbers of C.
-globals().update(LEAST_PART=LEAST_PART)
+globals().update(
+    LEAST_PART=LEAST_PART, LEAST_CALIBRATION=LEAST_CALIBRATION, LOGNORMAL_BILLS=LOGNORMAL_BILLS
+)

@@ -5,11 +5,13 @@ from libc.math cimport sqrt
 
 import numpy as np
 
-from router_state.kernel.costs.cost_means cimport CostMeans, LEAST_PART, bounded_exponent
-from router_state.kernel.learning.counts cimport BELIEVED, GUESSED, MEMORY
+from router_state.kernel.costs.cost_means cimport (
+    CostMeans, LEAST_CALIBRATION, LEAST_PART, bounded_exponent,
+)
+from router_state.kernel.learning.counts cimport GUESSED, MEMORY
 from router_state.kernel.learning.detector import Shift
 from router_state.kernel.numbers.elementary cimport exp, log, power
-from router_state.kernel.numbers.words cimport Real
+from router_state.kernel.numbers.words cimport Floats, Real, of_block, scratch
 
 cdef Real BILL_LEFT = 1.0 - 1.0 / MEMORY
 """Share of a bill that is left in the regression after the model's next one."""
@@ -19,6 +21,10 @@ the mean of the next hundred."""
 cdef Real LEAST_RATIO = 1e-300
 """Ratio of a bill to the list price that a smaller one counts as: parts of it would underflow to 0,
 which has no logarithm."""
+cdef Real HURRIED = 20.0
+"""Most bills that the means count as having after a change, so that they follow quickly."""
+cdef Real LEAST_SHARE = 0.02
+"""Least billed share of the input's list price: no discount of a cache is larger."""
 cdef Real SHARE_STEP = 1.01
 cdef enum:
     SHARE_ABOVE = 8
@@ -42,8 +48,8 @@ cdef class CostModel(CostMeans):
         self.regression.know_only(prior.ridge, prior.bias_ridge, mean)
 
     cpdef void hurry(self):
-        """Reduce the weight of the means after a change, so that they follow quickly."""
-        self.bills = min(self.bills, BELIEVED)
+        """Reduce the weight of the means after a change."""
+        self.bills = min(self.bills, HURRIED)
         self.regression.changed()
 
     cpdef void follow(self, Real ratio, Real predicted):
@@ -73,8 +79,9 @@ cdef class CostModel(CostMeans):
             self.follow(ratio, self.ratio)
             return None
         one, found = self.regression, None
-        spread: Real = one.see(x)
-        exponent: Real = one.mean_seen
+        held = scratch(one.d)
+        u: Floats = of_block(held)
+        exponent, spread = one.see(x, u)
         input_ratio: Real = known * self.input_share
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
@@ -84,14 +91,14 @@ cdef class CostModel(CostMeans):
                 # The expectation has moved by the shift, so only the rest of the residual is
                 # learned.
                 exponent += rest_moves(bounded_exponent(shift.size), before, input_ratio)
-                found = self._shifted(shift, exponent - before, spread, input_ratio)
+                found = self._shifted(shift, exponent - before, u, spread, input_ratio)
             if input_ratio > 0.0:
                 down: Real = 1.0 / power(SHARE_STEP, SHARE_ABOVE)
                 self._move_share(SHARE_STEP if ratio >= input_ratio else down)
             rest: Real = log(max(ratio - input_ratio, LEAST_PART * ratio, LEAST_RATIO)) - exponent
             variance: Real = spread / one.decay
             one.decay *= BILL_LEFT
-            one.learn(rest, spread)
+            one.learn(u, rest, spread)
             if not self.detector.doubts():
                 self.prior.observe(rest, variance)
         self._calibrate(ratio, exponent, input_ratio)
@@ -108,7 +115,7 @@ cdef class CostModel(CostMeans):
         residual: Real = (log(ratio) - total) / sqrt(1.0 + spread / one.decay * own * own)
         return self.detector.observe(residual, self.prior.typical() * own, spread / one.decay, now)
 
-    cdef tuple _shifted(self, shift, Real rest, Real spread, Real known):
+    cdef tuple _shifted(self, shift, Real rest, Floats u, Real spread, Real known):
         """Let expectations follow a shift, see `observe`; `rest` is by how much this prompt's
         logarithm moves."""
         one = self.regression
@@ -116,7 +123,7 @@ cdef class CostModel(CostMeans):
         if shift.novel:
             # Prompts of a new kind cost differently, so only expectations of similar prompts
             # follow: moving along Vx changes earlier prompts least.
-            one.move_along(rest / spread)
+            one.move_along(u, rest / spread)
             return None
         factor: Real = exp(bounded_exponent(shift.size))
         size: Real = self.ratio * abs(factor - 1.0)
@@ -138,12 +145,11 @@ cdef class CostModel(CostMeans):
         if paid > 0.0:
             rest: Real = min((ratio - known) / expected, MOST_TAUGHT)
             self.calibration += (rest - self.calibration) / self.bills
-            # A discount of the input makes it smaller than any prediction.
-            self.calibration = max(self.calibration, LEAST_PART)
+            self.calibration = max(self.calibration, LEAST_CALIBRATION)
 
     cdef void _move_share(self, Real factor):
         """Multiply the billed share of the input's list price."""
-        self.input_share = min(max(self.input_share * factor, LEAST_PART), 1.0)
+        self.input_share = min(max(self.input_share * factor, LEAST_SHARE), 1.0)
 
 
 cdef Real rest_moves(Real moved, Real exponent, Real known):

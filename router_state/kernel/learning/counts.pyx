@@ -7,7 +7,7 @@ MEMORY = 2000.0
 GUESSED = 3.0
 """Observations that a first guess counts for."""
 BELIEVED = 20.0
-"""Number of bills that outweigh a declared mean, or the mean of a lognormal."""
+"""Bills that a declared mean counts for: as many of the model's own outweigh it."""
 
 
 # For Python, which does not see numbers of C.

@@ -8,16 +8,29 @@ from libc.math cimport sqrt
 
 from typing import NamedTuple
 
-from router_state.kernel.learning.counts cimport BELIEVED, GUESSED, MEMORY
+from router_state.kernel.learning.counts cimport GUESSED, MEMORY
 from router_state.kernel.numbers.words cimport Flag, Index, Real
 
 cdef Real CUT_AT = 4.0
-"""Deviations at which a residual is cut: no single one may raise an alarm. A run of prompts whose
-mean leverage is as many deviations of a mean above the usual one is of a new kind. Evidence above
-it is more than one residual can bring: so a run is hardly by chance."""
-cdef Real LIMIT = CUT_AT * CUT_AT
-"""Log-likelihood ratio of an alarm: that of two residuals at the cut, each of which brings half of
-its square (benchmarks.drift and drawn worlds count false alarms)."""
+"""Deviations at which a residual is cut: no single one may raise an alarm."""
+cdef Real MOST_SHIFT = 4.0
+"""Largest shift that a run is held to be of, in deviations: that of residuals at the cut."""
+cdef Real LIMIT = 16.0
+"""Log-likelihood ratio of an alarm, in nats: that of two residuals at the cut, each of which brings
+half of its square (benchmarks.drift and drawn worlds count false alarms)."""
+cdef Real DOUBTED = 4.0
+"""Log-likelihood ratio of a run, in nats, that is hardly by chance: half of what the first residual
+at the cut brings (benchmarks.drift)."""
+cdef Real NOVEL = 4.0
+"""Deviations of a mean that a run's mean leverage is above the usual one where its prompts are of a
+new kind: chance alone gets there once in 30,000 runs."""
+cdef Real LEVERAGE_CUT_AT = 4.0
+"""Deviations at which a leverage is cut, so that prompts of a new kind do not stretch what is
+usual."""
+cdef Real LEVERAGES = 20.0
+"""Leverages that the usual one is a mean of: it falls as the model is known better."""
+cdef Real UNCUT = 3.0
+"""First leverages that are not cut, as nothing else tells what is usual."""
 
 
 class Shift(NamedTuple):
@@ -46,7 +59,7 @@ cdef class Side:
         an alarm."""
         size: Real = 1.0
         if self.count:
-            size = min(max(abs(self.total) / (self.count * sigma), 1.0), CUT_AT)
+            size = min(max(abs(self.total) / (self.count * sigma), 1.0), MOST_SHIFT)
         evidence: Real = self.evidence + size * z - size * size / 2.0
         if evidence <= 0.0:
             if self.count:
@@ -106,12 +119,12 @@ cdef class Detector:
         Its residuals are taken into no deviation, so that a change does not stretch the yardstick
         that it is measured by.
         """
-        return max(self.up.evidence, self.down.evidence) > CUT_AT
+        return max(self.up.evidence, self.down.evidence) > DOUBTED
 
     cdef _found(self, Side run):
         count: Real = run.count
         beyond: Real = run.leverage / count - self.leverage
-        novel = bool(beyond * sqrt(count) > CUT_AT * self.spread)
+        novel = bool(beyond * sqrt(count) > NOVEL * self.spread)
         self.up, self.down = Side(), Side()
         return Shift(run.total / count, run.evidence, run.count, run.since, novel)
 
@@ -123,11 +136,9 @@ cdef class Detector:
         self.sigma = sqrt(square + (residual * residual - square) / (GUESSED + count))
         away: Real = leverage - self.leverage
         spread: Real = self.spread
-        # The first few residuals count unclipped, as nothing else tells what is usual.
-        if count > GUESSED:
-            away = min(max(away, -CUT_AT * spread), CUT_AT * spread)
-        # What is usual falls as the model is known better: only the last ones tell.
-        count = min(count, BELIEVED)
+        if count > UNCUT:
+            away = min(max(away, -LEVERAGE_CUT_AT * spread), LEVERAGE_CUT_AT * spread)
+        count = min(count, LEVERAGES)
         self.leverage += away / count
         square = spread * spread
         self.spread = sqrt(square + (away * away - square) / count)

@@ -20,9 +20,7 @@ cdef class Gaussian:
     cdef public Index last_update
     cdef public Index pending
     cdef public Index at
-    cdef public Index seen
     cdef public Flag shared
-    cdef public Real mean_seen
     cdef public object array
     cdef Floats values
     cpdef void own(self)
@@ -30,6 +28,3 @@ cdef class Gaussian:
     cpdef void changed(self)
     cdef void _repair(self)
     cpdef void flush(self)
-
-
-cdef Floats taken(x, Index d)

@@ -15,9 +15,7 @@ class Gaussian:
     last_update: int
     pending: int
     at: int
-    seen: int
     shared: bool
-    mean_seen: float
     array: Any
     def __init__(self, piece: str, d: int, journal: Journal, *, now_t: int = 0) -> None: ...
     @property

@@ -10,8 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from ground.refusing import CorruptSnapshot
-from router_state.kernel.numbers.linear cimport add, dot, factor, invert, product, room, times
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known, view
+from router_state.kernel.numbers.linear cimport add, dot, factor, invert, product, times
+from router_state.kernel.numbers.words cimport (
+    Flag, Floats, Index, Real, known, of_block, scratch, view,
+)
 
 cdef class Gaussian:
     """The numbers of one regression.
@@ -25,10 +27,9 @@ cdef class Gaussian:
             − forgotten now).
         last_update: the router's clock at the last observation.
         pending: rows v of which vvᵀ is still to be taken off V.
-        array: the lower triangle of V, row by row; θ; room for 16 pending rows where d is large;
-            and Vx of the last `look`. `values` is what the kernel reads of it.
-        at: where θ begins; seen: where Vx of the last `look` does.
-        mean_seen: θᵀx of the last `look`.
+        array: the lower triangle of V, row by row; θ; and room for 16 pending rows where d is
+            large. `values` is what the kernel reads of it.
+        at: where θ begins.
         shared: whether others have the same array, so that it must not be written.
     """
 
@@ -37,9 +38,8 @@ cdef class Gaussian:
             raise ValueError(f"a regression has no {d} dimensions")
         self.piece, self.d, self.journal, self.pieces = piece, d, journal, journal.pieces
         self.decay, self.forgotten, self.pending, self.last_update = 1.0, 0.0, 0, now_t
-        self.at, self.mean_seen = d * (d + 1) // 2, 0.0
-        self.seen = self.at + d + (TAILS if d >= WIDE else 0) * d
-        self.array = np.zeros(self.seen + d)
+        self.at = d * (d + 1) // 2
+        self.array = np.zeros(self.at + d + (TAILS if d >= WIDE else 0) * d)
         self.values, self.shared = view(self.array), False
 
     @property
@@ -59,7 +59,8 @@ cdef class Gaussian:
         A, b = np.asarray(A, np.float64), np.asarray(b, np.float64)
         if A.shape != (d, d) or b.shape != (d,):
             raise ValueError(f"statistics of {A.shape} and {b.shape} are not of {d} dimensions")
-        space: Floats = room(2 * d)
+        held = scratch(2 * d)
+        space: Floats = of_block(held)
         triangle = A[np.tril_indices(d)]
         self.array[: self.at] = triangle
         response: Floats = known(np.ascontiguousarray(b), d)
@@ -96,7 +97,7 @@ cdef class Gaussian:
         """Share one array with all regressions of equal numbers: most regressions of many routers
         have learned nothing yet."""
         if self.d < WIDE:
-            self.array = alike(self.kept.tobytes(), self.seen + self.d)
+            self.array = alike(self.kept.tobytes(), len(self.array))
             self.values, self.shared = view(self.array), True
 
     cpdef void changed(self):
@@ -105,11 +106,11 @@ cdef class Gaussian:
 
     def predict(self, x):
         """Return θᵀx."""
-        space: Floats = taken(x, self.d)
-        return dot(self.values, self.at, space, 0, self.d)
+        return dot(self.values, self.at, known(x, self.d), 0, self.d)
 
     cdef void _repair(self):
         """Make V positive definite again."""
+        self.own()
         self.flush()
         factor(self.values, 0, self.d)
         product(self.values, 0, self.d)
@@ -168,15 +169,6 @@ def alike(bytes kept, size):
     found = np.zeros(size)
     found[: len(kept) // 8] = np.frombuffer(kept)
     return found
-
-
-cdef Floats taken(x, Index d):
-    """Copy a context of d dimensions into the kernel's room. Raises ValueError."""
-    context: Floats = known(x, d)
-    space: Floats = room(d)
-    for i in range(d):
-        space[i] = context[i]
-    return space
 
 
 # For Python, which does not see numbers of C.

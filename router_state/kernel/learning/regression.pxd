@@ -12,12 +12,12 @@ cdef class Regression(Gaussian):
     cpdef Real left_at(self, Index t, Real gamma)
     cpdef void shift(self, Real offset)
     cdef void _restore_ridge(self, Real decay, Real ridge)
-    cdef Real see(self, x)
-    cdef Real _product(self, Floats x, Index u)
-    cpdef void learn(self, Real residual, Real spread)
-    cpdef void move_along(self, Real step)
+    cdef (Real, Real) see(self, x, Floats u)
+    cdef Real _product(self, Floats x, Floats u)
+    cdef void learn(self, Floats u, Real residual, Real spread)
+    cdef void move_along(self, Floats u, Real step)
 
 
-cdef Floats room_of_products(Index d)
+cdef room_of_products(Index d)
 cdef void multiply(Floats x, Index d) noexcept
 cdef Real spread_at(Regression one, Floats x) noexcept

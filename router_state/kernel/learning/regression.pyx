@@ -3,12 +3,12 @@
 from libc.math cimport isfinite, sqrt
 
 from ground.refusing import NonFiniteInput
-from router_state.kernel.learning.gaussian cimport Gaussian, TAILS, WIDE, taken
+from router_state.kernel.learning.gaussian cimport Gaussian, TAILS, WIDE
 from router_state.kernel.numbers.elementary cimport log, power
 from router_state.kernel.numbers.linear cimport (
-    add, dot, invert, products, quadratic, room, take_off, times,
+    add, dot, invert, products, quadratic, take_off, times,
 )
-from router_state.kernel.numbers.words cimport Floats, Index, Real
+from router_state.kernel.numbers.words cimport Floats, Index, Real, known, of_block, scratch
 
 RIDGE_FLOOR = 0.1
 """Remaining share of the prior below which it is restored (ParetoBandit Eq. 7–8)."""
@@ -59,7 +59,8 @@ cdef class Regression(Gaussian):
         self.own()
         self.flush()
         V, d, added = self.values, self.d, (1.0 - decay) * ridge
-        space: Floats = room(2 * d)
+        held = scratch(2 * d)
+        space: Floats = of_block(held)
         invert(V, 0, d, space)
         place: Index = 0
         for i in range(d):
@@ -74,74 +75,75 @@ cdef class Regression(Gaussian):
         self.decay = 1.0
 
     def look(self, x):
-        """Return θᵀx and xᵀVx for a context (d,), not decayed, and keep Vx for `learn`.
+        """Return θᵀx and xᵀVx for a context (d,), not decayed.
 
         Raises:
             NonFiniteInput: the context or what was learned is not finite.
         """
-        spread: Real = self.see(x)
-        return self.mean_seen, spread
+        held = scratch(self.d)
+        return self.see(x, of_block(held))
 
-    cdef Real see(self, x):
-        """Look as `look` does, with θᵀx in `mean_seen`; return xᵀVx."""
-        self.own()
+    cdef (Real, Real) see(self, x, Floats u):
+        """Look as `look` does, and write Vx into u, of d numbers."""
         d: Index = self.d
-        space: Floats = taken(x, d)
-        u: Index = self.seen
-        spread: Real = self._product(space, u)
-        self.mean_seen = dot(self.values, self.at, space, 0, d)
-        if not isfinite(spread + self.mean_seen):
+        given: Floats = known(x, d)
+        # A row of a matrix begins anywhere; one that begins with a line of the cache is read faster.
+        held = scratch(d)
+        context: Floats = of_block(held)
+        for i in range(d):
+            context[i] = given[i]
+        spread: Real = self._product(context, u)
+        mean: Real = dot(self.values, self.at, context, 0, d)
+        if not isfinite(spread + mean):
             raise NonFiniteInput("a context or what was learned is not finite")
         if spread < 0.0:  # rounding has left V indefinite
             self._repair()
-            spread = self._product(space, u)
-        return spread
+            spread = self._product(context, u)
+        return mean, spread
 
-    cdef Real _product(self, Floats x, Index u):
-        """Write Vx into `values` from u on; return xᵀVx. Pending rows are included."""
+    cdef Real _product(self, Floats x, Floats u):
+        """Write Vx into u; return xᵀVx. Pending rows are included."""
         V: Floats = self.values
         d: Index = self.d
-        times(V, 0, x, 0, V, u, d)
+        times(V, 0, x, 0, u, 0, d)
         row: Index = self.at + d
         for _ in range(self.pending):
-            add(-dot(V, row, x, 0, d), V, row, V, u, d)
+            add(-dot(V, row, x, 0, d), V, row, u, 0, d)
             row += d
-        return dot(V, u, x, 0, d)
+        return dot(u, 0, x, 0, d)
 
-    cpdef void learn(self, Real residual, Real spread):
-        """Add the observation of the last `look`: A += xxᵀ, b += y·x, in O(d²).
+    cdef void learn(self, Floats u, Real residual, Real spread):
+        """Add an observation: A += xxᵀ, b += y·x, in O(d²).
 
         Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = Vx and s =
         decay + xᵀu, V −= uuᵀ/s and θ += u·residual/s. In undecayed statistics the observation
         weighs 1/decay.
 
         Args:
+            u: Vx, and spread: xᵀVx, as `see` left them.
             residual: what was observed less what was predicted.
-            spread: xᵀVx as `look` returned it.
         """
         self.own()
         V: Floats = self.values
         d: Index = self.d
         s: Real = self.decay + spread
-        u: Index = self.seen
         self.changed()
-        add(residual / s, V, u, V, self.at, d)
+        add(residual / s, u, 0, V, self.at, d)
         if d < WIDE:
-            take_off(1.0 / s, V, u, V, 0, d)
+            take_off(1.0 / s, u, 0, V, 0, d)
             return
         row: Index = self.at + (1 + self.pending) * d
         scale: Real = 1.0 / sqrt(s)
         for i in range(d):
-            V[row + i] = V[u + i] * scale
+            V[row + i] = u[i] * scale
         self.pending += 1
         if self.pending == TAILS:
             self.flush()
 
-    cpdef void move_along(self, Real step):
-        """Add a multiple of Vx of the last `look` to θ, which moves predictions of contexts like
-        x."""
+    cdef void move_along(self, Floats u, Real step):
+        """Add a multiple of u = Vx to θ, which moves predictions of contexts like x."""
         self.own()
-        add(step, self.values, self.seen, self.values, self.at, self.d)
+        add(step, u, 0, self.values, self.at, self.d)
         self.changed()
 
     def observe(self, x, Real value):
@@ -152,9 +154,11 @@ cdef class Regression(Gaussian):
         """
         if not isfinite(value):
             raise NonFiniteInput("what was observed is not finite")
-        spread: Real = self.see(x)
-        residual: Real = value - self.mean_seen
-        self.learn(residual, spread)
+        held = scratch(self.d)
+        u: Floats = of_block(held)
+        mean, spread = self.see(x, u)
+        residual: Real = value - mean
+        self.learn(u, residual, spread)
         return residual, spread / self.decay
 
     def revise(self, x, *, Real difference, Real discount):
@@ -172,13 +176,14 @@ cdef class Regression(Gaussian):
         step: Real = difference * discount / self.decay
         if not isfinite(step):
             raise NonFiniteInput("a reward is not finite")
-        self.look(x)
-        self.move_along(step)
+        held = scratch(self.d)
+        self.see(x, of_block(held))
+        self.move_along(of_block(held), step)
 
 
-cdef Floats room_of_products(Index d):
+cdef room_of_products(Index d):
     """Return room for a context and, where that is faster, the products of its entries."""
-    return room(d + (d * (d + 1) // 2 if d < WIDE else 0))
+    return scratch(d + (d * (d + 1) // 2 if d < WIDE else 0))
 
 
 cdef void multiply(Floats x, Index d) noexcept:

@@ -7,7 +7,7 @@ from router_state.kernel.learning.detector cimport Detector
 from router_state.kernel.learning.detector import Shift
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior
-from router_state.kernel.numbers.words cimport Index, Real
+from router_state.kernel.numbers.words cimport Floats, Index, Real, of_block, scratch
 
 cpdef learn_reward(
     Regression one,
@@ -28,10 +28,12 @@ cpdef learn_reward(
     one.forget(t, gamma)
     if not isfinite(reward):
         raise NonFiniteInput("what was observed is not finite")
-    spread: Real = one.see(x)
-    residual: Real = reward - one.mean_seen
+    held = scratch(one.d)
+    u: Floats = of_block(held)
+    mean, spread = one.see(x, u)
+    residual: Real = reward - mean
     variance: Real = spread / one.decay
-    one.learn(residual, spread)
+    one.learn(u, residual, spread)
     if not detector.doubts():
         prior.observe(residual, variance)
     return detector.observe(

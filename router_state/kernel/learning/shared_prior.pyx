@@ -9,7 +9,7 @@ from libc.math cimport sqrt
 
 import numpy as np
 
-from router_state.kernel.learning.counts cimport BELIEVED, GUESSED, MEMORY
+from router_state.kernel.learning.counts cimport GUESSED, MEMORY
 from router_state.kernel.learning.gaussian cimport WIDE
 from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
@@ -19,6 +19,8 @@ cdef Real GROWTH = 0.16
 paper's benchmark without priors, benchmarks.elsewhere); their cost thus falls as 1/n."""
 cdef Real LEAST_NOISE = 1e-6
 """Least variance σ²: where every observation is predicted exactly, scores must stay finite."""
+cdef Real OVERDUE = 20.0
+"""Least observations after those at which an estimate is due that it may wait for a decision."""
 cdef Real MOST_RIDGE = 1e5
 """Largest ridge, in observations, and inverse of the least; those of features per (d − 1) mean
 squares of a feature. No data of a memory's length tell more."""
@@ -87,7 +89,7 @@ cdef class SharedPrior:
 
     cdef Flag late(self):
         """See `overdue`."""
-        return self.seen >= self.due_at + max(min(self.due_at, MEMORY), BELIEVED)
+        return self.seen >= self.due_at + max(min(self.due_at, MEMORY), OVERDUE)
 
     cpdef void observe(self, Real residual, Real variance):
         """Count an observation, and update the noise by its residual of variance σ²(1 +

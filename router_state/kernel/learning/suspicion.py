@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from router_state.kernel.learning.detector import CUT_AT
 
-RETURNED = CUT_AT
-"""Log-likelihood ratio that ends a suspicion: that of a run that is hardly by chance
-(benchmarks.drift). It takes three rewards at least, as one good answer of a bad model proves
-nothing."""
+RETURNED = 4.0
+"""Log-likelihood ratio that ends a suspicion, in nats (benchmarks.drift)."""
+LEAST_REWARDS = 3
+"""Rewards that it takes at least, as one good answer of a bad model proves nothing."""
 ACCEPTED_AFTER = 400
 """Rewards after which a shift is accepted as permanent."""
 
@@ -43,7 +43,7 @@ class Suspicion:
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
         before = min(abs(reward - predicted) / sigma, CUT_AT)
         after = min(abs(reward - shifted) / sigma, CUT_AT)
-        said = min((after * after - before * before) / 2.0, RETURNED / 3.0)
+        said = min((after * after - before * before) / 2.0, RETURNED / LEAST_REWARDS)
         self.evidence = max(0.0, self.evidence + said)
         self.count += 1
         self.offset += (reward - predicted - self.offset) / self.count

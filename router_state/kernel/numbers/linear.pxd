@@ -1,7 +1,6 @@
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
 cdef Real EPSILON
-cdef Floats room(Index n)
 cdef Real dot "wide_dot"(Floats a, Index i, Floats b, Index j, Index n) noexcept
 cdef void add "wide_add"(Real c, Floats a, Index i, Floats b, Index j, Index n) noexcept
 cdef void times "wide_times"(

@@ -7,9 +7,7 @@ An argument `at`, `i` or `j` is the position where a matrix or a vector begins.
 
 from libc.math cimport sqrt
 
-import numpy as np
-
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, view
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
 cdef extern from "vectored.h":
     pass
@@ -31,25 +29,8 @@ cdef extern from *:
     """
 
 EPSILON = 1e-12
-"""Largest share, or difference of rewards, that counts as rounding: some thousand units of the last
-place of a 64-bit float. Scores that differ by less are equal; a pivot or a variance is at least
-this."""
-
-
-cdef Index SIZE = 4096
-ROOM = np.empty(SIZE)
-"""Scratch space of one call of the kernel; the next call overwrites it."""
-cdef Floats SPACE = view(ROOM)
-
-
-cdef Floats room(Index n):
-    """Return room for n numbers."""
-    global ROOM, SPACE, SIZE  # noqa: PLW0603
-    if n > SIZE:
-        SIZE = 2 * n
-        ROOM = np.empty(SIZE)
-        SPACE = view(ROOM)
-    return SPACE
+"""Largest share that counts as rounding: some thousand units of the last place of a 64-bit
+float."""
 
 
 cdef Real dot "wide_dot"(Floats a, Index i, Floats b, Index j, Index n) noexcept:

@@ -7,8 +7,7 @@ on every machine.
 from libc.math cimport sqrt
 
 from router_state.kernel.numbers.elementary cimport log
-from router_state.kernel.numbers.linear cimport room
-from router_state.kernel.numbers.words cimport Floats, Index, Real, Word
+from router_state.kernel.numbers.words cimport Floats, Index, Real, Word, of_block, scratch
 
 cdef Word STEP = 0x9E3779B97F4A7C15
 cdef Word FIRST_MIX = 0xBF58476D1CE4E5B9
@@ -36,7 +35,8 @@ cdef class Chance:
 
     def standard_normal(self, Index n):
         """Return n draws of the standard normal distribution."""
-        space: Floats = room(n)
+        held = scratch(n)
+        space: Floats = of_block(held)
         self.normals(space, 0, n)
         return [space[i] for i in range(n)]
 

@@ -29,6 +29,7 @@ cdef extern from *:
 
 cdef Floats known(array, Index n) except? NULL
 cdef Floats view(array) except? NULL
+cdef scratch(Index n)
 cdef block(Index n)
 cdef Floats of_block(room) noexcept
 cdef Singles singles(array, Index n) except? NULL

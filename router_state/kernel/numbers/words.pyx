@@ -50,16 +50,27 @@ cdef Floats view(array) except? NULL:
     return known(array, len(array))
 
 
+cdef enum:
+    LINE = 64
+"""Bytes of a line of the processor's cache: rows begin with one."""
+
+
+cdef scratch(Index n):
+    """Return room for n numbers that are not set, for as long as the caller holds it."""
+    return PyBytes_FromStringAndSize(NULL, 8 * n + LINE)
+
+
 cdef block(Index n):
     """Return room for n numbers, all 0."""
-    made = PyBytes_FromStringAndSize(NULL, 8 * n)
-    memset(PyBytes_AS_STRING(made), 0, 8 * n)
+    made = scratch(n)
+    memset(of_block(made), 0, 8 * n)
     return made
 
 
 cdef Floats of_block(room) noexcept:
-    """Return the numbers of a `block`, for reading and writing."""
-    return <Floats>PyBytes_AS_STRING(room)
+    """Return the numbers of a `block` or a `scratch`, for reading and writing."""
+    address = <size_t>PyBytes_AS_STRING(room)
+    return <Floats>(address + LINE - address % LINE)
 
 
 cdef Singles singles(array, Index n) except? NULL:

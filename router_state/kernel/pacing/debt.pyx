@@ -17,11 +17,13 @@ from router_state.kernel.numbers.words cimport Real
 
 cdef Real HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
-makes no difference (docs/lab). Calls in flight may cost as many budgets more than is expected."""
+makes no difference (docs/lab)."""
 cdef Real SAVED = 25.0
 """Budgets that may be saved, a quarter of a horizon: spent within a thousand requests they are half
 of 5 %, the other half is for prompts that turn out dearer than expected (benchmarks.elsewhere, in
-turn). A bill that is off by more is not chance."""
+turn)."""
+cdef Real MOST_AWAY = 25.0
+"""Budgets at which a settlement is cut in the scatter: what is off by more is not chance."""
 
 
 cdef class Debt:
@@ -39,7 +41,7 @@ cdef class Debt:
 
     cpdef void note(self, Real difference_usd, Real budget_usd):
         """Update the scatter with a bill's difference from its expectation."""
-        away: Real = min(abs(difference_usd), SAVED * budget_usd)
+        away: Real = min(abs(difference_usd), MOST_AWAY * budget_usd)
         if self.settled < MEMORY:
             self.settled += 1.0
         before: Real = self._scatter(budget_usd)

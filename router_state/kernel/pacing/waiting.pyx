@@ -12,8 +12,10 @@ from router_state.kernel.costs.cost_model cimport CostModel
 from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.numbers.elementary cimport below, log
-from router_state.kernel.numbers.linear cimport dot, room
-from router_state.kernel.numbers.words cimport Floats, Index, Real, Singles, known, singles, view
+from router_state.kernel.numbers.linear cimport dot
+from router_state.kernel.numbers.words cimport (
+    Floats, Index, Real, Singles, known, of_block, scratch, singles, view,
+)
 
 def waits(contexts, Index n, Index d, models, *, variances, Real limit):
     """Return for n contexts how many seconds a call of each of K models is expected to take, and
@@ -33,7 +35,8 @@ def waits(contexts, Index n, Index d, models, *, variances, Real limit):
     took: Floats = view(seconds)
     late: Floats = view(slow)
     log_limit: Real = log(limit)
-    space: Floats = room(d)
+    room = scratch(d)
+    space: Floats = of_block(room)
     one: CostModel
     of: Regression
     for row in range(n):

@@ -109,11 +109,6 @@ cdef class Window:
             larger[:held] = self.contexts
             self.contexts = larger
 
-    @property
-    def wait_price(self):
-        """Return the last request's price of a wait, as a multiple of everybody's."""
-        return WAIT_PRICES.item(self.next - 1)
-
     def options(self, Portfolio arms, tokens, *, Flag drawn=True):
         """Return scores and expected costs in dollars by each request's price, of every arm for
         every context, as if every arm was open; without what the draw adds unless it is `drawn`.

@@ -6,9 +6,9 @@ from router_state.kernel.costs.cost_model cimport CostModel
 from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.numbers.elementary cimport exps
-from router_state.kernel.numbers.linear cimport add, finite, room
+from router_state.kernel.numbers.linear cimport add, finite
 from router_state.kernel.numbers.words cimport (
-    Flag, Floats, Index, Real, Singles, behind, known, singles,
+    Flag, Floats, Index, Real, Singles, behind, known, of_block, scratch, singles,
 )
 from router_state.kernel.pacing.dual cimport Options
 
@@ -58,7 +58,8 @@ def options(
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     values: Floats = found.values
-    sums: Floats = multiplied(held, n, d, rewards, models)
+    room = scratch(2 * K * d + (1 + 2 * LANES * K) * n)
+    sums: Floats = multiplied(held, n, d, rewards, models, of_block(room))
     for k in range(K):
         model: CostModel = models[k]
         shift: Real = 0.0 if shifts is None else shifts[k]
@@ -90,11 +91,10 @@ cdef void copy_theta(Regression one, Index d, Floats found):
         found[i] = one.values[one.at + i]
 
 
-cdef Floats multiplied(Singles held, Index n, Index d, rewards, models):
+cdef Floats multiplied(Singles held, Index n, Index d, rewards, models, Floats thetas):
     """Return θᵀx of n contexts, for the rewards and the bills of each arm in turn, each as four
-    sums; see `multiply_all`."""
+    sums; see `multiply_all`. They stand behind all θ, for which `thetas` has room."""
     K: Index = len(rewards)
-    thetas: Floats = room(2 * K * d + (1 + 2 * LANES * K) * n)
     sums: Floats = behind(thetas, 2 * K * d)
     for k in range(K):
         model: CostModel = models[k]
