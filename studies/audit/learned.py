@@ -20,6 +20,7 @@ from router_state.latency.capability import Latency
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.outages.availability import PIECE as AVAILABILITY
 from router_state.periods.capability import Periods
+from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
 from router_state.state import snapshot
 from router_state.state.framing import Json, body_of, loads
@@ -208,14 +209,14 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
         for name in numbers
     }
-    # The window is skipped: its contexts are as sent, and its other bytes are no numbers.
+    # Money of periods is `check_periods`'s. Of the window contexts are as sent, and the other bytes
+    # are no numbers.
     found |= {
         name: list(body_of(snapshot.pack_piece(state, name) or b""))
         for name in (() if arms.window is None else arms.window.pieces)
     }
-    of_capabilities = (piece for one in state.capabilities for piece in one.pieces)
-    optional = (TOKENS, AVAILABILITY, LATENCY, *of_capabilities)
-    for name in optional:
+    of_capabilities = [piece for one in state.capabilities for piece in one.pieces]
+    for name in {TOKENS, AVAILABILITY, LATENCY, *of_capabilities} - {*numbers, PERIODS}:
         piece = snapshot.pack_piece(state, name)
         value = {} if piece is None else loads(piece)
         # A refused request may have found that no model answers; the history does not hold it.
