@@ -20,6 +20,7 @@ from router_state.latency.capability import Latency
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.outages.availability import PIECE as AVAILABILITY
 from router_state.periods.capability import Periods
+from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
 from router_state.state import snapshot
 from router_state.state.framing import Json, body_of, loads
@@ -213,9 +214,9 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         name: list(body_of(snapshot.pack_piece(state, name) or b""))
         for name in (() if arms.window is None else arms.window.pieces)
     }
-    of_capabilities = (piece for one in state.capabilities for piece in one.pieces)
-    optional = (TOKENS, AVAILABILITY, LATENCY, *of_capabilities)
-    for name in optional:
+    of_capabilities = {piece for one in state.capabilities for piece in one.pieces}
+    # `check_periods` proves the accounts; refusals note there what the history does not hold.
+    for name in {TOKENS, AVAILABILITY, LATENCY, *of_capabilities} - {PERIODS} - found.keys():
         piece = snapshot.pack_piece(state, name)
         value = {} if piece is None else loads(piece)
         # A refused request may have found that no model answers; the history does not hold it.
