@@ -8,7 +8,8 @@ A capability is a folder of `router_state` with one class derived from this one,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, TypeAlias
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -207,3 +208,31 @@ class Capability:
     def standing(self, now: float) -> dict[str, object]:
         """Return the fields of `pb.lambda` about it."""
         return {}
+
+
+class Acting(NamedTuple):
+    """For each hook of a decision, a bill and a reward, which capabilities of a router do something
+    in it: their places in its tuple."""
+
+    expect: tuple[int, ...] = ()
+    rule_out: tuple[int, ...] = ()
+    afford: tuple[int, ...] = ()
+    weigh: tuple[int, ...] = ()
+    decided: tuple[int, ...] = ()
+    billed: tuple[int, ...] = ()
+    judged: tuple[int, ...] = ()
+
+
+@cache
+def acting(kinds: tuple[type[Capability], ...]) -> Acting:
+    """Return who acts among capabilities of these classes; routers of the same ones share it."""
+    return Acting(
+        *(
+            tuple(
+                k
+                for k, kind in enumerate(kinds)
+                if getattr(kind, hook) is not getattr(Capability, hook)
+            )
+            for hook in Acting._fields
+        )
+    )

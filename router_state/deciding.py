@@ -31,8 +31,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
         _look(state, choice)
     # 2. What a dollar is worth.
     prices.weigh(pacer, arms, choice)
-    for one in state.capabilities:
-        one.weigh(choice)
+    for k in state.acting.weigh:
+        state.capabilities[k].weigh(choice)
     relaxed = policy.admit(state, choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
@@ -59,17 +59,17 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
 def _look(state: RouterState, choice: Choice) -> None:
     """Expect what calls earn and cost."""
     choice.seen = state.policy.look(state, choice.request)
-    for one in state.capabilities:
-        one.expect(choice)
+    for k in state.acting.expect:
+        state.capabilities[k].expect(choice)
 
 
 def _rule_out(state: RouterState, choice: Choice) -> None:
     """Rule out models: by the request, by capabilities, and by money."""
     eligibility.rule_out(state.arms, choice)
-    for one in state.capabilities:
-        one.rule_out(choice)
-    for one in state.capabilities:
-        one.afford(choice)
+    for k in state.acting.rule_out:
+        state.capabilities[k].rule_out(choice)
+    for k in state.acting.afford:
+        state.capabilities[k].afford(choice)
 
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
@@ -98,5 +98,5 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
 
 def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
     """Note the call wherever calls and money are counted beside the books."""
-    for one in state.capabilities:
-        one.decided(choice, record)
+    for k in state.acting.decided:
+        state.capabilities[k].decided(choice, record)

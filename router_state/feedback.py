@@ -37,8 +37,8 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     billing.x, billing.seq, billing.now = x, state.seq, state.latest
     state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
     state.bill(event.request_id, record, cost_usd)
-    for one in state.capabilities:
-        one.billed(billing)
+    for k in state.acting.billed:
+        state.capabilities[k].billed(billing)
     if billing.reward is not None:
         _learn_failure(state, billing, billing.reward)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
@@ -182,8 +182,8 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     arm = state.arms.find(record.called)
     forgotten = NOT_LEARNED
     if label is None:
-        for capability in state.capabilities:
-            capability.judged(record, reward)
+        for k in state.acting.judged:
+            state.capabilities[k].judged(record, reward)
         if arm is not None:
             forgotten = state.policy.learn(state, arm, record, x, reward)
         state.rewards_applied += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from router_state.capability import Capability
+from router_state.capability import Capability, acting
 from router_state.caps.capability import Caps
 from router_state.config import RouterConfig
 from router_state.latency.capability import Latency
@@ -89,7 +89,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             found.append(one)
         elif one is not None:
             one.dropped()
-    state.capabilities = tuple(found)
+    state.capabilities, state.acting = tuple(found), acting(tuple(map(type, found)))
     state.arms.slotted = tuple(one for one in found if type(one).placed is not Capability.placed)
 
 
