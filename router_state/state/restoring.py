@@ -68,6 +68,8 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
     arms.derive()
     registered.declare(state, state.config, now=state.latest)
+    # First: a window begins empty, and with it what capabilities keep by its slots.
+    arms.begin_window(solved=head["dual"] is not None)
     for one in state.capabilities:
         one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
     _restore_pacer(state, head, piece)
@@ -104,7 +106,6 @@ def _restore_pacer(state: RouterState, head: Mapping[str, Json], piece: Pieces) 
         raise CorruptSnapshot("paced otherwise than declared")
     if ema is not None:
         layout.EMA.put(pacer, ema)
-    arms.begin_window(solved=solved)
     if arms.window is not None:
         size = len(layout.DUAL)
         if isinstance(pacer, DollarDual):

@@ -209,14 +209,14 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
         for name in numbers
     }
-    # Money of periods is `check_periods`'s. Of the window contexts are as sent, and the other bytes
-    # are no numbers.
+    # The window is skipped: its contexts are as sent, and its other bytes are no numbers.
     found |= {
         name: list(body_of(snapshot.pack_piece(state, name) or b""))
         for name in (() if arms.window is None else arms.window.pieces)
     }
-    of_capabilities = [piece for one in state.capabilities for piece in one.pieces]
-    for name in {TOKENS, AVAILABILITY, LATENCY, *of_capabilities} - {*numbers, PERIODS}:
+    of_capabilities = {piece for one in state.capabilities for piece in one.pieces}
+    # `check_periods` proves the accounts; refusals note there what the history does not hold.
+    for name in {TOKENS, AVAILABILITY, LATENCY, *of_capabilities} - {PERIODS} - found.keys():
         piece = snapshot.pack_piece(state, name)
         value = {} if piece is None else loads(piece)
         # A refused request may have found that no model answers; the history does not hold it.
