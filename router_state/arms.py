@@ -49,7 +49,7 @@ class Arms(Portfolio):
         window: the last contexts, if any price is solved over them.
     """
 
-    __slots__ = ("beside", "journal", "slotted", "tokens", "window")
+    __slots__ = ("__weakref__", "beside", "journal", "slotted", "tokens", "window")
     beside: Beside | None
     slotted: tuple[Slotted, ...]
     window: Window | None

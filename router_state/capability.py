@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeAlias
+from weakref import ref
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -37,12 +38,21 @@ class Capability:
         offset: of the router's declaration that is in force, on its topic.
     """
 
-    __slots__ = ("arms", "journal", "offset")
+    __slots__ = ("_arms", "journal", "offset")
     name: ClassVar[str]
     always: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
-        self.arms, self.journal, self.offset = arms, journal, -1
+        # Arms know who keeps something by the slots of their window, and a circle would not be
+        # freed at once when its router leaves.
+        self._arms, self.journal, self.offset = ref(arms), journal, -1
+
+    @property
+    def arms(self) -> Arms:
+        """The router's arms."""
+        found = self._arms()
+        assert found is not None
+        return found
 
     # Its declaration.
 

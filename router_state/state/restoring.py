@@ -10,7 +10,7 @@ from router_state import registered
 from router_state.changes import CONFIG, HEAD
 from router_state.config import Price
 from router_state.errors import CorruptSnapshot
-from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression, Window
+from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
@@ -68,6 +68,8 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
     arms.derive()
     registered.declare(state, state.config, now=state.latest)
+    # First: a window begins empty, and with it what capabilities keep by its slots.
+    arms.begin_window(solved=head["dual"] is not None)
     for one in state.capabilities:
         one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
     _restore_pacer(state, head, piece)
@@ -104,14 +106,13 @@ def _restore_pacer(state: RouterState, head: Mapping[str, Json], piece: Pieces) 
         raise CorruptSnapshot("paced otherwise than declared")
     if ema is not None:
         layout.EMA.put(pacer, ema)
-    if solved:
-        window = arms.window = Window(arms.d, state.journal)
+    if arms.window is not None:
         size = len(layout.DUAL)
         if isinstance(pacer, DollarDual):
             layout.DUAL.put(pacer, dual[:size])
-        layout.WINDOW.put(window, dual[size:])
-        for block, name in enumerate(window.pieces):
-            window.unpack(block, body_of(piece(name)))
+        layout.WINDOW.put(arms.window, dual[size:])
+        for block, name in enumerate(arms.window.pieces):
+            arms.window.unpack(block, body_of(piece(name)))
     state.pacer = pacer
 
 

@@ -209,8 +209,7 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
         for name in numbers
     }
-    # Money of periods is `check_periods`'s. Of the window contexts are as sent, and the other bytes
-    # are no numbers.
+    # The window is skipped: its contexts are as sent, and its other bytes are no numbers.
     found |= {
         name: list(body_of(snapshot.pack_piece(state, name) or b""))
         for name in (() if arms.window is None else arms.window.pieces)

@@ -201,7 +201,8 @@ class Books(RuleBasedStateMachine):
         session: str | None,
         run: float | None,
     ) -> None:
-        self.session, self.budget = session, run
+        # What is recomputed of `paper` knows of no such budget.
+        self.session, self.budget = session, run if self.profile == "live" else None
         if self.kind == "constant contexts":
             features = (0.5, -1.0, 2.0)
         eligible = self.active.keys() if allowed is None else self.active.keys() & allowed
