@@ -28,6 +28,7 @@ class Row(NamedTuple):
 
 
 CONFIG = "router_state.config"
+LIVE = "router_state.policies.live"
 PACING = "router_state.kernel.pacing.window"
 COUNTS = "router_state.kernel.learning.counts"
 GUESS = "router_state.learning.guess"
@@ -36,6 +37,7 @@ DEBT = "router_state.kernel.pacing.debt"
 TRAFFIC = "router_state.periods.traffic"
 HEALTH = "router_state.outages.health"
 SPEED = "router_state.latency.speed"
+WAITS = "router_state.latency.pricing"
 
 GUESSES = {
     "rewards": f"{GUESS}:REWARDS",
@@ -131,16 +133,21 @@ ROWS: dict[str, tuple[Row, ...]] = {
         ),
         Row("requests over which a debt is paid back", "requests", f"{DEBT}:HORIZON"),
         Row("most that may be saved up", "budgets", f"{DEBT}:SAVED"),
-        Row("most of one call in one of ten cases", "budgets", f"{DEBT}:HORIZON"),
+        Row("most of one call in one of ten cases", "budgets", f"{LIVE}:MOST_RISKED"),
         Row(
             "most of all calls in flight beyond their expectation, in one of ten cases",
             "budgets",
-            f"{DEBT}:HORIZON",
+            f"{LIVE}:MOST_RISKED",
         ),
         Row(
             "the same for each of very many calls in flight",
             "budgets",
-            "router_state.policies.live:TOLERATED",
+            f"{LIVE}:TOLERATED",
+        ),
+        Row(
+            "most of a call whose only use is to learn, with the debt",
+            "budgets",
+            "router_state.pacing.dollar_dual:MOST_TRIED",
         ),
         Row(
             "“surely”: probability that a model is within the budget, below which it is not",
@@ -178,8 +185,8 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "Periods and floors": (
         Row("hours over which the traffic of a day is forgotten", "hours", f"{TRAFFIC}:DAY_HOURS"),
         Row("and that of a week", "hours", f"{TRAFFIC}:WEEK_HOURS"),
-        Row("hours ahead that the day's level is right for", "hours", f"{TRAFFIC}:NEAR"),
-        Row("share of an hour of the week that a week leaves", "share", f"{TRAFFIC}:KEPT"),
+        Row("hours ahead that the day's level is right for", "hours", f"{TRAFFIC}:LEVEL_AHEAD"),
+        Row("share of an hour of the week that a week leaves", "share", f"{TRAFFIC}:HOUR_KEPT"),
         Row(
             "share of a period that counts as watched before the first request",
             "share",
@@ -193,7 +200,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row(
             "requests over which a floor holds on average",
             "requests",
-            "router_state.periods.floor:MEMORY",
+            "router_state.periods.floor:FLOOR_REQUESTS",
         ),
         Row(
             "most that the target differs from the floor",
@@ -208,12 +215,17 @@ ROWS: dict[str, tuple[Row, ...]] = {
             "router_state.latency.goal:TAIL",
         ),
         Row(
-            "most reward that a target may cost", "rewards", "router_state.latency.goal:MOST_PRICE"
+            "calls with a time from which a target has an effect",
+            "calls",
+            "router_state.latency.timing:ENOUGH_CALLS",
         ),
+        Row("most reward that a target may cost", "rewards", f"{WAITS}:MOST_PER_TARGET"),
+        Row("and a second, where it has a price", "rewards", f"{WAITS}:MOST_PER_SECOND"),
+        Row("most that calls may be behind", "targets", f"{WAITS}:MOST_DEBT"),
         Row(
             "decisions after which an unheard model counts as fast",
             "decisions",
-            f"{SPEED}:TRIAL_SHARE",
+            f"{SPEED}:TRIAL_EVERY",
         ),
         Row("and the first time", "decisions", f"{SPEED}:FIRST_TRIAL"),
     ),
@@ -222,8 +234,8 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("first trial of a model that is down", "seconds", f"{HEALTH}:FIRST_WAIT"),
         Row("most between two trials", "seconds", f"{HEALTH}:MOST_WAIT"),
         Row("decisions between two trials", "decisions", f"{HEALTH}:TRIAL_SHARE"),
-        Row("factor of the rate at a refusal", "factor", f"{HEALTH}:CUT"),
-        Row("seconds in which the rate grows by e", "seconds", f"{HEALTH}:GROWTH"),
+        Row("factor of the rate at a refusal", "factor", f"{HEALTH}:RATE_CUT"),
+        Row("seconds in which the rate grows by e", "seconds", f"{HEALTH}:RATE_GROWTH"),
     ),
 }
 """The table, by its parts."""

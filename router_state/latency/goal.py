@@ -12,11 +12,9 @@ from router_state.errors import InvalidConfig
 Of = Literal["answer", "first_token"]
 TAIL = 0.05
 """Share of calls that may take longer than `p95_seconds`."""
-MOST_PRICE = 50.0
-"""Most reward that a wait as long as the target may cost, or one of a second where there is only a
-price: beyond it money alone decides."""
-MOST_WAIT = 100.0
-"""Largest wait in a score, in targets."""
+MOST_CHARGED = 100.0
+"""Largest wait in a score, in targets, or in seconds where there is only a price of one: slower
+models are no worse."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,26 +11,34 @@ from router_state.arms import Arms
 from router_state.config import Matrix
 from router_state.kernel import (
     CLOSED,
-    HORIZON,
     PRICES,
     WAIT_PRICES,
     WINDOW,
     Options,
     Window,
 )
-from router_state.latency.goal import MOST_PRICE, MOST_WAIT, TAIL
+from router_state.latency.goal import MOST_CHARGED, TAIL
 from router_state.latency.timing import Timing
 from router_state.pacing.scoring import candidates
 
-TOLERATED = 0.1
+SLOW_SHARE = 0.1
 """Share of the target by which expectations may miss it without an alert."""
-PATIENCE = 25
+SLOW_SOLUTIONS = 25
 """Solutions in a row that must miss it, 200 decisions, as for a floor of rewards."""
-LEAST_PRICE, HALVINGS = 1e-6, 12
-"""Least positive price of a second in reward, and halvings of its logarithm in the search: half a
-percent precise."""
-STEPS = 40
-"""Halvings in search of the limit that the fastest models would keep."""
+MOST_DEBT = 100.0
+"""Most debt of waits, in targets: a debt is paid back over as many calls (`Debt`), and each can
+give up no more than its whole target."""
+MOST_PER_TARGET = 50.0
+"""Most reward that a wait as long as the target may cost: a fiftieth of the target outweighs every
+reward then."""
+LEAST_PER_SECOND, MOST_PER_SECOND = 1e-6, 50.0
+"""Least positive price of a second, in reward, and the largest one, where it is worth dollars:
+beyond it money alone decides."""
+PRICE_HALVINGS = 12
+"""Halvings of its logarithm in the search: half a percent precise."""
+FARTHEST, LIMIT_HALVINGS = 100.0, 40
+"""Largest limit that the fastest models are asked about, in targets, and the halvings of its
+logarithm in the search."""
 
 
 def weigh(
@@ -55,7 +63,7 @@ def weigh(
     scores, costs = candidates(window, arms, beside=False).arrays()
     waits = _waits(timing, window, scores)
     if most is None:
-        counted = np.minimum(waits, MOST_WAIT) * WAIT_PRICES[: window.size, None]
+        counted = np.minimum(waits, MOST_CHARGED) * WAIT_PRICES[: window.size, None]
         timing.per_unit = _of_seconds(
             timing.goal.usd_per_second or 0.0,
             scores,
@@ -66,17 +74,17 @@ def weigh(
         )
         return
     scored = scores - per_dollar * costs
-    counted = np.minimum(waits, MOST_WAIT * most) * WAIT_PRICES[: window.size, None]
+    counted = np.minimum(waits, MOST_CHARGED * most) * WAIT_PRICES[: window.size, None]
     # Evaluated at the two prices in force, each found given the other.
     won = (scored - timing.per_unit * counted).argmax(1)
     timing.expected = float(waits[np.arange(len(won)), won].mean())
     _review(timing, window, scores, costs, waits, now=now)
     timing.target = timing.debt.target(most, float(waits.min(1).mean()))
     price = Options.of(scored, counted).price(target=timing.target, start=timing.per_unit)
-    highest = MOST_PRICE / most
+    highest = MOST_PER_TARGET / most
     timing.per_unit = highest if price is None else min(price, highest)
     timing.debt.bound(most)
-    timing.debt.usd = min(timing.debt.usd, HORIZON * most)
+    timing.debt.usd = min(timing.debt.usd, MOST_DEBT * most)
 
 
 def _of_seconds(
@@ -97,10 +105,10 @@ def _of_seconds(
         )
         return per_dollar is None or per_dollar * usd_per_second > per_second
 
-    low, high = LEAST_PRICE, MOST_PRICE
+    low, high = LEAST_PER_SECOND, MOST_PER_SECOND
     if not too_low(low):
         return 0.0
-    for _ in range(HALVINGS):
+    for _ in range(PRICE_HALVINGS):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if too_low(middle) else (low, middle)
     return high
@@ -119,9 +127,9 @@ def _review(
     """Raise an alert where the target is surely missed, with what would meet it; once, until it is
     met."""
     most = timing.goal.most or 1.0
-    missed = window.size > WINDOW // 2 and timing.expected > (1.0 + TOLERATED) * most
+    missed = window.size > WINDOW // 2 and timing.expected > (1.0 + SLOW_SHARE) * most
     timing.short = timing.short + 1 if missed else 0
-    if timing.short != PATIENCE:
+    if timing.short != SLOW_SOLUTIONS:
         return
     goal = timing.goal
     tail = goal.p95_seconds is not None
@@ -139,8 +147,8 @@ def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) ->
     """Return the smallest target in seconds that the fastest models would keep at any cost."""
     if timing.goal.p95_seconds is None:
         return float(waits.min(1).mean())
-    low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * MOST_WAIT
-    for _ in range(STEPS):
+    low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * FARTHEST
+    for _ in range(LIMIT_HALVINGS):
         middle = math.sqrt(low * high)
         if float(_waits(timing, window, scores, middle).min(1).mean()) > TAIL:
             low = middle

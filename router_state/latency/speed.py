@@ -15,9 +15,9 @@ ONE_SECOND = Price(1000.0, 1000.0)
 """List price at which a second counts as a dollar does to `CostModel`."""
 LEAST_SECONDS = 1e-3
 """Least seconds of a call: a time of 0 has no logarithm."""
-LEAST_VARIANCE = 1e-6
+LEAST_LOG_VARIANCE = 1e-6
 """Least variance of a logarithm: where all calls take as long as expected, chances stay finite."""
-TRIAL_SHARE, FIRST_TRIAL = 150, 10
+TRIAL_EVERY, FIRST_TRIAL = 150, 10
 """Decisions between two trials of a model that nothing was heard of, so that less than one call in
 a hundred is slow by them; and before the first one of a model that has told no time yet."""
 OWN = 4
@@ -52,8 +52,8 @@ class Speed:
     def rest(self) -> int:
         """Return how many decisions after it was heard of it is given a trial."""
         if self.count > GUESSED:
-            return TRIAL_SHARE
-        return min(FIRST_TRIAL << min(self.trials, 5), TRIAL_SHARE)
+            return TRIAL_EVERY
+        return min(FIRST_TRIAL << min(self.trials, 5), TRIAL_EVERY)
 
     def try_at(self, seq: int) -> None:
         """Note a trial at a decision."""
@@ -76,7 +76,8 @@ class Speed:
         residual = log_of(seconds) - exponent
         self.count = min(self.count + 1.0, MEMORY)
         square = residual * residual / (1.0 + doubt / regression.decay)
-        self.variance = max(self.variance + (square - self.variance) / self.count, LEAST_VARIANCE)
+        self.variance += (square - self.variance) / self.count
+        self.variance = max(self.variance, LEAST_LOG_VARIANCE)
 
     def pack(self) -> bytes:
         """Return all of it as bytes."""

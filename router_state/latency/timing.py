@@ -18,7 +18,6 @@ from router_state.changes import Journal
 from router_state.choice import Choice, Waits
 from router_state.config import Matrix, Vector
 from router_state.kernel import (
-    BELIEVED,
     RIDGE_FLOOR,
     WAIT_PRICES,
     Debt,
@@ -27,7 +26,7 @@ from router_state.kernel import (
     estimate,
     waits,
 )
-from router_state.latency.goal import MOST_WAIT, LatencyGoal
+from router_state.latency.goal import MOST_CHARGED, LatencyGoal
 from router_state.latency.speed import FIRST_TRIAL, Speed
 from router_state.latency.speed import PIECE as SPEED
 from router_state.learning.guess import LATENCIES
@@ -39,7 +38,10 @@ PRIOR = f"{PIECE}:"
 """Name of the piece with the shared prior of times."""
 UNHEARD = 150
 """Answers in a row without a time after which an alert says so."""
-MEASURED = 1000.0
+ENOUGH_CALLS = 20.0
+"""Calls that must have told their times before these have an effect. After a change of the target
+the earlier ones count for so many."""
+MEASURED_CALLS = 1000.0
 """Effective number of calls behind the measured mean."""
 
 
@@ -97,7 +99,7 @@ class Timing:
     @property
     def in_use(self) -> bool:
         """Tell whether enough calls have told their times."""
-        return self.count >= BELIEVED
+        return self.count >= ENOUGH_CALLS
 
     @property
     def regressions(self) -> list[Regression]:
@@ -116,7 +118,7 @@ class Timing:
     def declare(self, goal: LatencyGoal) -> None:
         """Put another target of the same kind of times in force."""
         self.goal, self.over = goal, 0.0
-        self.count = min(self.count, BELIEVED)
+        self.count = min(self.count, ENOUGH_CALLS)
         self.start_over()
 
     def keep(self, names: Sequence[str]) -> None:
@@ -147,7 +149,7 @@ class Timing:
             self.estimate_again()
         units, seconds = self.waits(choice.request.x.astype(np.float32)[None, :], 1)
         found: list[float] = units[0].tolist()
-        charged = [min(wait, MOST_WAIT * self._unit) for wait in found]
+        charged = [min(wait, MOST_CHARGED * self._unit) for wait in found]
         choice.waits = Waits(found, seconds[0].tolist())
         if self.per_unit > 0.0:
             self._try(charged, choice.excluded, choice.seq)
@@ -193,7 +195,7 @@ class Timing:
     def costs(self, contexts: Singles, n: int) -> Matrix:
         """Return what waits of n contexts' requests cost everybody in reward, shape (n, K)."""
         waits, _ = self.waits(contexts, n)
-        return self.per_unit * np.minimum(waits, MOST_WAIT * self._unit)
+        return self.per_unit * np.minimum(waits, MOST_CHARGED * self._unit)
 
     def learn(
         self, model: str, seconds: float, x: Vector | None, *, seq: int, now: float, at_least: bool
@@ -222,7 +224,7 @@ class Timing:
     def measure(self, seconds: float) -> None:
         """Take a call's time into the measured mean."""
         self.count += 1.0
-        late, n = self.goal.p95_seconds, min(self.count, MEASURED)
+        late, n = self.goal.p95_seconds, min(self.count, MEASURED_CALLS)
         self.mean_seconds += (seconds - self.mean_seconds) / n
         if late is not None:
             self.over += (float(seconds > late) - self.over) / n

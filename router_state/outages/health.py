@@ -17,9 +17,9 @@ TRIAL_SHARE = 150
 """Decisions between two trials, so that less than one request in a hundred is lost to them."""
 SLOW_WAIT = 60.0
 """Seconds after which a trial is due however few decisions there were."""
-MEASURED = 5
+KNOWN_REFUSALS = 5
 """Refusals after which a model's rate limit is known well enough."""
-CUT, GROWTH = 0.93, 300.0
+RATE_CUT, RATE_GROWTH = 0.93, 300.0
 """Factor of the rate at a refusal, and the seconds in which it grows by e where there is none:
 about three refusals a minute (benchmarks.outages)."""
 LIFTED, RUSH = 30.0, 5.0
@@ -112,8 +112,8 @@ class Health:
         if self.rate > 0.0:
             self.follow(now, 0.0)
             # It may have grown far beyond what was asked for.
-            self.rate = max(min(self.rate * CUT, self.pace), LEAST_RATE)
-        elif self.refused >= MEASURED:
+            self.rate = max(min(self.rate * RATE_CUT, self.pace), LEAST_RATE)
+        elif self.refused >= KNOWN_REFUSALS:
             seconds = max(now - self.since, BURST)
             self.rate = max(self.answered / seconds, LEAST_RATE)
             self.pace, self.paced_at = self.rate, now
@@ -133,7 +133,7 @@ class Health:
         if self.rate > 0.0 and now > self.at:
             self.left = self.allowed(now)
             lifted = self.limited_at is not None and now - self.limited_at > LIFTED
-            self.rate *= exp_of(min((now - self.at) / (RUSH if lifted else GROWTH), 1.0))
+            self.rate *= exp_of(min((now - self.at) / (RUSH if lifted else RATE_GROWTH), 1.0))
             self.at = now
 
     def reason(self, now: float, seq: int) -> str | None:

@@ -9,7 +9,6 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.kernel import (
     FAR,
-    HORIZON,
     WINDOW,
     Debt,
     Matrix,
@@ -22,6 +21,9 @@ UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 JUMP = 25.0
 """Budgets charged at once after which λ_t is solved before the next decision: no scatter."""
+MOST_TRIED = 100.0
+"""Budgets that a call may be expected to cost whose only use is to learn, together with the debt:
+as many as one horizon of requests pays back (`Debt`)."""
 SURE = 0.01
 """Probability that any model costs less than the budget, below which the budget is unreachable."""
 
@@ -115,7 +117,7 @@ class DollarDual(Pacer):
     @property
     def allowance_usd(self) -> float:
         """See Pacer."""
-        return HORIZON * self.budget_usd - self.debt.usd
+        return MOST_TRIED * self.budget_usd - self.debt.usd
 
     def terms(self) -> Terms:
         """See Pacer."""

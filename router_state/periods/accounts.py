@@ -9,7 +9,7 @@ from ground.json_values import Json
 from router_state.periods.calendar import bounded
 from router_state.periods.declared import PeriodBudget
 
-KEPT = 4
+PERIODS_KEPT = 4
 """Most periods kept: bills of earlier ones still come, and a clock may step back."""
 MOST_EMPTY = 1000
 """Most periods without a request whose money is carried over."""
@@ -111,7 +111,7 @@ class Accounts:
         """Keep an account as the one in use."""
         if self.kept and self.kept[-1] is account:
             return
-        self.kept = [one for one in self.kept if one is not account][1 - KEPT :]
+        self.kept = [one for one in self.kept if one is not account][1 - PERIODS_KEPT :]
         self.kept.append(account)
 
     def of(self, at: float, seq: int) -> Account | None:

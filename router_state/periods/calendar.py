@@ -19,7 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MONDAY = datetime(1970, 1, 5)
 """A Monday at midnight, from which weeks and other periods are counted."""
 FIRST_OF_MONTH = datetime(1970, 1, 1)
-NEAR = 3
+GUESSED_WITHIN = 3
 """Periods on either side of a first guess that are looked at; the zone's offset moves it by one."""
 
 
@@ -80,7 +80,7 @@ def period_at(at: float, *, per: Per, zone: str, starts: float | None) -> tuple[
     else:
         anchor = FIRST_OF_MONTH if per == "month" else MONDAY
     guess = _guess(local(at, zone), anchor, per)
-    for k in range(guess - NEAR, guess + NEAR + 1):
+    for k in range(guess - GUESSED_WITHIN, guess + GUESSED_WITHIN + 1):
         end = _epoch(_boundary(anchor, per, k + 1), zone)
         if at < end:
             return _epoch(_boundary(anchor, per, k), zone), end

@@ -14,11 +14,11 @@ from router_state.config import Matrix
 from router_state.kernel import CLOSED, Window
 from router_state.periods.declared import Spending
 
-MEMORY = 128.0
+FLOOR_REQUESTS = 128.0
 """Requests over which the floor is to hold on average, the window's length."""
 MOST_CORRECTED = 0.05
 """Reward by which the target may differ from the floor to make up for the last requests."""
-STEPS = 40
+FLOOR_HALVINGS = 40
 """Halvings of the price's logarithm: it is known to one part in 10⁹ then."""
 CHEAPEST, FREE = 1e6, 1e-6
 """Ends of the search for the price of a dollar, in rewards per mean cost: the cheapest win, or
@@ -83,7 +83,7 @@ def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: M
     if found[0] >= target:
         return Met(floor, *found)
     found = at(0.0)
-    for _ in range(STEPS):
+    for _ in range(FLOOR_HALVINGS):
         middle = math.sqrt(low * high)
         earned = at(middle)
         if earned[0] >= target:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ground.json_values import Document, Json
 from router_state.errors import StaleGrant
 from router_state.events import OfCapability
-from router_state.periods.accounts import KEPT, Account, Accounts
+from router_state.periods.accounts import PERIODS_KEPT, Account, Accounts
 from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.declared import PeriodBudget
 
@@ -134,7 +134,7 @@ class LeasedAccounts(Accounts):
     def lend(self, lent: Lent) -> None:
         """Take a lease."""
         self.loans[lent.begin] = Loan(lent.usd, lent.until)
-        for begin in sorted(self.loans)[:-KEPT]:
+        for begin in sorted(self.loans)[:-PERIODS_KEPT]:
             del self.loans[begin]
 
     def has_lapsed(self, now: float) -> list[float]:

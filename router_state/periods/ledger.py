@@ -10,7 +10,7 @@ from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.declared import Spending
-from router_state.periods.floor import MEMORY as LATELY
+from router_state.periods.floor import FLOOR_REQUESTS
 from router_state.periods.leases import Granted, LeasedAccounts, Leases
 from router_state.periods.standing import Standing
 from router_state.periods.traffic import FIRST, Traffic
@@ -20,14 +20,16 @@ PIECE = "\x1fperiods"
 """Name of the piece with the accounts, which every decision and every bill writes."""
 RESERVED = 1.28
 """Deviations of the bills in flight that are reserved: nine of ten cases."""
-MEMORY = 1000.0
-"""Effective number of settlements, and of decisions, behind their means."""
+DECISIONS_KEPT = 1000.0
+"""Effective number of decisions behind their mean expected cost."""
+SETTLEMENTS_KEPT = 1000.0
+"""Effective number of settlements behind their scatter."""
 MOST_OFF = 20.0
 """Most that one settlement counts as off, in mean costs of a request: a single bill does not set
 the scatter."""
 LEAST_USD = 1e-12
 """Least budget of a request in dollars, where nothing is left: not 0, as λ_t is divided by it."""
-MOST_USD = 1000.0
+MOST_REQUEST_USD = 1000.0
 """Largest budget of a request in dollars: that of the largest bill (the wire contract)."""
 
 
@@ -79,7 +81,7 @@ class Ledger:
         self._join(spending.pool, born)
         self.traffic = Traffic(spending.traffic, self._zone, journal)
         self.scatter = self.settled = self.mean_usd = self.decided = 0.0
-        self.per_request_usd, self.floor_usd = MOST_USD, math.inf
+        self.per_request_usd, self.floor_usd = MOST_REQUEST_USD, math.inf
         self.reward = self.best = 0.0
 
     @property
@@ -183,7 +185,7 @@ class Ledger:
             per_request = usd / (account.count + requests)
         else:
             per_request = free / requests
-        bounded = min(max(per_request, LEAST_USD), MOST_USD)
+        bounded = min(max(per_request, LEAST_USD), MOST_REQUEST_USD)
         return Standing(accounts, account, usd, left, reserved, requests, bounded)
 
     def reserved_usd(self, account: Account) -> float:
@@ -200,7 +202,7 @@ class Ledger:
         standings = self.standings(now, seq=seq)
         for standing in standings:
             standing.accounts.open(standing.account)
-        usual = LEAST_USD if self.is_over(now) else MOST_USD
+        usual = LEAST_USD if self.is_over(now) else MOST_REQUEST_USD
         self.per_request_usd = min([one.per_request_usd for one in standings] or [usual])
         return self.per_request_usd
 
@@ -212,7 +214,7 @@ class Ledger:
                 account.charged_usd += expected_usd
                 account.waiting += 1
                 account.count += 1
-        self.decided = min(self.decided + 1.0, MEMORY)
+        self.decided = min(self.decided + 1.0, DECISIONS_KEPT)
         self.mean_usd += (expected_usd - self.mean_usd) / self.decided
         if self.accounts:
             self.traffic.note(now)
@@ -225,7 +227,7 @@ class Ledger:
         seen = record.candidates
         assert seen is not None
         open_to = [k for k, why in enumerate(seen.excluded) if why is None]
-        weight = 1.0 / min(self.decided, LATELY)
+        weight = 1.0 / min(self.decided, FLOOR_REQUESTS)
         self.reward += (record.expected_reward - self.reward) * weight
         self.best += (max(seen.terms[3 * k] for k in open_to) - self.best) * weight
 
@@ -242,7 +244,7 @@ class Ledger:
                 account.waiting -= awaited
         if awaited:
             off = min(abs(difference_usd), MOST_OFF * self.mean_usd)
-            self.settled = min(self.settled + 1.0, MEMORY)
+            self.settled = min(self.settled + 1.0, SETTLEMENTS_KEPT)
             self.scatter += (off * off - self.scatter) / self.settled
         self._moved()
 

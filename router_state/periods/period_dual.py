@@ -24,9 +24,9 @@ from router_state.periods.ledger import LEAST_USD, Ledger
 
 MOVED = 0.02
 """Share by which what a request may cost must change for λ_t to be solved before it is due."""
-TOLERATED = 0.005
+SHORT_BY = 0.005
 """Reward by which a floor may be missed without an alert: what one posterior sample moves."""
-PATIENCE = 25
+SHORT_SOLUTIONS = 25
 """Solutions in a row that must miss the floor before the alert: 200 decisions."""
 
 
@@ -128,10 +128,10 @@ class PeriodDual(DollarDual):
 
     def _compare(self, met: Met, reward: float, *, now: float) -> None:
         """Raise an alert, once, while the budget surely does not meet the floor."""
-        self.short = self.short + 1 if met.floor - reward > TOLERATED else 0
-        if self.short != PATIENCE:
+        self.short = self.short + 1 if met.floor - reward > SHORT_BY else 0
+        if self.short != SHORT_SOLUTIONS:
             return
-        needed = met.usd if met.floor - met.reward <= TOLERATED else None
+        needed = met.usd if met.floor - met.reward <= SHORT_BY else None
         evidence = {
             "floor": met.floor,
             "expected_reward": reward,

@@ -27,9 +27,9 @@ WIDE = 12
 LEAST_PRICE, MOST_PRICE = 1e-12, 1e12
 """Prices that a report names, in reward per dollar; tiny bills and tiny lists of prices have
 others. Between them a pool looks for its own."""
-MOST_USD = 1e12
+MOST_REPORTED_USD = 1e12
 """Most dollars that a report or a lease names, as the wire contract has it."""
-NEAR = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
+MULTIPLES = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
 """Further prices of a report, as multiples of the router's own."""
 
 Curve = tuple[tuple[float, float], ...]
@@ -126,7 +126,7 @@ def _held(
 
 def bounded_usd(usd: float) -> float:
     """Return dollars within what a report may say."""
-    return min(max(usd, 0.0), MOST_USD)
+    return min(max(usd, 0.0), MOST_REPORTED_USD)
 
 
 def _most(ledger: Ledger, line: LeasedAccounts, *, now: float) -> float:
@@ -152,7 +152,7 @@ def _demand(pacer: PeriodDual, arms: Arms) -> tuple[list[float], list[float]]:
     low, high = _price(NOTHING / dearest_usd), _price(EVERYTHING / cheapest_usd)
     wide = [_price(low * (high / low) ** (k / (WIDE - 1))) for k in range(WIDE)]
     own = pacer.lambda_t / pacer.budget_usd
-    near = [step * own for step in NEAR if low < step * own < high]
+    near = [step * own for step in MULTIPLES if low < step * own < high]
     rows = np.arange(len(scores))
     prices = [0.0, *sorted({*wide, *near})]
     means = [float(costs[rows, (scores - price * costs).argmax(1)].mean()) for price in prices]

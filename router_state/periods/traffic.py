@@ -18,11 +18,11 @@ from router_state.periods.declared import HOURS, ExpectedTraffic
 
 SHAPE = "\x1fhours"
 """The piece of the state that holds the hours of the week; an hour writes it once."""
-MONDAY = 72.0
+MONDAY_HOURS = 72.0
 """Hours by which the epoch, a Thursday, comes after a Monday at midnight."""
 DAY_HOURS, WEEK_HOURS = 24.0, float(HOURS)
 """Mean hours over which the two levels forget."""
-NEAR = 48.0
+LEVEL_AHEAD = 48.0
 """Hours ahead that the level of the last day is right for. Beyond them a fall is believed when the
 level of the last week has followed: money that was saved can still be spent."""
 FIRST = 1e-3
@@ -31,7 +31,7 @@ first ones come, they are paced for at least so long."""
 GAP, SHORT = 10.0, 1.0
 """Most that a pause counts for: the time of so many requests, or so many mean hours. An outage
 says nothing of the level."""
-KEPT = 0.75
+HOUR_KEPT = 0.75
 """Share of an hour of the week that a week leaves of the ones before: four weeks count."""
 SHRUNK = 0.5
 """Weeks that the shape of a usual day counts for in that of the week, and that a flat day counts
@@ -47,8 +47,9 @@ MOST_DRIFT = 4.0
 WALK = 72.0 * HOUR
 """Seconds over which the level wanders as far as a day's step; the interval then holds nine of ten
 counts of drawn months (tests/unit/test_period_forecast.py)."""
-Z90 = 1.645
-"""Standard normal deviations, on either side, within which nine of ten cases are."""
+Z95 = 1.645
+"""Deviations of a normal distribution that 95 values in a hundred stay below: nine in ten are
+within as many on either side."""
 
 
 class Shape:
@@ -175,7 +176,7 @@ class Traffic:
         at = bounded(at)
         if int(at // HOUR) != self._offset_hour:
             self._offset_hour, self._offset = int(at // HOUR), utc_offset(at, self.zone)
-        return (at + self._offset) / HOUR + MONDAY
+        return (at + self._offset) / HOUR + MONDAY_HOURS
 
     def left(self, at: float, until: float, *, first: float) -> float:
         """Return how many requests are expected from one time until another.
@@ -187,7 +188,7 @@ class Traffic:
         # The wall clock may change until then; the present offset is an hour off at most.
         ahead = max(until - at, 0.0) / HOUR
         begin, end = self._shape.until(here), self._shape.until(here + ahead)
-        middle = end if ahead <= NEAR else self._shape.until(here + NEAR)
+        middle = end if ahead <= LEVEL_AHEAD else self._shape.until(here + LEVEL_AHEAD)
         pause = first / HOUR + (self._since(here) if self.last >= 0.0 else 0.0)
         day = max(self.requests, 1.0) / (self.hours + pause)
         week = max(self.week_requests, 1.0) / (self.week_hours + pause)
@@ -196,7 +197,7 @@ class Traffic:
     def _since(self, here: float) -> float:
         """Return the shares of the time since the last request, of a pause no more than a few
         requests' worth."""
-        last = (bounded(self.last) + self._offset) / HOUR + MONDAY
+        last = (bounded(self.last) + self._offset) / HOUR + MONDAY_HOURS
         since = self._shape.until(here) - self._shape.until(last)
         return min(max(since, 0.0), max(GAP * self.hours / max(self.requests, 1.0), SHORT))
 
@@ -237,8 +238,8 @@ class Traffic:
             self.seen = self.seen * WEEK_KEPT + 1.0
             if self.mean > 0.0:
                 k = ended % HOURS
-                self.sums[k] = KEPT * self.sums[k] + count * self.seen / self.mean
-                self.weights[k] = KEPT * self.weights[k] + 1.0
+                self.sums[k] = HOUR_KEPT * self.sums[k] + count * self.seen / self.mean
+                self.weights[k] = HOUR_KEPT * self.weights[k] + 1.0
         self.hour, self.count = hour, 0
         self._shape = self._shaped()
         self._journal.pieces.add(SHAPE)
@@ -258,7 +259,7 @@ class Traffic:
         present level is, however long it is asked for. Over less than `WALK` it is still near.
         """
         variance = self.drift * min(seconds / WALK, 1.0) + 1.0 / max(left, 1.0)
-        return exp_of(min(Z90 * math.sqrt(variance), 10.0))
+        return exp_of(min(Z95 * math.sqrt(variance), 10.0))
 
     def numbers(self) -> list[float]:
         """Return what a request changes."""

@@ -17,7 +17,7 @@ from router_state.periods.reporting import Curve, Held, bounded_usd
 from router_state.pools.declared import Share
 from router_state.pools.sharing import Wish, share, together
 
-KEPT = 0.5
+LEAST_LEFT = 0.5
 """Least share of a member's remaining money that one round leaves it, so that its spend until the
 change is in force does not exceed its lease."""
 WORTH_A_CHANGE = 0.02
@@ -199,7 +199,7 @@ class Line:
         for name, aim in aims.items():
             part = self.parts[name]
             has = part.before + part.usd
-            kept = part.charged + KEPT * max(has - part.charged, 0.0)
+            kept = part.charged + LEAST_LEFT * max(has - part.charged, 0.0)
             # What earlier memberships spent has no whole millionths: a lease is not below 0.
             less = max(_whole(max(aim, kept)) - part.before, 0.0)
             # Half a millionth tells one less from none, so that nothing is left of a lease.

@@ -19,7 +19,7 @@ from router_state.pools.pieces import CONFIG, HEAD, pack, restore
 
 AHEAD = 60.0
 """Seconds before a period begins that its money is lent."""
-KEPT = 4
+LINES_KEPT = 4
 """Periods of a line that are kept, as routers keep their accounts."""
 MOST_BUDGETS = 32
 """Most budgets of which a pool lends, its own and those of the pools above it. Of each there are up
@@ -353,7 +353,7 @@ class Pool:
             if line.end <= now:
                 ended.setdefault(at[:2], []).append(at)
         for every in ended.values():
-            for at in sorted(every, key=lambda at: at[2])[: 1 - KEPT]:
+            for at in sorted(every, key=lambda at: at[2])[: 1 - LINES_KEPT]:
                 del self.lines[at]
 
     def give_back(self, *, now: float) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from router_state.periods.reporting import LEAST_PRICE, MOST_PRICE, Curve, bounded_usd
 
-STEPS = 64
+SHARE_HALVINGS = 64
 """Halvings of the price's logarithm, or of an even share: they are known to one part in 10¹⁷
 then."""
 POINTS = 48
@@ -70,7 +70,7 @@ def share(usd: float, wishes: Sequence[Wish]) -> list[float]:
     if math.fsum(found) <= usd:
         return _even(usd, found, [wish.most for wish in wishes])
     low, high = math.log(LEAST_PRICE), math.log(MOST_PRICE)
-    for _ in range(STEPS):
+    for _ in range(SHARE_HALVINGS):
         middle = 0.5 * (low + high)
         price = math.exp(middle)
         if math.fsum(wish.at(price) for wish in wishes) > usd:
@@ -94,7 +94,7 @@ def _even(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[flo
         return [min(max(part, level), top) for part, top in zip(parts, most, strict=True)]
 
     low, high = 0.0, usd
-    for _ in range(STEPS):
+    for _ in range(SHARE_HALVINGS):
         middle = 0.5 * (low + high)
         if math.fsum(at(middle)) > usd:
             high = middle

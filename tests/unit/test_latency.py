@@ -18,11 +18,11 @@ from router_state.config import Price
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
 from router_state.instants import utc
-from router_state.kernel import BELIEVED, WINDOW, SharedPrior, waits
+from router_state.kernel import WINDOW, SharedPrior, waits
 from router_state.latency.capability import Latency
 from router_state.latency.goal import TAIL, LatencyGoal
 from router_state.latency.speed import Speed
-from router_state.latency.timing import UNHEARD, Timing
+from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
 from router_state.pacing.pacer import Unpaced
 from router_state.state import invariants, portable
@@ -330,11 +330,11 @@ def test_what_is_published_fits_the_schemas() -> None:
             assert told.latency is not None and told.latency.known == n
             assert told.latency.of == goal.of
             (line,) = standing_lines(told)
-            assert ("no effect yet" in line) == (n < BELIEVED)
+            assert ("no effect yet" in line) == (n < ENOUGH_CALLS)
             # What counts is named: the field, and that earlier bills do not.
             field = "first_token_ms" if goal.of == "first_token" else "latency_ms"
-            why = f"as {n} of the {BELIEVED:.0f} calls that it takes have reported {field}; only"
-            assert (why in line) == (n < BELIEVED)
+            why = f"{n} of the {ENOUGH_CALLS:.0f} calls that it takes have reported {field}; only"
+            assert (why in line) == (n < ENOUGH_CALLS)
     record = engine.decide("last", np.array([0.0, 1.0]), now=100.0)
     route = decode(RouteDecided, route_value("r", "last", record, repeat=False))
     assert route.candidates is not None

@@ -17,10 +17,10 @@ from ground.json_values import Document
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted, Leases, Lent
-from router_state.periods.reporting import MOST_USD, Curve, Held, Reported
+from router_state.periods.reporting import MOST_REPORTED_USD, Curve, Held, Reported
 from router_state.pools.declared import PoolConfig, Share
 from router_state.pools.member import MOST_MEMBERS, Member
-from router_state.pools.pool import KEPT, MOST_LINES, Pool
+from router_state.pools.pool import LINES_KEPT, MOST_LINES, Pool
 from router_state.pools.sharing import Wish, share, spent_at, together
 from schemas import LambdaUpdated
 
@@ -188,7 +188,7 @@ def test_the_next_period_is_lent_before_it_begins_and_old_ones_are_forgotten() -
     for hour in range(2, 12):
         shop.hear(report("a", n=shop.members["router:a"].n, moves=hour), now=3600.0 * hour)
         shop.lend(now=3600.0 * hour + 1.0)
-    assert len(shop.lines) <= KEPT
+    assert len(shop.lines) <= LINES_KEPT
 
 
 def test_unspent_money_is_carried() -> None:
@@ -369,7 +369,7 @@ def test_a_member_too_many_and_a_grant_beyond_all_numbers_are_refused() -> None:
 def test_a_curve_that_somebody_made_up_is_read(points: list[tuple[float, float]]) -> None:
     found = share(10.0, [Wish(tuple(points), 0.0, 1e9), Wish(((0.0, 1.0),), 0.0, 1e9)])
     assert all(map(math.isfinite, found)) and math.fsum(found) <= 10.0 * (1.0 + 1e-9)
-    assert all(0.0 <= usd <= MOST_USD for _, usd in together([tuple(points)]))
+    assert all(0.0 <= usd <= MOST_REPORTED_USD for _, usd in together([tuple(points)]))
 
 
 def lease(router_id: str, usd: float, *, decided: int = 5, month: int = 12) -> LambdaUpdated:

@@ -13,8 +13,8 @@ from router_state.changes import Journal
 from router_state.choice import Excluded
 from router_state.config import Price
 from router_state.costs import believed
-from router_state.kernel import HORIZON, CostModel
-from router_state.policies.live import TOLERATED
+from router_state.kernel import CostModel
+from router_state.policies.live import MOST_RISKED, TOLERATED
 
 X = np.array([0.0, 1.0])
 BUDGET = 1e-3
@@ -52,7 +52,7 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float]) -> Excluded:
     """Return why each may not be called, with what the budget rules out."""
     seen = arms.look(X, 0.0)
     seen.expected_cost_usd = costs
-    return kernel.within_risk(arms.costs, excluded, seen, HORIZON * BUDGET, TOLERATED * BUDGET)
+    return kernel.within_risk(arms.costs, excluded, seen, MOST_RISKED * BUDGET, TOLERATED * BUDGET)
 
 
 def left(arms: Arms) -> list[int]:
@@ -80,9 +80,9 @@ def test_without_a_bill_the_risk_in_flight_stays_bounded_and_somebody_is_left(
             if cost > likely
         ]
         in_flight = sum(model.awaited for model in arms.costs)
-        assert math.hypot(*risks, 0.0) <= max(HORIZON, TOLERATED * in_flight) * BUDGET
+        assert math.hypot(*risks, 0.0) <= max(MOST_RISKED, TOLERATED * in_flight) * BUDGET
     for model, cost in zip(arms.costs, costs, strict=True):
-        assert most(model, cost) <= HORIZON * BUDGET or model.awaited == 0
+        assert most(model, cost) <= MOST_RISKED * BUDGET or model.awaited == 0
 
 
 def test_one_model_is_called_however_much_it_risks() -> None:
@@ -108,7 +108,7 @@ def test_a_dear_model_waits_for_its_first_bill_and_is_called_again_after_it() ->
 def test_a_model_is_out_of_reach_if_one_call_in_ten_costs_more_than_a_hundred_budgets() -> None:
     arms = portfolio(0.5, 80.0)
     believed.start(arms.costs[1], None, 80.0 * BUDGET, tokens=0.0)
-    edge = HORIZON * BUDGET / most(arms.costs[1], 1.0)
+    edge = MOST_RISKED * BUDGET / most(arms.costs[1], 1.0)
     for cost, why in ((0.99 * edge, None), (1.01 * edge, "out_of_reach")):
         assert within_risk(arms, [None, None], [0.5 * BUDGET, cost]) == [None, why]
     found = within_risk(arms, [None, None], expected(arms))
