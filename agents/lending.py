@@ -15,8 +15,8 @@ from router_state.periods.capability import Periods
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import Reported
 from router_state.pools.declared import PoolConfig
-from router_state.pools.pieces import HEAD, pack_piece
-from router_state.pools.pool import Pool
+from router_state.pools.pieces import pack_piece, unpack
+from router_state.pools.pool import HEAD, Pool
 
 if TYPE_CHECKING:
     from router_state.engine import Engine
@@ -91,7 +91,7 @@ class Lending:
         if found is None and pool_id in self._pools and pool_id not in self.unreadable:
             pieces = sorted(self._pieces[pool_id])
             try:
-                found = self._pools[pool_id] = Pool.unpack(
+                found = self._pools[pool_id] = unpack(
                     pool_id, {name: orjson.loads(self._record(pool_id, name)) for name in pieces}
                 )
             except DAMAGE as error:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple
-from typing import TYPE_CHECKING
 
 from ground.json_values import Document, Json
 from router_state.pools.declared import PoolConfig
 from router_state.pools.line import Line, Part
 from router_state.pools.member import Member
+from router_state.pools.pool import CONFIG, HEAD, Pool
 
-if TYPE_CHECKING:
-    from router_state.pools.pool import Pool
-
-HEAD, CONFIG = "", "config"
-"""Names of the pieces that are no member's: counters and lines; the declaration."""
 NOTHING = Part()
 """The part of a member that was never lent anything, which is not written."""
 
@@ -43,13 +38,14 @@ def pack_piece(pool: Pool, name: str) -> Json | None:
 
 
 def pack(pool: Pool) -> dict[str, Json]:
-    """Return all pieces by name."""
+    """Return all pieces by name, as JSON's types."""
     names = (HEAD, CONFIG, *pool.members)
     return {name: one for name in names if (one := pack_piece(pool, name)) is not None}
 
 
-def restore(pool: Pool, pieces: Mapping[str, Json]) -> None:
-    """Invert `pack` into a new pool. One that an older program wrote is one piece, `HEAD`."""
+def unpack(pool_id: str, pieces: Mapping[str, Json]) -> Pool:
+    """Invert `pack`. A pool that an older program wrote is one piece, `HEAD`."""
+    pool = Pool(pool_id)
     head: Document = pieces[HEAD]
     lines = [Line.unpack(line) for line in head["lines"]]
     is_whole = "members" in head
@@ -65,6 +61,7 @@ def restore(pool: Pool, pieces: Mapping[str, Json]) -> None:
         pool.changed = {HEAD, CONFIG, *pool.members}
     else:
         _restore_members(pool, {str(line.number): line for line in lines}, pieces)
+    return pool
 
 
 def _restore_members(pool: Pool, lines: Mapping[str, Line], pieces: Mapping[str, Json]) -> None:

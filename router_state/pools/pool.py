@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ground.json_values import Document, Json
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.calendar import bounded
 from router_state.periods.declared import PeriodBudget
@@ -15,8 +14,9 @@ from router_state.periods.reporting import Held, Reported, bounded_usd
 from router_state.pools.declared import LEASE_SECONDS, PoolConfig
 from router_state.pools.line import Kind, Line, Part
 from router_state.pools.member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
-from router_state.pools.pieces import CONFIG, HEAD, pack, restore
 
+HEAD, CONFIG = "", "config"
+"""Names of the pieces that are no member's: counters and lines; the declaration."""
 AHEAD = 60.0
 """Seconds before a period begins that its money is lent."""
 LINES_KEPT = 4
@@ -385,14 +385,3 @@ class Pool:
     def is_done(self) -> bool:
         """Tell whether the pool is gone, and nothing of it is left to lend."""
         return self.config is None and not self.members
-
-    def pack(self) -> Document:
-        """Return all pieces by name, as JSON's types."""
-        return pack(self)
-
-    @classmethod
-    def unpack(cls, pool_id: str, packed: Mapping[str, Json]) -> Pool:
-        """Invert `pack`; one piece alone is a pool as an older program wrote it."""
-        pool = cls(pool_id)
-        restore(pool, packed)
-        return pool

@@ -10,6 +10,7 @@ import pytest
 from agents import housekeeping, keys, wire
 from router_state.changes import Alert
 from router_state.periods.capability import Periods
+from router_state.pools import pieces
 from router_state.pools.pool import Pool
 from schemas.alerts import AlertRaised
 from schemas.event import decode
@@ -57,7 +58,7 @@ async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_ne
         return names
 
     monkeypatch.setattr(Pool, "set_leases", set_leases)
-    before = world.pool("bad").pack()
+    before = pieces.pack(world.pool("bad"))
     for _ in range(6):
         for name in "abcd":
             world.ask(name)
@@ -67,7 +68,7 @@ async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_ne
     assert (alert.router_id, alert.kind) == ("bad", "set_aside")
     assert alert.evidence["work"] == "lend" and alert.evidence["of"] == "pool"
     # What failed changed nothing; reports are taken all the same, and the other pool lends.
-    assert grants(world.pool("bad").pack()) == grants(before)
+    assert grants(pieces.pack(world.pool("bad"))) == grants(before)
     assert world.pool("bad").moves > before[""]["numbers"][2]
     monkeypatch.undo()
     for _ in range(20):
@@ -143,9 +144,9 @@ async def test_a_pools_leases_are_set_in_several_record_batches_where_they_do_no
     await world.step(seconds=11.0)
     written = {key for _, key, _, _, _ in worker.changelog[first:] if key[:1] == keys.POOL}
     assert len(written) <= len(names)
-    before = world.pool("p").pack()
+    before = pieces.pack(world.pool("p"))
     await world.kill(0)
-    assert world.pool("p").pack() == before
+    assert pieces.pack(world.pool("p")) == before
 
 
 def test_a_pool_that_an_older_program_wrote_in_one_piece_is_written_in_pieces() -> None:
@@ -168,8 +169,8 @@ def test_a_pool_that_an_older_program_wrote_in_one_piece_is_written_in_pieces() 
             }
         ],
     }
-    pool = Pool.unpack("p", {"": whole})
+    pool = pieces.unpack("p", {"": whole})
     assert pool.changed == {"", "config", "router:a"}
     (line,) = pool.lines.values()
     assert line.parts["router:a"].usd == 0.0
-    assert Pool.unpack("p", pool.pack()).pack() == pool.pack()
+    assert pieces.pack(pieces.unpack("p", pieces.pack(pool))) == pieces.pack(pool)

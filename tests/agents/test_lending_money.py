@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from router_state.pools import pieces
 from tests.lending_world import World
 
 ROUTERS = [f"router-{k}" for k in range(8)]
@@ -46,7 +47,7 @@ async def test_no_more_is_lent_than_there_is(late: int) -> None:
             await found.kill(int(found.rng.integers(3)))
         assert found.lent(ROUTERS, "org/day") <= 30.0 + 1e-6
     spent = sum(found.spent.values())
-    print(spent, found.pool("org").pack())
+    print(spent, pieces.pack(found.pool("org")))
 
 
 @pytest.mark.parametrize("forged", ["headers", "number", "period"])

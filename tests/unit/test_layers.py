@@ -26,10 +26,11 @@ def _modules(folder: str) -> dict[str, Path]:
 
 
 def _imports(path: Path, known: dict[str, Path]) -> set[str]:
-    """Return the modules that a module imports when it runs: for types alone does not count."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """Return the modules that a module imports: in the core for types as well, elsewhere when it
+    runs."""
+    tree, core = ast.parse(path.read_text(encoding="utf-8")), "router_state" in path.parts
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if not core and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
     found: set[str] = set()
     for node in ast.walk(tree):

@@ -15,6 +15,7 @@ import pytest
 from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import Held, Reported
+from router_state.pools import pieces
 from router_state.pools.declared import PoolConfig
 from router_state.pools.pool import Pool
 
@@ -118,13 +119,13 @@ class World:
     def lend_and_lose(self, name: str, router: Router) -> None:
         """Let the pool's worker end when what it lent is durable, and not said."""
         self.pool.lend(now=self.now)
-        self.pool = Pool.unpack("shop", self.pool.pack())
+        self.pool = pieces.unpack("shop", pieces.pack(self.pool))
 
     def lend_and_crash(self, name: str, router: Router) -> None:
         """Let the pool's worker end when nothing is durable, and nothing said."""
-        durable = self.pool.pack()
+        durable = pieces.pack(self.pool)
         self.pool.lend(now=self.now)
-        self.pool = Pool.unpack("shop", durable)
+        self.pool = pieces.unpack("shop", durable)
 
     def take(self, name: str, router: Router) -> None:
         """Let a router read a grant."""
