@@ -22,7 +22,7 @@ from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.periods.capability import Periods
 from router_state.periods.leases import Lapsed
-from router_state.pools.declared import PoolConfig
+from router_state.pools.pool_config import PoolConfig
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted

@@ -14,9 +14,9 @@ from agents.requests import Table
 from router_state.periods.capability import Periods
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import Reported
-from router_state.pools.declared import PoolConfig
 from router_state.pools.pieces import pack_piece, unpack
 from router_state.pools.pool import HEAD, Pool
+from router_state.pools.pool_config import PoolConfig
 
 if TYPE_CHECKING:
     from router_state.engine import Engine

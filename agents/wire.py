@@ -15,7 +15,7 @@ from router_state.changes import Alert
 from router_state.instants import utc
 from router_state.kernel import Candidates
 from router_state.record import RequestRecord
-from router_state.state.router import RouterState
+from router_state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Unbooked
 

@@ -88,7 +88,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row(
             "reward that trying may cost per request",
             "reward",
-            "router_state.policies.newcomers:LOSS",
+            "router_state.newcomers:LOSS",
         ),
     ),
     "Costs": (

@@ -20,7 +20,7 @@ from router_state.events import (
     Waited,
 )
 from router_state.record import Records, RequestRecord
-from router_state.state.router import RouterState
+from router_state.router import RouterState
 
 
 class Played(Engine):

@@ -18,10 +18,10 @@ from benchmarks.played import Played
 from benchmarks.protocol import declaration, prompts
 from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from router_state.periods.capability import Periods
-from router_state.periods.declared import PeriodBudget, Spending
 from router_state.periods.leases import Granted
-from router_state.pools.declared import PoolConfig
+from router_state.periods.spending import PeriodBudget, Spending
 from router_state.pools.pool import Pool
+from router_state.pools.pool_config import PoolConfig
 from router_state.profiles import knobs_for
 from studies.warm_start.lines import held_out, within_budget
 

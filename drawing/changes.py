@@ -25,7 +25,7 @@ class Portfolio(NamedTuple):
     @classmethod
     def of(cls, router: RouterDeclared) -> Portfolio:
         """Return the shown part of a declaration."""
-        from router_state.sessions.declared import cache_of  # brings numpy along
+        from router_state.sessions.cache_prices import cache_of  # brings numpy along
 
         prices = {
             # A page keeps every declaration of every router: their names are mostly the same few.

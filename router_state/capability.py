@@ -19,9 +19,9 @@ from router_state.choice import Choice
 from router_state.config import Matrix, Price
 from router_state.events import Judged, OfCapability
 from router_state.pacing.pacer import Pacer
+from router_state.packing.framing import Json
 from router_state.record import Records, RequestRecord
 from router_state.since import Since
-from router_state.state.framing import Json
 
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
 """Requests by their ids, and a reward of each."""
@@ -221,8 +221,8 @@ class Capability:
 
 
 class Acting(NamedTuple):
-    """For each hook of a decision, a bill and a reward, which capabilities of a router do something
-    in it: their places in its tuple."""
+    """The capabilities that each hook of a decision, a bill and a reward calls: those of a router
+    that override it, by their places in its tuple."""
 
     expect: tuple[int, ...] = ()
     rule_out: tuple[int, ...] = ()

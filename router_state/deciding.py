@@ -9,7 +9,7 @@ from router_state.kernel import EVERY
 from router_state.pacing import prices
 from router_state.policies import eligibility
 from router_state.record import Basis, RequestRecord
-from router_state.state.router import RouterState
+from router_state.router import RouterState
 
 
 def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:

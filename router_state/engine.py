@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from router_state import feedback
+from router_state.books import checked_cost
 from router_state.changes import HEAD, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
@@ -25,9 +26,8 @@ from router_state.events import (
     Waited,
 )
 from router_state.record import Records
+from router_state.router import RouterState
 from router_state.state import portable, portfolio, sweeping
-from router_state.state.books import checked_cost
-from router_state.state.router import RouterState
 from router_state.state.snapshot import piece_names
 
 

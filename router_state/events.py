@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from router_state.config import RouterConfig, Vector
-from router_state.state.framing import Json
+from router_state.packing.framing import Json
 
 AT_MOST = 10_000
 """Most requests that one sweep moves by default."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
 from router_state.kernel import Candidates
-from router_state.state.framing import Json
+from router_state.packing.framing import Json
 
 
 class Basis(Struct, frozen=True, gc=False):

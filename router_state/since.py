@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from router_state.events import OfCapability
-from router_state.state.framing import Json
+from router_state.packing.framing import Json
 
 MOST_STEPS = 64
 """Most steps kept between two decisions."""

@@ -11,7 +11,7 @@ from benchmarks.arena import Array
 from benchmarks.periods.histories import History
 from benchmarks.played import Played
 from router_state.config import RouterConfig
-from router_state.periods.declared import PeriodBudget, Spending
+from router_state.periods.spending import PeriodBudget, Spending
 from router_state.profiles import knobs_for
 from studies.warm_start.lines import held_out, within_budget
 

@@ -94,7 +94,7 @@ def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float |
         return bill.cost_usd
     from router_state.cache_price import usd_of
     from router_state.config import Price
-    from router_state.sessions.declared import cache_of
+    from router_state.sessions.cache_prices import cache_of
 
     model = then.router.models.get(bill.model or found.decision.model)
     if model is None or bill.input_tokens is None or bill.output_tokens is None:

@@ -9,7 +9,7 @@ from doors.console.failures import Failure
 from ground.json_values import Document
 from ground.messages import Placed
 from router_state.errors import InvalidConfig
-from router_state.pools.declared import PoolConfig
+from router_state.pools.pool_config import PoolConfig
 from schemas import MalformedEvent, decode_pool
 
 

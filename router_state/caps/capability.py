@@ -14,8 +14,8 @@ from router_state.capability import Capability
 from router_state.caps.bucket import Bucket, Cap, declare, keep_within, refill
 from router_state.changes import Journal
 from router_state.choice import Choice
+from router_state.packing.framing import Json
 from router_state.record import RequestRecord
-from router_state.state.framing import Json
 
 PERIODS = {"hour": 3600.0, "day": 86_400.0}
 """Seconds of a cap's period; a day is 24 hours, in no time zone."""

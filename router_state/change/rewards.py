@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from router_state.config import Vector
 from router_state.kernel import LIMIT, RIDGE_FLOOR, Arm, Shift
 from router_state.kernel.learning.suspicion import Suspicion
-from router_state.state.router import RouterState
+from router_state.router import RouterState
 
 
 def found(state: RouterState, arm: Arm, shift: Shift) -> None:

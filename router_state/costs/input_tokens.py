@@ -12,7 +12,7 @@ import numpy as np
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.kernel import MEMORY, WINDOW
-from router_state.state.framing import Json
+from router_state.packing.framing import Json
 
 PIECE = "\x1finput"
 """Name of the piece of state; there is none before a request has stated its tokens."""

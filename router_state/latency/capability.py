@@ -11,12 +11,12 @@ from router_state.capability import Capability
 from router_state.choice import Choice
 from router_state.config import Matrix
 from router_state.kernel import WAIT_PRICES, Window
-from router_state.latency import kept, observing, pricing, said
+from router_state.latency import kept, observing, pricing, target_fields
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
+from router_state.packing.framing import Json
+from router_state.packing.prior_bytes import pack_prior, restore_prior
 from router_state.record import RequestRecord
-from router_state.state.framing import Json
-from router_state.state.prior_bytes import pack_prior, restore_prior
 
 
 class Latency(Capability):
@@ -31,14 +31,14 @@ class Latency(Capability):
     timing: Timing
 
     @classmethod
-    def read(cls, declared: said.Said) -> LatencyGoal | None:
+    def read(cls, declared: target_fields.Said) -> LatencyGoal | None:
         """See Capability."""
-        return said.read(declared)
+        return target_fields.read(declared)
 
     @classmethod
     def document(cls, declared: LatencyGoal) -> dict[str, object]:
         """See Capability."""
-        return said.document(declared)
+        return target_fields.document(declared)
 
     @classmethod
     def pack_declared(cls, declared: LatencyGoal | None) -> Json | None:
@@ -129,4 +129,4 @@ class Latency(Capability):
 
     def standing(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.latency` has its fields."""
-        return {"latency": said.standing(self.timing)}
+        return {"latency": target_fields.standing(self.timing)}

@@ -6,8 +6,8 @@ from router_state.change import bills
 from router_state.changes import Alert, Journal
 from router_state.config import Price, Vector
 from router_state.kernel import GUESSED, MEMORY, TAILS, CostModel, SharedPrior, log_of
-from router_state.state import layout
-from router_state.state.framing import floats, packed
+from router_state.packing import layout
+from router_state.packing.framing import floats, packed
 
 PIECE = "\x1flatency:"
 """Prefix of the names of the pieces of state, one per model."""

@@ -12,7 +12,7 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.needs.offers import Offers, rule_out
-from router_state.state.framing import Json
+from router_state.packing.framing import Json
 
 
 class Said(Protocol):

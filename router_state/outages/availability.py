@@ -14,7 +14,7 @@ from dataclasses import asdict
 from router_state.changes import Journal
 from router_state.events import FAILED, UNANSWERED
 from router_state.outages.health import FIRST_WAIT, IN_A_ROW, Health
-from router_state.state.framing import Json
+from router_state.packing.framing import Json
 
 PIECE = "\x1favailability"
 """Name of the piece of state; there is none while all models answer."""

@@ -18,8 +18,8 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.events import FAILED
 from router_state.outages.availability import PIECE, Availability
+from router_state.packing.framing import Json
 from router_state.record import PLAIN, RequestRecord
-from router_state.state.framing import Json
 
 
 class Said(Protocol):

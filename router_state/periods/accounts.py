@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, field
 
 from ground.json_values import Json
 from router_state.periods.calendar import bounded
-from router_state.periods.declared import PeriodBudget
+from router_state.periods.spending import PeriodBudget
 
 PERIODS_KEPT = 4
 """Most periods kept: bills of earlier ones still come, and a clock may step back."""

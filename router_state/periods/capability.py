@@ -15,15 +15,15 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.events import OfCapability
 from router_state.pacing.pacer import Pacer
-from router_state.periods import guarding, published, reporting, said
-from router_state.periods.declared import HOURS, Spending
+from router_state.packing.framing import Json, floats, packed
+from router_state.periods import budget_fields, guarding, published, reporting
 from router_state.periods.leases import Granted, Lapsed
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.period_dual import PeriodDual
+from router_state.periods.spending import HOURS, Spending
 from router_state.periods.traffic import SHAPE
 from router_state.record import RequestRecord
 from router_state.since import Since
-from router_state.state.framing import Json, floats, packed
 
 
 class Periods(Capability):
@@ -44,14 +44,14 @@ class Periods(Capability):
         journal.pieces.update(self.pieces)
 
     @classmethod
-    def read(cls, declaration: said.Said) -> Spending | None:
+    def read(cls, declaration: budget_fields.Said) -> Spending | None:
         """See Capability."""
-        return said.spending_of(declaration)
+        return budget_fields.spending_of(declaration)
 
     @classmethod
     def document(cls, declared: Spending) -> dict[str, object]:
         """See Capability."""
-        return said.document_of(declared)
+        return budget_fields.document_of(declared)
 
     @classmethod
     def pack_declared(cls, declared: Spending | None) -> Json | None:

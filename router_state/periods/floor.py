@@ -12,7 +12,7 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.config import Matrix
 from router_state.kernel import CLOSED, Window
-from router_state.periods.declared import Spending
+from router_state.periods.spending import Spending
 
 FLOOR_REQUESTS = 128.0
 """Requests over which the floor is to hold on average, the window's length."""

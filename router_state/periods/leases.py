@@ -19,7 +19,7 @@ from router_state.errors import StaleGrant
 from router_state.events import OfCapability
 from router_state.periods.accounts import PERIODS_KEPT, Account, Accounts
 from router_state.periods.calendar import LATEST, Per, bounded
-from router_state.periods.declared import PeriodBudget
+from router_state.periods.spending import PeriodBudget
 
 UNKNOWN = ""
 """Name of the line that stands for a pool's budgets until the first lease names them."""

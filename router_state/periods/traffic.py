@@ -14,7 +14,7 @@ from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.kernel import exp_of, log_of
 from router_state.periods.calendar import HOUR, bounded, utc_offset
-from router_state.periods.declared import HOURS, ExpectedTraffic
+from router_state.periods.spending import HOURS, ExpectedTraffic
 
 SHAPE = "\x1fhours"
 """The piece of the state that holds the hours of the week; an hour writes it once."""

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from router_state.arms import Arms
 from router_state.kernel import LEVEL, Candidates, Chance, log_of, wins
-from router_state.policies.newcomers import LOSS
-from router_state.state.router import RouterState
+from router_state.newcomers import LOSS
+from router_state.router import RouterState
 
 Chosen = tuple[int, str, float]
 """The chosen arm, the reason, and the propensity."""

@@ -13,7 +13,7 @@ from router_state.kernel import (
     learn_reward,
 )
 from router_state.record import RequestRecord
-from router_state.state.router import RouterState
+from router_state.router import RouterState
 
 NOT_LEARNED = -2000.0
 """Mark of a reward that was not learned, in place of what the arm had forgotten by then, which is

@@ -26,7 +26,7 @@ from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies import choosing, learning, priors
 from router_state.record import RequestRecord
-from router_state.state.router import Chances, RouterState
+from router_state.router import Chances, RouterState
 
 MOST_RISKED = 100.0
 """Budgets that a call stays below in nine of ten cases."""

@@ -17,7 +17,7 @@ from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies import eligibility, learning, priors
 from router_state.policies.choosing import Chosen
 from router_state.record import RequestRecord
-from router_state.state.router import Chances, RouterState
+from router_state.router import Chances, RouterState
 
 
 class Paper:

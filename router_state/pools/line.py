@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ground.json_values import Document, Json
-from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Lent
 from router_state.periods.reporting import Curve, Held, bounded_usd
-from router_state.pools.declared import Share
+from router_state.periods.spending import PeriodBudget
+from router_state.pools.pool_config import Share
 from router_state.pools.sharing import Wish, share, together
 
 LEAST_LEFT = 0.5

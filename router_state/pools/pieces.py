@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import astuple
 
 from ground.json_values import Document, Json
-from router_state.pools.declared import PoolConfig
 from router_state.pools.line import Line, Part
 from router_state.pools.member import Member
 from router_state.pools.pool import CONFIG, HEAD, Pool
+from router_state.pools.pool_config import PoolConfig
 
 NOTHING = Part()
 """The part of a member that was never lent anything, which is not written."""

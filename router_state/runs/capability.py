@@ -14,9 +14,9 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.drawers import Drawers
+from router_state.packing.framing import Json
 from router_state.record import Call, RequestRecord
 from router_state.runs.budget import WARNED_AT, Run, RunBudget, within
-from router_state.state.framing import Json
 
 PIECE = "\x1fruns"
 """Prefix of the names of pieces that hold runs."""

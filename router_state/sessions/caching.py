@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from router_state.changes import Journal
-from router_state.state.framing import Json
+from router_state.packing.framing import Json
 
 PIECE = "\x1fcaching"
 """Name of the piece of state; there is none before a request names its session."""

@@ -19,13 +19,13 @@ from router_state.config import Matrix, Price
 from router_state.drawers import Drawers
 from router_state.events import Judged
 from router_state.kernel import PRICES
+from router_state.packing.framing import Json
 from router_state.record import Call, Records, RequestRecord
 from router_state.sessions import caching
+from router_state.sessions.cache_prices import SaidModel, cache_of, document
 from router_state.sessions.caching import Caching
 from router_state.sessions.credit import CREDITED, WHOLE, requests_of, shares
-from router_state.sessions.declared import SaidModel, cache_of, document
 from router_state.sessions.session import Session, saved, warmth
-from router_state.state.framing import Json
 
 PIECE = "\x1fsession"
 """Prefix of the names of pieces that hold sessions."""

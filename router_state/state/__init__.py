@@ -1,1 +1,1 @@
-"""The state of a router, its books, and their serialization."""
+"""A router that is declared, kept and read again: its portfolio, its pieces, its checks."""

@@ -11,8 +11,8 @@ from msgspec import convert
 from router_state import registered
 from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import CorruptSnapshot
+from router_state.packing.framing import Json, loads, reading
 from router_state.profiles import UNUSED, knobs_for
-from router_state.state.framing import Json, loads, reading
 
 PLACES = (
     "models",

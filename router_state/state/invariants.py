@@ -21,9 +21,9 @@ from router_state.kernel import (
 )
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema_pacer import LAMBDA_MAX, EmaPacer
+from router_state.packing import layout
 from router_state.record import RequestRecord
-from router_state.state import layout
-from router_state.state.router import RouterState
+from router_state.router import RouterState
 
 
 def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:

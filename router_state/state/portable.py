@@ -18,10 +18,10 @@ import orjson
 
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
+from router_state.packing.framing import reading
+from router_state.router import RouterState
 from router_state.since import Since
 from router_state.state import invariants, portfolio, restoring, snapshot
-from router_state.state.framing import reading
-from router_state.state.router import RouterState
 
 MAGIC = b"PBSNAP\r\n"
 """First bytes of a file; the line end shows a transfer in text mode."""

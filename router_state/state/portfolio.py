@@ -10,8 +10,8 @@ from router_state.config import CostPrior, Matrix, ModelConfig, RouterConfig, Ve
 from router_state.costs import believed
 from router_state.errors import InvalidConfig
 from router_state.learning.offline_sums import require_invertible
-from router_state.policies.profiles import POLICIES
-from router_state.state.router import Policy, RouterState
+from router_state.policies.by_profile import POLICIES
+from router_state.router import Policy, RouterState
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:

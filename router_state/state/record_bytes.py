@@ -11,8 +11,8 @@ from msgspec import structs, to_builtins
 from router_state.cache_price import CachePrice
 from router_state.config import Price
 from router_state.kernel import Candidates
+from router_state.packing.framing import Json, frame, loads, reading
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
-from router_state.state.framing import Json, frame, loads, reading
 
 RECORD_SCALARS = (
     "seq",

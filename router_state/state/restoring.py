@@ -14,13 +14,14 @@ from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
-from router_state.policies.profiles import POLICIES
+from router_state.packing import layout
+from router_state.packing.framing import Json, body_of, floats, loads, reading, version_of
+from router_state.packing.prior_bytes import restore_prior
+from router_state.policies.by_profile import POLICIES
+from router_state.router import RouterState
 from router_state.since import Since
-from router_state.state import layout, upgrade
+from router_state.state import upgrade
 from router_state.state.config_bytes import unpack_config
-from router_state.state.framing import Json, body_of, floats, loads, reading, version_of
-from router_state.state.prior_bytes import restore_prior
-from router_state.state.router import RouterState
 from router_state.state.snapshot import JSON_PARTS, piece_names
 
 Pieces = Callable[[str], bytes]

@@ -23,11 +23,11 @@ from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
-from router_state.state import layout
+from router_state.packing import layout
+from router_state.packing.framing import Json, frame, packed
+from router_state.packing.prior_bytes import pack_prior
+from router_state.router import Chances, RouterState
 from router_state.state.config_bytes import config_body
-from router_state.state.framing import Json, frame, packed
-from router_state.state.prior_bytes import pack_prior
-from router_state.state.router import Chances, RouterState
 
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
 """Block of the window that a piece holds, by its name."""

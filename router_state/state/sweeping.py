@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from router_state.record import Records, RequestRecord
-from router_state.state.router import RouterState
+from router_state.router import RouterState
 
 LOOK_AT = 4
 """Old requests that are looked at for each one that is to be forgotten early; never more than

@@ -16,9 +16,9 @@ from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import EVERY, SAMPLE_PIECE, cost_piece
+from router_state.packing import layout
+from router_state.packing.framing import Json, body_of, frame, loads, packed, version_of
 from router_state.since import Since
-from router_state.state import layout
-from router_state.state.framing import Json, body_of, frame, loads, packed, version_of
 
 Piece = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""

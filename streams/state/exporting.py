@@ -14,8 +14,8 @@ from agents.shard import Shard
 from ground.json_values import Document
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
+from router_state.router import RouterState
 from router_state.state import portable
-from router_state.state.router import RouterState
 from schemas.topic_roles import SOURCES
 from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeVar
 from router_state.engine import Engine
 from router_state.feedback import tokens_usd
 from router_state.record import RequestRecord
+from router_state.router import RouterState
 from router_state.sessions.credit import WHOLE
 from router_state.sessions.ranks import BELOW_OWN
-from router_state.state.router import RouterState
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED

@@ -19,12 +19,12 @@ from router_state.kernel import SAMPLE_PIECE
 from router_state.latency.capability import Latency
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.outages.availability import PIECE as AVAILABILITY
+from router_state.packing.framing import Json, body_of, loads
 from router_state.periods.capability import Periods
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.traffic import SHAPE
+from router_state.router import RouterState
 from router_state.state import snapshot
-from router_state.state.framing import Json, body_of, loads
-from router_state.state.router import RouterState
 from schemas.requests import RequestSubmitted
 from schemas.topic_roles import SOURCES
 from studies.audit.evidence import Evidence

@@ -15,7 +15,7 @@ from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
 from router_state.events import UNANSWERED, Needs
-from router_state.sessions.declared import cache_of
+from router_state.sessions.cache_prices import cache_of
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded

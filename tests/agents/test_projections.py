@@ -14,8 +14,8 @@ from agents import keys
 from agents.context_store import Prompt
 from agents.declared import declaration_of
 from router_state.config import ProjectionRef
+from router_state.packing.framing import frame, loads
 from router_state.state import portable
-from router_state.state.framing import frame, loads
 from streams.encoder.projection import Projection
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Log, reasons, routes

@@ -13,7 +13,7 @@ from agents.wire import lambda_value
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.instants import utc
-from router_state.policies.newcomers import Unaffordable
+from router_state.newcomers import Unaffordable
 from schemas import LambdaUpdated, decode, encode
 from schemas.lambdas import Unbooked
 from streams.settings import Settings

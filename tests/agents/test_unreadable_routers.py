@@ -15,8 +15,8 @@ from agents import keys
 from agents.parked import Parked
 from agents.refusals import Refused
 from router_state.config import LIVE, PAPER, Knobs
+from router_state.packing.framing import body_of, frame
 from router_state.state import config_bytes
-from router_state.state.framing import body_of, frame
 from schemas.dlq import REASON
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router

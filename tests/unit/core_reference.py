@@ -23,8 +23,8 @@ from router_state.latency.goal import LatencyGoal
 from router_state.needs.offers import Offers
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
+from router_state.router import RouterState
 from router_state.state import record_bytes, restoring, snapshot
-from router_state.state.router import RouterState
 
 C = TypeVar("C", bound=Capability)
 

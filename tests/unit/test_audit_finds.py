@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from agents import keys
-from router_state.state.framing import body_of, frame, loads
+from router_state.packing.framing import body_of, frame, loads
 from streams.settings import Settings
 from studies.audit.findings import Kind
 from studies.audit.run import audit

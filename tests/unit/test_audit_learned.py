@@ -9,9 +9,10 @@ import pytest
 from agents import keys
 from router_state.changes import CONFIG, HEAD
 from router_state.errors import CorruptSnapshot
-from router_state.state import layout, restoring
-from router_state.state.framing import body_of, frame
-from router_state.state.router import RouterState
+from router_state.packing import layout
+from router_state.packing.framing import body_of, frame
+from router_state.router import RouterState
+from router_state.state import restoring
 from streams.settings import Settings
 from studies.audit.learned import differing
 from tests.audit_world import World, busy_world, talking_world

@@ -15,8 +15,8 @@ from benchmarks.played import Played
 from router_state.errors import NoAllowedModel, NoCapableModel
 from router_state.events import Needs
 from router_state.needs.offers import Offers, lacking, rule_out
+from router_state.packing.framing import frame
 from router_state.state.config_bytes import config_body, unpack_config
-from router_state.state.framing import frame
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted

@@ -17,8 +17,9 @@ from router_state import errors
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.kernel import Options
 from router_state.kernel.learning.suspicion import ACCEPTED_AFTER
+from router_state.packing import layout
 from router_state.profiles import knobs_for
-from router_state.state import invariants, layout, portable
+from router_state.state import invariants, portable
 from tests.unit.core_reference import context, freeze
 from tests.unit.core_reference import declaration as paper_declaration
 from tests.unit.live_world import D, declaration, world

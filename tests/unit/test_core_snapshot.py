@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from benchmarks.played import Played
 from router_state.errors import CorruptSnapshot, RouterStateError
 from router_state.events import Asked, Judged
+from router_state.packing.framing import frame
 from router_state.state import invariants, snapshot
-from router_state.state.framing import frame
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,

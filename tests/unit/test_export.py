@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.played import Played
+from router_state.books import Books, Forgotten
 from router_state.caps.bucket import Bucket, Cap
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, RouterConfig
@@ -36,12 +37,12 @@ from router_state.kernel import (
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
+from router_state.packing import layout
+from router_state.packing.framing import body_of, frame
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import Traffic
-from router_state.state import invariants, layout, portable, snapshot
-from router_state.state.books import Books, Forgotten
-from router_state.state.framing import body_of, frame
-from router_state.state.router import RouterState
+from router_state.router import RouterState
+from router_state.state import invariants, portable, snapshot
 from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
@@ -242,7 +243,7 @@ KEPT_APART = {
 }
 DERIVED = {
     Ledger: {"accounts"},
-    RouterState: {"newcomers", "policy"},
+    RouterState: {"acting", "newcomers", "policy"},
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},

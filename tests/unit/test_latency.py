@@ -25,9 +25,9 @@ from router_state.latency.speed import Speed
 from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
 from router_state.pacing.pacer import Unpaced
+from router_state.packing.framing import frame
 from router_state.state import invariants, portable
 from router_state.state.config_bytes import config_body, unpack_config
-from router_state.state.framing import frame
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated

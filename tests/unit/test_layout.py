@@ -12,9 +12,9 @@ from router_state.config import Price
 from router_state.engine import Engine
 from router_state.kernel import Arm, SharedPrior
 from router_state.learning.guess import COSTS as GUESS
-from router_state.state import layout
-from router_state.state.layout import Numbers
-from router_state.state.router import RouterState
+from router_state.packing import layout
+from router_state.packing.layout import Numbers
+from router_state.router import RouterState
 from tests.unit.core_reference import declaration
 from tests.unit.router_states import STATES
 

@@ -28,7 +28,7 @@ from router_state.kernel import (
     estimate,
 )
 from router_state.pacing.scoring import candidates
-from router_state.policies.profiles import POLICIES
+from router_state.policies.by_profile import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world

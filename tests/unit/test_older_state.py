@@ -21,10 +21,11 @@ from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.kernel import Arm, Chance, Debt, Regression
 from router_state.pacing.dollar_dual import DollarDual
+from router_state.packing import layout
+from router_state.packing.framing import body_of
 from router_state.record import RequestRecord
-from router_state.state import invariants, layout, portable, record_bytes, restoring, snapshot
-from router_state.state.framing import body_of
-from router_state.state.router import Chances
+from router_state.router import Chances
+from router_state.state import invariants, portable, record_bytes, restoring, snapshot
 from tests.unit.core_reference import PORTFOLIO, context, declaration
 from tests.unit.router_states import buckets_of
 

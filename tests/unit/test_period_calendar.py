@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from router_state.errors import InvalidConfig
 from router_state.periods.calendar import HOUR, Per, local, period_at
-from router_state.periods.declared import PeriodBudget
+from router_state.periods.spending import PeriodBudget
 
 ZONES = (
     *("UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "Asia/Kathmandu"),

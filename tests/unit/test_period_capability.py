@@ -13,10 +13,10 @@ from router_state.errors import BudgetSpent
 from router_state.events import Asked, Event, OfCapability, Redeclared
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.periods.capability import Periods
-from router_state.periods.declared import PeriodBudget, Spending
 from router_state.periods.leases import Lapsed
 from router_state.periods.ledger import PIECE
 from router_state.periods.period_dual import PeriodDual
+from router_state.periods.spending import PeriodBudget, Spending
 from router_state.periods.traffic import SHAPE
 from router_state.state.snapshot import pack_piece, piece_names
 from tests.unit.core_reference import context

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.periods.histories import MONTHS, _arrivals, _epoch
 from benchmarks.periods.shapes import SYNTHETIC
 from router_state.changes import Journal
-from router_state.periods.declared import ExpectedTraffic
+from router_state.periods.spending import ExpectedTraffic
 from router_state.periods.traffic import FIRST, Traffic
 
 DAY = 86_400.0

@@ -13,12 +13,12 @@ from benchmarks.played import Played
 from router_state.changes import CONFIG, HEAD, Outcome
 from router_state.errors import BudgetSpent
 from router_state.events import Asked
-from router_state.periods.declared import PeriodBudget, Spending
+from router_state.packing.framing import body_of
 from router_state.periods.leases import Granted, Lapsed, Lent
 from router_state.periods.ledger import PIECE
 from router_state.periods.reporting import Reported
+from router_state.periods.spending import PeriodBudget, Spending
 from router_state.since import steps_of
-from router_state.state.framing import body_of
 from router_state.state.restoring import unpack
 from router_state.state.snapshot import pack_piece, pack_pieces
 from tests.unit.core_reference import context

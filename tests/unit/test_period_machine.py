@@ -12,8 +12,8 @@ from router_state.changes import Outcome
 from router_state.config import Price
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.calendar import bounded
-from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
 from router_state.periods.leases import Granted, Lent
+from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending
 from tests.unit.core_reference import same
 from tests.unit.ledgers import declaring, kept, ledger_of, reported
 from tests.unit.test_core_machine import TTL, Books

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from router_state.periods.declared import PeriodBudget
 from router_state.periods.leases import Granted
 from router_state.periods.reporting import Held, Reported
+from router_state.periods.spending import PeriodBudget
 from router_state.pools import pieces
-from router_state.pools.declared import PoolConfig
 from router_state.pools.pool import Pool
+from router_state.pools.pool_config import PoolConfig
 
 USD, SECONDS = 30.0, 100.0
 BUDGET = PeriodBudget(USD, "day")

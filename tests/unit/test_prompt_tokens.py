@@ -14,9 +14,9 @@ from benchmarks.played import Played
 from benchmarks.policies import Core, Told
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig
 from router_state.costs.input_tokens import IN_USE_FROM, PIECE
+from router_state.packing.framing import body_of
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable, record_bytes, restoring, snapshot
-from router_state.state.framing import body_of
 
 D = 4
 MODELS = {"small": ModelConfig(Price(1.0, 4.0)), "large": ModelConfig(Price(5.0, 20.0))}

@@ -14,7 +14,7 @@ from router_state.events import Asked
 from router_state.kernel import LEAST_PROPENSITY, Chance, wins
 from router_state.pacing import prices as prices_of
 from router_state.pacing.dollar_dual import UNREACHABLE
-from router_state.policies.profiles import POLICIES
+from router_state.policies.by_profile import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import restoring, snapshot
 from tests.unit.live_world import PRICES, World, declaration

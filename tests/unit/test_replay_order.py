@@ -15,10 +15,10 @@ from hypothesis import settings as drawn
 from msgspec.structs import replace
 
 from router_state.changes import CONFIG, HEAD
+from router_state.packing.framing import loads
+from router_state.packing.layout import COUNTERS
+from router_state.router import RouterState
 from router_state.since import MOST_STEPS, UNKNOWN
-from router_state.state.framing import loads
-from router_state.state.layout import COUNTERS
-from router_state.state.router import RouterState
 from router_state.state.snapshot import pack_pieces
 from schemas.event import decode
 from schemas.routes import RouteDecided

@@ -9,7 +9,7 @@ from typing import Any
 from ground.json_values import Document
 from ground.messages import Record
 from router_state.errors import InvalidConfig
-from router_state.pools.declared import PoolConfig
+from router_state.pools.pool_config import PoolConfig
 from router_state.sessions.ranks import BELOW_OWN
 from schemas import EVENTS, REPEATED, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from ground.json_values import Document
 from router_state.errors import InvalidConfig
-from router_state.periods.declared import PeriodBudget
-from router_state.periods.said import SaidBudgets, budgets_of
+from router_state.periods.budget_fields import SaidBudgets, budgets_of
+from router_state.periods.spending import PeriodBudget
 
 LEASE_SECONDS = 600.0
 """Seconds for which a lease lasts unless it is renewed, where the pool says nothing else."""

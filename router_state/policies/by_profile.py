@@ -7,6 +7,6 @@ from types import MappingProxyType
 
 from router_state.policies.live import Live
 from router_state.policies.paper import Paper
-from router_state.state.router import Policy
+from router_state.router import Policy
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({"paper": Paper(), "live": Live()})

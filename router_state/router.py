@@ -7,17 +7,17 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from router_state.arms import Arms
+from router_state.books import Books
 from router_state.capability import Acting, Capability
 from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.events import Asked
 from router_state.kernel import Arm, Candidates, Chance, CostModel
+from router_state.newcomers import Newcomers
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.policies.newcomers import Newcomers
 from router_state.record import RequestRecord
 from router_state.since import Since
-from router_state.state.books import Books
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from router_state.instants import utc
 from router_state.periods.calendar import Per
-from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending, WhenSpent
+from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending, WhenSpent
 
 
 class SaidBudget(Protocol):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from router_state.kernel import SharedPrior
-from router_state.state import layout
-from router_state.state.framing import floats, packed
+from router_state.packing import layout
+from router_state.packing.framing import floats, packed
 
 
 def pack_prior(prior: SharedPrior) -> bytes:
