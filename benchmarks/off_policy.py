@@ -5,8 +5,8 @@ uv run python -m benchmarks.off_policy [--quick]
 
 Histories are recorded by the engine that ships, exploring as it does by itself and with a declared
 ε. They know the called models' rewards and costs only; the truth of every choice is kept aside.
-Three worlds: outcomes that follow lines, outcomes that no line fits, and the paper's prompts, on
-which every model was judged.
+Four worlds: outcomes that follow lines, outcomes that bend along a feature, outcomes half of which
+only products of features tell, and the paper's prompts, on which every model was judged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from studies.simulate.study import survey, world_of
 from studies.simulate.track import Track
 
 N, D, K = 2500, 9, 4
-WORLDS = ("lines", "curves", "the paper's prompts")
+WORLDS = ("lines", "curves", "products", "the paper's prompts")
 HISTORIES = {"as it ships": 0.0, "ε 0.05": 0.05, "ε 0.2": 0.2}
 OUTCOMES = ("reward", "cost")
 KINDS = ("direct", "inverse propensity", "doubly robust")
@@ -116,17 +116,23 @@ class Drawn:
 def drawn(world: str, seed: int) -> Drawn:
     """Return a world."""
     rng = np.random.default_rng([21, seed])
-    return _prompts(rng, seed) if world == WORLDS[2] else _made_up(rng, curved=world == WORLDS[1])
+    return _prompts(rng, seed) if world == WORLDS[-1] else _made_up(rng, world)
 
 
-def _made_up(rng: np.random.Generator, *, curved: bool) -> Drawn:
+def _made_up(rng: np.random.Generator, world: str) -> Drawn:
     X, tasks = drawing.contexts(N, D, str(rng.choice(drawing.CONTEXTS)), rng)
-    own = float(rng.choice((0.02, 0.1)))
-    base, effects = rng.uniform(0.4, 0.7, K), partial(drawing.effects, X, curved=curved)
+    told, owns, by_prompt = X, (0.02, 0.1), 0.3
+    if world == "products":
+        features = X[:, :-1]
+        told = np.column_stack([features * np.roll(features, 1, axis=1), X])
+        owns, by_prompt = (0.1, 0.2), 0.8
+    own, base = float(rng.choice(owns)), rng.uniform(0.4, 0.7, K)
+    effects = partial(drawing.effects, told, curved=world == "curves")
     expected = np.clip(base + 0.05 * effects(1, rng) + own * effects(K, rng), 0.02, 0.98)
     rewards = drawing.rewards(expected, float(rng.choice((0.1, 0.3, 0.5))), rng)
     listed = drawing.prices(K, 1.5, 0, rng)
-    bills = drawing.bills(listed, X, tasks, str(rng.choice(drawing.BILLS)), rng, by_prompt=0.3)
+    kind = str(rng.choice(drawing.BILLS))
+    bills = drawing.bills(listed, told, tasks, kind, rng, by_prompt=by_prompt)
     budget = float(np.exp(np.log(bills.costs.mean(0)).mean()))
     models = _declared(tuple(f"m{k}" for k in range(K)), listed)
     return Drawn(X, rewards, bills.costs, {**models, "budget_usd_per_request": budget})

@@ -138,6 +138,8 @@ class Pareto:
         if router is None:
             return "What routing saves is known once calls have bills and answers have labels."
         cost = f"at {usd(router.cost_usd)} a request"
+        if not router.measured:
+            return f"Quality {number(router.quality)} {cost}: too few requests yet to compare."
         if best.quality <= 0.0 or best.cost_usd <= 0.0:
             return f"Quality {number(router.quality)} {cost}."
         return (

@@ -24,7 +24,9 @@ class _Canvas:
         costs = [one.cost_usd for one in points if one.cost_usd > 0.0]
         costs += [cost for cost, _ in picture.tail if cost > 0.0]
         offs = [(one.quality, one.off or 0.0) for one in points]
-        qualities = [value for quality, off in offs for value in (quality - off, quality + off)]
+        ends = [value for quality, off in offs for value in (quality - off, quality + off)]
+        # No quality is outside, whatever its interval.
+        qualities = [min(1.0, max(0.0, value)) for value in ends]
         qualities += [quality for _, quality in picture.tail]
         self.low, self.high = min(qualities), max(qualities)
         self.log = max(costs) >= LOG_FROM * min(costs)

@@ -17,6 +17,10 @@ from watching.joined import Request
 RECENT = 1.0 / 200.0
 """Weight of the newest decision in an expectation: a memory of some 200 decisions."""
 
+FEW = 10
+"""Labels, and bills, below which a router is not compared with its models: a mean of fewer moves by
+more than most models differ."""
+
 
 @dataclass(slots=True)
 class Mean:
@@ -155,7 +159,10 @@ class ModelTally:
         return Point(
             name,
             cost_usd=max(0.0, self.cost.filled(billed) if cost is None else cost[0]),
-            quality=self.quality.filled(labelled) if quality is None else quality[0],
+            # Few labels, carried over to all requests, may lead anywhere.
+            quality=min(
+                1.0, max(0.0, self.quality.filled(labelled) if quality is None else quality[0])
+            ),
             off=off if quality is None else quality[1],
             cost_off=None if cost is None else cost[1],
             measured=self.labels.n >= ENOUGH,
@@ -239,7 +246,9 @@ class Tally:
         quality, cost = self.labels.value, self.bills.value
         router = None
         if quality is not None and cost is not None:
-            router = Point("this router", cost, quality, self.labels.doubt, self.bills.doubt)
+            measured = min(self.labels.n, self.bills.n) >= FEW
+            doubts = self.labels.doubt, self.bills.doubt
+            router = Point("this router", cost, quality, *doubts, measured=measured)
         # What a model earns on requests that another one got is known of none.
         basis = f"estimated over {self.decisions:,} requests"
         return Pareto(models, router, budget_usd=budget_usd, basis=basis)

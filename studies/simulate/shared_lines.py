@@ -19,13 +19,16 @@ from router_state.config import Matrix, Vector
 HELD = 1.0
 """Outcomes, and coefficients, that a first guess counts for."""
 HELD_NOISE = 5.0
-"""Outcomes that the noise of all models counts for in that of one: few equal ones prove little."""
+"""Outcomes that the noise, and the spread of contexts, of all models count for in those of one:
+few equal ones prove little."""
 FEATURES = 12.0
 """First guess of σ² ÷ variance that all features of a model together explain."""
 ROUNDS, SETTLED = 20, 0.02
 """Most rounds of the fixed point, and the relative change of the scales at which it ends."""
 LEAST_NOISE = 1e-12
 """Least σ_a² ÷ first guess: where outcomes are exact, weights must stay finite."""
+NEVER_VARIES = 1e-9
+"""Variance ÷ the largest one below which a direction of contexts counts as none."""
 STUDENT = 1.21
 """Student's 97.5 % quantile is 1.96·(1 + 1.21/ν) at ν degrees of freedom (Cornish and Fisher)."""
 
@@ -65,6 +68,8 @@ class Lines:
         units, n, levels: unit, number and mean of the outcomes, each (K,).
         means, B: mean contexts and coefficients, (K, d).
         noise: σ_a², (K,); degrees: outcomes less what is fitted of them, (K,).
+        spread: covariances of the contexts of each model, those of few calls drawn a little towards
+            that of all, (K, d, d).
         own: covariances of the coefficients if θ_0 was known; drawn: by how much θ_0 moves them;
             (K, d, d).
         shared: covariance of θ_0, (d, d).
@@ -89,11 +94,27 @@ class Lines:
         xx, xy, yy = (np.array([getattr(one, name) for one in sums]) for name in ("xx", "xy", "yy"))
         weighted = self.n[:, None] * self.means
         self._S = xx - weighted[:, :, None] * self.means[:, None]
+        between = self.means - weighted.sum(axis=0) / self.n.sum()
+        of_all = (self._S.sum(axis=0) + (self.n[:, None] * between).T @ between) / self.n.sum()
+        held = self.n[:, None, None] + HELD_NOISE
+        self.spread = (self._S + HELD_NOISE * of_all) / held
         self._t = xy / self.units[:, None] - weighted * self.levels[:, None]
         self._rest = yy / self.units**2 - self.n * self.levels**2
         self._measure_noise(self._rest, self.n - 1.0)
         self.scales = scales or (self._first, self._first)
         self._settle()
+
+    def apart(self, k: npt.NDArray[np.int_], away: Matrix) -> Vector:
+        """Return how many deviations of a feature, of these models' contexts, differences of
+        contexts, (K, d), are on average: the root of Mahalanobis' square ÷ features.
+        """
+        spread = self.spread[k]
+        # A feature that never varies, as the constant, has no inverse and is none.
+        inverse = np.linalg.pinv(spread, rcond=NEVER_VARIES, hermitian=True)
+        features = np.maximum((inverse * spread).sum(axis=(1, 2)), 1.0)
+        squares = np.einsum("ki,kij,kj->k", away, inverse, away)
+        apart: Vector = np.sqrt(np.maximum(squares, 0.0) / features)
+        return apart
 
     def _settle(self) -> None:
         for _ in range(ROUNDS):
