@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,10 +117,13 @@ async def _site() -> AsyncIterator[int]:
     """Serve an empty page on a port of its own."""
 
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<p>")
-        await writer.drain()
-        writer.close()
+        # A browser opens connections that it may not use.
+        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<p>"
+            )
+            await writer.drain()
 
     server = await asyncio.start_server(page, "127.0.0.1", 0)
     async with server:

@@ -46,5 +46,5 @@ def test_a_port_in_use_is_an_error_with_the_setting_to_change(name: str) -> None
         server.when_started = lambda where: pytest.fail(f"it listens on {where}")
         with pytest.raises(Failure) as failure:
             server.run_until_stopped()
-    assert f"127.0.0.1:{port}; set PB_{name.upper()}_BIND" in failure.value.message
-    assert f"PB_{name.upper()}_PORT (0 takes a free port)" in failure.value.message
+    assert f"127.0.0.1:{port}: give another --port (0 takes a free one)" in failure.value.message
+    assert f"PB_{name.upper()}_PORT or PB_{name.upper()}_BIND" in failure.value.message

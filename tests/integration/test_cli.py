@@ -277,7 +277,8 @@ def test_a_bill_of_an_unknown_request_is_sent_and_said_to_wait(worker: Settings)
 
 
 def test_an_unknown_request_cannot_be_explained(worker: Settings) -> None:
-    result = run(worker, "explain", "never-asked")
+    add_two(worker, "unasked")
+    result = run(worker, "explain", "never-asked", router="unasked")
     assert result.exit_code == 1
     assert "no decision for 'never-asked'" in result.output
 

@@ -103,6 +103,7 @@ def test_a_prompt_is_asked_and_explained_without_a_word_on_dimensions(worker: An
         "read": tokens,
         "problem": None,
         "projection": None,
+        "wordless": False,
     }
     context = json.dumps(np.append(np.zeros(25), 1.0).tolist())
     done_json(worker, "request", "--context", "-", "--id", "c", stdin=context, router="plain")
