@@ -19,10 +19,10 @@ help:
 	@echo 'make site                          build the pages of docs/ as a site, into build/site'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
-	@echo 'make chaos                         kill and cut for hours; docs/lab/chaos.md has the report (ARGS="--scale 0.1")'
+	@echo 'make chaos                         kill and cut for hours; lab/docs/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   that round alone: everything that can break, some minutes'
-	@echo 'make beside                        play other routers beside this one: docs/beside.md (ARGS="--quick")'
-	@echo 'make soak                          half an hour at half load: docs/lab/soak.md (ARGS="--minutes 10")'
+	@echo 'make beside                        play other routers beside this one: lab/docs/beside.md (ARGS="--quick")'
+	@echo 'make soak                          half an hour at half load: lab/docs/soak.md (ARGS="--minutes 10")'
 
 demo:
 	@tools/setup demo
@@ -66,7 +66,7 @@ chaos-quick: setup
 	$(RUN) pytest tests/chaos/test_quick_round.py $(ARGS)
 
 soak: setup
-	$(RUN) python -m tests.chaos.soak $(ARGS)
+	$(RUN) python -m benchmarks.soak $(ARGS)
 
 chaos: setup
-	$(RUN) python -m tests.chaos.run $(ARGS)
+	$(RUN) python -m benchmarks.chaos $(ARGS)

@@ -1,0 +1,5 @@
+"""What needs the extra `reference`: `make test-reference`."""
+
+from tests.reference.conftest import installed
+
+__all__ = ["installed"]
