@@ -7,13 +7,14 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test test-reference pytest lint fuzz worlds chaos chaos-quick soak site beside
+.PHONY: help demo setup test test-lab test-reference pytest lint fuzz worlds chaos chaos-quick soak site beside
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
 	@echo 'make demo ARGS="--requests 300"    a shorter one; pbstream demo --help names all options'
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
 	@echo 'make test                          set-up, lint and all tests, with the quick round of chaos'
+	@echo 'make test-lab                      types and tests of the laboratory, lab/'
 	@echo 'make test-reference                the encoder on torch, and the export to ONNX (5 GB of packages)'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
 	@echo 'make site                          build the pages of docs/ as a site, into build/site'
@@ -44,9 +45,14 @@ test: setup
 pytest:
 	$(RUN) pytest -n 6 --dist loadfile --no-loadscope-reorder --ignore tests/reference $(ARGS)
 
+test-lab:
+	@tools/setup lab
+	$(RUN) mypy --config-file lab/pyproject.toml
+	$(RUN) pytest -n 6 --dist loadfile lab/tests --ignore lab/tests/reference $(ARGS)
+
 test-reference:
 	@tools/setup reference
-	$(RUN) pytest tests/reference $(ARGS)
+	$(RUN) pytest tests/reference lab/tests/reference $(ARGS)
 
 site:
 	NO_MKDOCS_2_WARNING=1 $(UV) run --locked --only-group site mkdocs build
@@ -65,8 +71,10 @@ worlds: setup
 chaos-quick: setup
 	$(RUN) pytest tests/chaos/test_quick_round.py $(ARGS)
 
-soak: setup
+soak:
+	@tools/setup lab
 	$(RUN) python -m benchmarks.soak $(ARGS)
 
-chaos: setup
+chaos:
+	@tools/setup lab
 	$(RUN) python -m benchmarks.chaos $(ARGS)
