@@ -1,4 +1,4 @@
-"""What the core does in worlds that `benchmarks.elsewhere` draws."""
+"""The core holds its budget and expects the right costs in drawn worlds."""
 
 from __future__ import annotations
 

@@ -51,5 +51,5 @@ def test_an_outage_widens_it_as_far_as_it_can() -> None:
 
 
 def test_a_launch_is_not_foreseen_and_is_followed_within_days() -> None:
-    """What is told before a launch can't hold: the interval is of traffic as it is."""
+    """No interval told before a launch can hold it: the interval is of traffic as it is."""
     assert share("launch") <= 0.7

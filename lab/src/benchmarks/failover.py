@@ -1,4 +1,4 @@
-"""How long requests wait when workers die, stop or are restarted in turn: three workers, one
+"""Measure how long requests wait when workers die, stop or are restarted in turn: three workers, one
 broker, nothing else broken.
 
 python -m benchmarks.failover                      # each fault three times, four minutes

@@ -44,12 +44,12 @@ ROUTERS, PARTITIONS, BURST, EVERY = 64, 8, 2_000, 5.0
 REMEMBERED = 60.0
 DRAINS_WITHIN = 30.0
 TOLERANCE = {"memory_mb": 0.05, "redis_mb": 0.05, "p50_ms": 0.25, "p99_ms": 0.5, "lag": 0.5}
-"""How much higher the last third may be than the first."""
+"""Most growth from the first third to the last one, as a share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one look found.
+    """One look at the service.
 
     Attributes:
         seconds: since the steady load began.

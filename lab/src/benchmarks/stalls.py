@@ -1,4 +1,4 @@
-"""How long the event loop is held while a worker sweeps and publishes.
+"""Measure how long the event loop is held while a worker sweeps and publishes.
 
 uv run python -m benchmarks.stalls [--requests 10000] [--models 64]
 """

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What a measurement did between the first and the last third of a run.
+    """Change of a measurement between the first and the last third of a run.
 
     Attributes:
         first, last: medians of these thirds.
@@ -26,7 +26,7 @@ class Trend:
 
     @property
     def growth(self) -> float:
-        """How much higher the last third is, as a share of the first."""
+        """Growth from the first third to the last one, as a share of the first."""
         return (self.last - self.first) / self.first if self.first else float(self.last > 0.0)
 
     def is_flat(self, *, tolerance: float) -> bool:

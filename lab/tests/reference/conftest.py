@@ -1,4 +1,4 @@
-"""What needs the extra `reference`: `make test-reference`."""
+"""Tests that need the extra `reference`: `make test-reference`."""
 
 from tests.reference.conftest import installed
 
