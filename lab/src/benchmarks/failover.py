@@ -1,5 +1,5 @@
-"""Measure how long requests wait when workers die, stop or are restarted in turn: three workers, one
-broker, nothing else broken.
+"""Measure how long requests wait when workers die, stop or are restarted in turn: three workers,
+one broker, nothing else broken.
 
 python -m benchmarks.failover                      # each fault three times, four minutes
 python -m benchmarks.failover --times 1 --session 15

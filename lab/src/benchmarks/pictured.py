@@ -1,4 +1,4 @@
-"""Draw the pictures of `docs/explanation/algorithm.md` from the rows in `lab/docs/pictured.json`.
+"""Draw the pictures of `lab/docs/mechanisms.md` from the rows in `lab/docs/pictured.json`.
 
 `python -m benchmarks.pictured [--play NAME …] [--seeds N]`: --play makes a benchmark's rows anew
 before, of what its picture shows and nothing more.

@@ -1,4 +1,4 @@
-"""Measure how fast a worker reads its changelog back, next to Faust's own table on the same records.
+"""Measure how fast a worker reads its changelog back, beside Faust's table on the same records.
 
 python -m benchmarks.recovery_rate --records 80000 --size 100
 """
