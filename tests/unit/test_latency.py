@@ -19,8 +19,8 @@ from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
 from router_state.instants import utc
 from router_state.kernel import WINDOW, SharedPrior, waits
-from router_state.latency.capability import Latency
 from router_state.latency.goal import TAIL, LatencyGoal
+from router_state.latency.latency import Latency
 from router_state.latency.speed import Speed
 from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
