@@ -8,7 +8,7 @@ from typing import Any
 from router_state.capability import Capability, acting
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
-from router_state.latency.latency import Latency
+from router_state.latency.latency_target import Latency
 from router_state.needs.needs import Needed
 from router_state.outages.outages import Outages
 from router_state.packing.framing import Json

@@ -16,7 +16,7 @@ from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.kernel import SAMPLE_PIECE
-from router_state.latency.latency import Latency
+from router_state.latency.latency_target import Latency
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.outages.availability import PIECE as AVAILABILITY
 from router_state.packing.framing import Json, body_of, loads

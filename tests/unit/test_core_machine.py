@@ -21,7 +21,7 @@ from router_state.config import Price
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
 from router_state.latency.goal import LatencyGoal
-from router_state.latency.latency import Latency
+from router_state.latency.latency_target import Latency
 from router_state.needs.offers import Offers, lacking
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RULED_OUT
