@@ -70,7 +70,7 @@ STILL = frozenset(
 
 
 def named() -> dict[str, set[Path]]:
-    """Return the modules of the product by the names of their files; a `.pyx` and its stub are one."""
+    """Return the modules of the product by their names; a `.pyx` and its stub are one."""
     found: dict[str, set[Path]] = defaultdict(set)
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.py*"):
