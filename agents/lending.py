@@ -11,8 +11,8 @@ from agents import keys
 from agents.kept import DAMAGE
 from agents.lease_notes import Note, grant_note, report_note
 from agents.requests import Table
-from router_state.periods.capability import Periods
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
+from router_state.periods.period_budgets import Periods
 from router_state.periods.reporting import Reported
 from router_state.pools.pieces import pack_piece, unpack
 from router_state.pools.pool import HEAD, Pool

@@ -21,9 +21,9 @@ from router_state.changes import Changes
 from router_state.config import RouterConfig
 from router_state.engine import Engine
 from router_state.events import Event
-from router_state.sessions.capability import Sessions
 from router_state.sessions.credit import CREDITED, WHOLE
-from router_state.state import record_bytes, snapshot
+from router_state.sessions.sessions import Sessions
+from router_state.state import record_bytes, state_pieces
 
 
 class Shard:
@@ -235,7 +235,7 @@ class Shard:
             assert isinstance(records, Requests)
             # Sorted, as the order of a set of strings differs from process to process.
             names = sorted(changes.pieces)
-            pieces = dict(zip(names, snapshot.pack(engine.state, names), strict=True))
+            pieces = dict(zip(names, state_pieces.pack(engine.state, names), strict=True))
             records.write(pieces, changes.records, contexts)
         if self.lending.dirty:
             self.lending.write()

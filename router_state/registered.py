@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from router_state.capability import Capability, acting
-from router_state.caps.capability import Caps
+from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
-from router_state.latency.capability import Latency
-from router_state.needs.capability import Needed
-from router_state.outages.capability import Outages
+from router_state.latency.latency_target import Latency
+from router_state.needs.needs import Needed
+from router_state.outages.outages import Outages
 from router_state.packing.framing import Json
-from router_state.periods.capability import Periods
+from router_state.periods.period_budgets import Periods
 from router_state.record import RequestRecord
 from router_state.router import RouterState
-from router_state.runs.capability import Runs
-from router_state.sessions.capability import Sessions
+from router_state.runs.runs import Runs
+from router_state.sessions.sessions import Sessions
 
 KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, Sessions, Runs)
 """Their classes; of two that change the same, the later one has the last word."""

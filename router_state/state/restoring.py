@@ -1,4 +1,4 @@
-"""A router's state put together from its pieces: the inverse of `snapshot`."""
+"""A router's state put together from its pieces: the inverse of `state_pieces`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from router_state.router import RouterState
 from router_state.since import Since
 from router_state.state import upgrade
 from router_state.state.config_bytes import unpack_config
-from router_state.state.snapshot import JSON_PARTS, piece_names
+from router_state.state.state_pieces import JSON_PARTS, piece_names
 
 Pieces = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""

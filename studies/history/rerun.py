@@ -14,10 +14,10 @@ from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Asked, Charged, Judged, Redeclared, Waited
-from router_state.periods.leases import Lapsed
+from router_state.periods.holdings import Lapsed
 from router_state.record import RequestRecord
 from router_state.since import Step
-from router_state.state import portfolio, sweeping
+from router_state.state import redeclaring, sweeping
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
 from studies.history.account import Account
@@ -211,7 +211,7 @@ def sweep(engine: Engine, step: Step) -> None:
         case "e":
             engine.apply(Lapsed(), step.time or 0.0)
         case "t":
-            portfolio.drop_retired(engine.state, before=step.time or 0.0)
+            redeclaring.drop_retired(engine.state, before=step.time or 0.0)
 
 
 def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from agents.lease_notes import grant_of
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from schemas.event import MalformedEvent, decode
 from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted

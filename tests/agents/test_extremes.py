@@ -9,7 +9,7 @@ import pytest
 
 from agents import housekeeping, keys, wire
 from router_state.changes import Alert
-from router_state.periods.capability import Periods
+from router_state.periods.period_budgets import Periods
 from router_state.pools import pieces
 from router_state.pools.pool import Pool
 from schemas.alerts import AlertRaised

@@ -42,7 +42,7 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from router_state.state import portable
 from schemas.routers import RouterDeclared
 

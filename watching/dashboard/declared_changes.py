@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from drawing.changes import News, Portfolio, differences
+from drawing.declaration_changes import News, Portfolio, differences
 from schemas import EventRefused, RouterDeclared
 
 WAITING = 8

@@ -16,7 +16,7 @@ from router_state.choice import Choice
 from router_state.drawers import Drawers
 from router_state.packing.framing import Json
 from router_state.record import Call, RequestRecord
-from router_state.runs.budget import WARNED_AT, Run, RunBudget, within
+from router_state.runs.run_budget import WARNED_AT, Run, RunBudget, within
 
 PIECE = "\x1fruns"
 """Prefix of the names of pieces that hold runs."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drawing.alerts import sentence
-from drawing.changes import News, Portfolio
+from drawing.alert_words import sentence
+from drawing.declaration_changes import News, Portfolio
 from drawing.pareto import Pareto
 from ground.json_values import Document
 from router_state.cache_price import usd_of
@@ -26,7 +26,7 @@ from schemas import (
     RouterDeclared,
 )
 from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
-from watching.dashboard.declared import Declarations
+from watching.dashboard.declared_changes import Declarations
 from watching.joined import Request
 from watching.tally import Tally, budget_of
 

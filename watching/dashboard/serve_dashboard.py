@@ -8,8 +8,8 @@ from doors.gateway.keys import BadKeys, Keys, new_key
 from doors.gateway.origin import is_loopback
 from doors.gateway.serve import Server, guarded
 from streams.settings import BadSettings, Settings
-from watching.dashboard.app import Dashboard, build_dashboard
-from watching.dashboard.sessions import Sessions
+from watching.dashboard.dashboard_app import Dashboard, build_dashboard
+from watching.dashboard.visitors import Sessions
 
 CLOSING = 5
 """Seconds that open pages have to finish at shutdown."""

@@ -27,10 +27,10 @@ from watching.dashboard.compared import MOST, Compared
 from watching.dashboard.decisions import Decisions, Wanted
 from watching.dashboard.fleet import SORTS, TOPICS, Asked, Fleet
 from watching.dashboard.guard import Guard
-from watching.dashboard.pools import Pools
-from watching.dashboard.sessions import COOKIE, LASTS_SECONDS, Sessions, from_page
+from watching.dashboard.pools_view import Pools
 from watching.dashboard.stream import MOST_STREAMS, Single, Table, View, updates
 from watching.dashboard.studies import Studies
+from watching.dashboard.visitors import COOKIE, LASTS_SECONDS, Sessions, from_page
 
 BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
 """Limits of bodies that a page sends: changes, keys, scenarios."""

@@ -93,7 +93,7 @@ def statistics(
     n_eff = n_eff if prior.n_eff is None else prior.n_eff
     require_counted(what, n_eff)
     if prior.like is not None:
-        # By what is in the portfolio before this declaration: see `portfolio.declare`.
+        # By what is in the portfolio before this declaration: see `redeclaring.declare`.
         known = arms.find(prior.like)
         if known is None:
             raise InvalidConfig(f"{what} is like {prior.like!r}, which is not in the portfolio")

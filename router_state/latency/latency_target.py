@@ -11,7 +11,7 @@ from router_state.capability import Capability
 from router_state.choice import Choice
 from router_state.config import Matrix
 from router_state.kernel import WAIT_PRICES, Window
-from router_state.latency import kept, observing, pricing, target_fields
+from router_state.latency import observing, pricing, target_fields, timing_pieces
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
 from router_state.packing.framing import Json
@@ -116,16 +116,16 @@ class Latency(Capability):
         """See Capability."""
         if piece == self.timing.prior.name:
             return pack_prior(self.timing.prior)
-        return kept.pack(self.timing, piece)
+        return timing_pieces.pack(self.timing, piece)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
-        kept.restore(self.timing, piece)
+        timing_pieces.restore(self.timing, piece)
         restore_prior(self.timing.prior, piece(self.timing.prior.name))
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
-        yield from kept.faults(self.timing)
+        yield from timing_pieces.faults(self.timing)
 
     def standing(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.latency` has its fields."""

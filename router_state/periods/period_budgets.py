@@ -17,11 +17,11 @@ from router_state.events import OfCapability
 from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Json, floats, packed
 from router_state.periods import budget_fields, guarding, published, reporting
-from router_state.periods.leases import Granted, Lapsed
+from router_state.periods.holdings import Granted, Lapsed
+from router_state.periods.hourly_traffic import SHAPE
 from router_state.periods.ledger import PIECE, Ledger
 from router_state.periods.period_dual import PeriodDual
 from router_state.periods.spending import HOURS, Spending
-from router_state.periods.traffic import SHAPE
 from router_state.record import RequestRecord
 from router_state.since import Since
 

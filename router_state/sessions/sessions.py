@@ -24,8 +24,8 @@ from router_state.record import Call, Records, RequestRecord
 from router_state.sessions import caching
 from router_state.sessions.cache_prices import SaidModel, cache_of, document
 from router_state.sessions.caching import Caching
+from router_state.sessions.conversation import Session, saved, warmth
 from router_state.sessions.credit import CREDITED, WHOLE, requests_of, shares
-from router_state.sessions.session import Session, saved, warmth
 
 PIECE = "\x1fsession"
 """Prefix of the names of pieces that hold sessions."""
