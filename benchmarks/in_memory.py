@@ -15,9 +15,9 @@ from faust.types import TP
 
 from agents import housekeeping
 from agents.service import Service
-from streams.log.partitioner import partition_of
-from streams.service.app import App, build_app
+from streams.partitioner import partition_of
 from streams.service.worker import build_service
+from streams.service.worker_app import App, build_app
 from streams.settings import Settings
 
 Events = Sequence[tuple[bytes, bytes]]

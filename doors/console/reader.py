@@ -17,7 +17,7 @@ from doors.console.failures import Failure
 from ground.messages import Record
 from paretobandit_client.outage import CURRENT, Outage, quieten
 from streams.log.consumer import UnreadableBatch, log_consumer
-from streams.log.reaching import refusal
+from streams.log.login_refusal import refusal
 from streams.log.rights_check import MissingRights
 from streams.settings import Settings
 

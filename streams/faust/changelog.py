@@ -17,7 +17,7 @@ from faust.types import TP, AppT
 from ground.boundary import fatal
 from ground.messages import Record
 from schemas.dlq import VALUE_OMITTED
-from streams.state.partition import EPOCH, Changes
+from streams.state.table_partition import EPOCH, Changes
 from streams.state.tables import States
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from aiokafka.producer import sender
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from streams.log.partitioner import partition_of_key
+from streams.partitioner import partition_of_key
 
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaProducer

@@ -10,7 +10,7 @@ from streams.log.reach import Reach
 from streams.service.chatter import Chatter
 
 if TYPE_CHECKING:
-    from streams.service.app import App
+    from streams.service.worker_app import App
 
 WATCH_EVERY = 1.0
 """Seconds between two looks at whether the worker makes progress."""

@@ -22,14 +22,14 @@ from agents.service import Service
 from agents.sweep import Sweep
 from ground import extras
 from ground.boundary import fatal, leave, now
-from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
+from streams.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
-from streams.service.app import App, build_app
 from streams.service.books_metrics import BooksMetrics
-from streams.service.memory import usual_memory
+from streams.service.memory_limit import usual_memory
 from streams.service.pool_metrics import PoolMetrics
 from streams.service.prompts import PromptEncoder
+from streams.service.worker_app import App, build_app
 from streams.settings import BadSettings, Settings
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from router_state.router import RouterState
 from router_state.state import portable
 from schemas.topic_roles import SOURCES
 from streams.log.consumer import log_consumer
-from streams.log.partitioner import partition_of
 from streams.log.stretch import bounds, read_stretch
+from streams.partitioner import partition_of
 from streams.settings import Settings
-from streams.state.partition import EPOCH, FENCE, Partition
+from streams.state.table_partition import EPOCH, FENCE, Partition
 
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 """Kinds of keys of a router's state, without its requests."""

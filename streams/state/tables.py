@@ -8,7 +8,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from streams.state.partition import FENCE, Partition, PartitionLost, Publish, TableError
+from streams.state.table_partition import FENCE, Partition, PartitionLost, Publish, TableError
 
 Callback = Callable[[frozenset[int]], object]
 
@@ -24,7 +24,7 @@ class States:
 
     Args:
         publish: hands the changes of a partition over as one record batch, see
-            `streams.state.partition`.
+            `streams.state.table_partition`.
         log_only: first bytes of keys that are written to the log and not kept in memory.
     """
 

@@ -11,7 +11,7 @@ from faust.transport.drivers import aiokafka as driver
 
 from streams.faust.fetching import LoopConsumer
 from streams.faust.transport import Consumer, Transport
-from streams.service.app import App
+from streams.service.worker_app import App
 from streams.settings import Settings
 
 SOME = 4

@@ -28,7 +28,7 @@ from streams.faust.membership import FENCED_INSTANCE_ID, membership_error
 from streams.faust.recovery import Recovery, TableManager
 from streams.faust.transport import Consumer, Producer
 from streams.log.consumer import PartitionRecords
-from streams.service.serving import run
+from streams.service.lifetime import run
 
 
 def names_set_by(function: Any) -> set[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from streams.faust.changelog import RecordBatches
+from streams.faust.group_session import Lease, MembershipLost
 from streams.faust.outgoing import Outgoing
-from streams.service.app import build_app
-from streams.service.lease import Lease, MembershipLost
+from streams.service.worker_app import build_app
 from streams.settings import Settings
 
 

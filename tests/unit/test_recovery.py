@@ -12,9 +12,9 @@ from faust.types import TP
 
 from streams.faust.recovery import MOST_LOOKS, Recovery
 from streams.faust.transport import PAUSED_FOR, Consumer
-from streams.service.app import App, build_app
+from streams.service.worker_app import App, build_app
 from streams.settings import Settings
-from streams.state.partition import EPOCH
+from streams.state.table_partition import EPOCH
 
 PARTITIONS = 2
 

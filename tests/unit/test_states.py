@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from streams.state.partition import (
+from streams.state.table_partition import (
     FENCE,
     RECORD_BYTES,
     Changes,

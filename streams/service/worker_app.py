@@ -22,24 +22,24 @@ from agents.group import Group
 from ground.boundary import Produce, exit_at_once
 from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
+from streams.faust.faust_options import faust_options
 from streams.faust.gap_guard import GapGuard
+from streams.faust.group_session import Lease
 from streams.faust.membership import InstanceIdTaken
 from streams.faust.outgoing import Outgoing
 from streams.faust.sources import Inbox, Sources
 from streams.faust.transport import Transport
 from streams.faust.versions import require_known_versions
-from streams.log.partitioner import partition_of
 from streams.log.probe import LogProbe
 from streams.log.reach import Reach
-from streams.service.cloud_events import as_cloud_events
+from streams.partitioner import partition_of
+from streams.service.cloud_event_headers import as_cloud_events
 from streams.service.condition import Condition
-from streams.service.faust_options import faust_options
-from streams.service.lease import Lease
-from streams.service.metrics import Metrics
 from streams.service.prompts import PromptEncoder
 from streams.service.router_metrics import RouterMetrics
 from streams.service.stalls import watch_loop
 from streams.service.web import Web
+from streams.service.worker_metrics import Metrics
 from streams.settings import Settings
 from streams.state.tables import States
 
