@@ -41,9 +41,6 @@ class Nowhere:
         """Return the partitions of any topic."""
         return range(self._partitions)
 
-    def _partition(self, topic: str, *others: Any) -> int:
-        return 0  # of a record without a key
-
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> Any:
         """Close a batch as the client does, and say where it landed."""
         builder.close()
@@ -62,9 +59,9 @@ class InMemory:
         self.settings = settings
         self.app: App = build_app(settings)
         self.log = Nowhere(settings.partitions)
-        self.app._producer = SimpleNamespace(_ensure_producer=lambda: self.log)
-        self.app.lease.extend(1e9)
-        self.app.lease.join()
+        self.app.producer = SimpleNamespace(client=self.log)
+        self.app.session.extend(1e9)
+        self.app.session.join()
         self.service: Service = build_service(self.app)
         self.service.ports.log.end_of = lambda name, partition: 0  # type: ignore[method-assign]
         self._offsets: dict[tuple[str, int], int] = defaultdict(int)

@@ -12,7 +12,7 @@ from aiokafka.producer import sender
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from streams.partitioner import partition_of_key
+from streams.partitioner import choose_partition
 
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaProducer
@@ -106,9 +106,7 @@ class Outgoing:
     async def _choose(self, topic: str, key: bytes | None) -> int:
         if (count := self._counts.get(topic)) is None:
             count = self._counts[topic] = len(await self._producer().partitions_for(topic))
-        if key is None:
-            return int(self._producer()._partition(topic, None, None, None, None, None))
-        return partition_of_key(key, count)
+        return choose_partition(key, count)
 
     def _begin(self, tp: tuple[str, int]) -> Batch:
         builder = BatchBuilder(self._batch_bytes, self._codec)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from faust.types import TP
 
+from streams.changelog_format import EPOCH
 from streams.faust.recovery import MOST_LOOKS, Recovery
 from streams.faust.transport import PAUSED_FOR, Consumer
 from streams.service.worker_app import App, build_app
 from streams.settings import Settings
-from streams.state.table_partition import EPOCH
 
 PARTITIONS = 2
 
