@@ -53,7 +53,7 @@ class FaustApp(faust.App):  # type: ignore[misc]
         super().__init__(settings.app_id, **faust_options(settings))
         self.settings = settings
         self.session = GroupSession(settings.session_timeout)
-        self._tasks: list[Task] = []
+        self._after_recovery: list[Task] = []
         self.transport = Transport(self.conf.broker_consumer, self)
         self.producer_transport = Transport(self.conf.broker_producer, self)
 
@@ -67,7 +67,7 @@ class FaustApp(faust.App):  # type: ignore[misc]
         that look up the file of every module there is; options of leaders and traces mean nothing
         here.
         """
-        self._tasks.append(fun)
+        self._after_recovery.append(fun)
         return fun
 
     async def on_first_start(self) -> None:
@@ -75,7 +75,7 @@ class FaustApp(faust.App):  # type: ignore[misc]
 
     async def on_started_init_extra_tasks(self) -> None:
         """Start the tasks, as the first recovery is over."""
-        for task in self._tasks:
+        for task in self._after_recovery:
             self.add_future(task())
 
     def end(self, reason: BaseException) -> None:

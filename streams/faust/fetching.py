@@ -5,6 +5,7 @@ unreadable batch is lost.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
-from mode.utils.futures import maybe_async
 
 from ground.boundary import exit_at_once
 from ground.messages import Record
@@ -96,7 +96,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self, fun: Callable[..., object], *args: object, **kwargs: object
     ) -> object:
         """Call what Faust hands over to its thread."""
-        return await maybe_async(fun(*args, **kwargs))
+        outcome = fun(*args, **kwargs)
+        return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _gather_remaining_tasks(self) -> None:
         """Leave the loop's other tasks alone: they are not this consumer's."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from aiokafka.producer import sender
 from aiokafka.producer.message_accumulator import BatchBuilder
-from aiokafka.record.default_records import DefaultRecordBatch
 
 from streams.partitioner import choose_partition
 
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
     from aiokafka import AIOKafkaProducer
     from aiokafka.structs import RecordMetadata
 
-CODECS = {
-    "none": 0,
-    "gzip": DefaultRecordBatch.CODEC_GZIP,
-    "lz4": DefaultRecordBatch.CODEC_LZ4,
-    "zstd": DefaultRecordBatch.CODEC_ZSTD,
-}
+CODECS = {"none": 0, "gzip": 1, "lz4": 3, "zstd": 4}
 """Codec numbers of Kafka's record batch format by the names of PB_OUTPUT_COMPRESSION."""
 BATCH_BYTES = 512 * 1024
 """Most bytes of records in one batch, before compression: half of what a topic takes by default."""

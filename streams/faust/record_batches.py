@@ -10,14 +10,13 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 
 from schemas.dlq import VALUE_OMITTED
 from streams.changelog_format import EPOCH, Changes
+from streams.faust.outgoing import CODECS
 from streams.partitioner import choose_partition
 
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaProducer
     from aiokafka.structs import RecordMetadata
 
-GZIP = 1
-"""aiokafka's number of the codec."""
 MAX_BYTES = 2**31 - 1
 """Size limit for a batch of one record: it is sent as it is, the broker says whether it may."""
 
@@ -62,7 +61,7 @@ class RecordBatches:
         """
         # Not compressed: the limit is on the content, so that a batch is refused for its size
         # before it is sent.
-        batch = BatchBuilder(self._limit, 0)
+        batch = BatchBuilder(self._limit, CODECS["none"])
         headers = [(EPOCH, b"%d" % epoch)]
         for key, value in changes.items():
             if batch.append(timestamp=None, key=key, value=value, headers=headers) is None:
@@ -107,7 +106,7 @@ class RecordBatches:
         value: bytes | None,
         headers: Sequence[tuple[str, bytes]],
     ) -> None:
-        batch = BatchBuilder(MAX_BYTES, GZIP)
+        batch = BatchBuilder(MAX_BYTES, CODECS["gzip"])
         batch.append(timestamp=None, key=key, value=value, headers=list(headers))
         await self._send(batch, topic, partition)
 

@@ -128,13 +128,13 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     async def _fetch_once(self) -> None:
         if not self.flow_active:
             await self.wait(self.can_resume_flow)
-        # After the wait: a flow that goes on before its partitions do would cost Faust's second.
-        if not self._get_active_partitions():
+        # After the wait: a flow may go on before its partitions do.
+        if not (active := self._get_active_partitions()):
             await self.sleep(PAUSED_FOR)
             return
-        fetched, active = await self._wait_next_records(FETCH_WITHIN)
+        fetched = await self._thread.getmany(active, FETCH_WITHIN)
         caught_up, behind = self._thread.caught_up, self.app.sources.unfinished
-        for tp, records in (fetched or {}).items():
+        for tp, records in fetched.items():
             # A stop of the flow is followed by a seek, which reads these again; and what was
             # fetched for an assignment that has ended since is not of this one: its partitions are
             # paused.
