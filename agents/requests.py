@@ -26,7 +26,7 @@ def key_of(name: bytes, piece: str) -> bytes:
 
 
 class Table(Protocol):
-    """The records of one partition, see `streams.state.partition.Partition`."""
+    """The records of one partition, see `streams.state.table_partition.Partition`."""
 
     number: int
     owned: bool

@@ -21,7 +21,7 @@ AHEAD = timedelta(seconds=5)
 
 async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     """Yield findings on routers, clocks and the contexts of prompts."""
-    from streams.encoder.load import projections_of
+    from streams.encoder.encoder_by_settings import projections_of
 
     async with open_bus(settings, *TOPICS, "pools") as bus:
         found, pools = await standings(bus), await read_pools(bus)

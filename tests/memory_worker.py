@@ -21,7 +21,7 @@ from agents.ports import Limits, Ports
 from agents.service import Service
 from agents.sweep import Sweep
 from streams.faust.sources import Inbox
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
 from streams.service.worker import AGENTS, TOPICS
 from streams.settings import Settings

@@ -15,7 +15,8 @@ from router_state.engine import Engine
 from schemas.dlq import INGEST, VALUE_OMITTED, DeadLetter
 from schemas.event import MalformedEvent
 from schemas.topic_roles import SOURCES
-from streams.state.partition import EPOCH, Partition
+from streams.changelog_format import EPOCH
+from streams.state.table_partition import Partition
 from studies.audit.findings import Findings, Kind
 from studies.audit.topic_reading import Progress, Topics
 from studies.history.records import Record

@@ -22,8 +22,8 @@ from agents.parked import Parked
 from agents.waiting_requests import route_waiting
 from router_state.packing.framing import body_of
 from router_state.state import record_bytes
+from streams.changelog_format import EPOCH, FENCE
 from streams.settings import Settings
-from streams.state.partition import EPOCH, FENCE
 from tests.memory_worker import SOURCES, MemoryWorker
 
 

@@ -13,7 +13,7 @@ from agents.refusals import EncoderUnavailable
 from router_state.config import Vector
 from streams.encoder.projection import Projection
 from streams.service import worker
-from streams.service.serving import serve
+from streams.service.lifetime import serve
 from streams.settings import Settings, load_settings
 
 

@@ -113,7 +113,7 @@ def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
         "ground/boundary.py",
         "doors/console/reader.py",
         "streams/faust/membership.py",
-        "streams/log/consumer.py",
+        "streams/faust/unreadable.py",
         "streams/state/tables.py",
         "client/src/paretobandit_client/kafka.py",
         "client/src/paretobandit_client/litellm.py",

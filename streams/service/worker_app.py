@@ -1,103 +1,90 @@
-"""The Faust app of a worker, with the durable table, readiness, metrics, and an immediate end when
-in doubt.
-"""
+"""The app of a worker: the durable table, what it publishes, readiness, metrics and its stop."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-import faust
-from faust.types import TP
-from faust.types.fixups import FixupT
-
 from agents import keys
 from agents.dead_letters import DeadLetters
 from agents.group import Group
-from ground.boundary import Produce, exit_at_once
+from ground.boundary import Produce
 from schemas.topic_roles import SOURCES
-from streams.faust.changelog import RecordBatches, StateTable
+from streams.faust.faust_app import FaustApp
 from streams.faust.gap_guard import GapGuard
-from streams.faust.membership import InstanceIdTaken
 from streams.faust.outgoing import Outgoing
+from streams.faust.record_batches import RecordBatches
 from streams.faust.sources import Inbox, Sources
-from streams.faust.transport import Transport
+from streams.faust.state_table import StateTable
 from streams.faust.versions import require_known_versions
-from streams.log.partitioner import partition_of
 from streams.log.probe import LogProbe
-from streams.log.reach import Reach
-from streams.service.cloud_events import as_cloud_events
+from streams.partitioner import partition_of
+from streams.service.cloud_event_headers import as_cloud_events
 from streams.service.condition import Condition
-from streams.service.faust_options import faust_options
-from streams.service.lease import Lease
-from streams.service.metrics import Metrics
 from streams.service.prompts import PromptEncoder
 from streams.service.router_metrics import RouterMetrics
 from streams.service.stalls import watch_loop
 from streams.service.web import Web
+from streams.service.worker_metrics import Metrics
 from streams.settings import Settings
 from streams.state.tables import States
 
 if TYPE_CHECKING:
+    from aiokafka import AIOKafkaProducer
+
     from streams.service.spans import Spans
 
 log = logging.getLogger(__name__)
-
-Task = Callable[[], Awaitable[None]]
 
 HAND_OVER_WITHIN = 5.0
 """Longest time that a stop waits for its timers and for the group, seconds; after it the session's
 end hands over."""
 
 
-class App(faust.App):  # type: ignore[misc]
+class App(FaustApp):
     """A Faust app with the durable table, readiness, metrics and an end without delay.
 
     Attributes:
         states: the durable table.
         probe: looks at single offsets of the log.
-        guard: the check against undelivered events.
-        sources: what was fetched and is not finished.
         metrics: what /metrics shows.
-        lease: this worker's membership; nothing is written or said without it.
+        troubles: what is wrong beside Kafka, for /readyz; each returns a sentence or None.
         spans: what is traced, or None.
         announce: told where /readyz is served, once it is.
         cluster_id: Kafka's own name, of which the keys in Redis are made.
     """
 
-    settings: Settings
+    states: States
+    guard: GapGuard
     cluster_id = ""
     announce: Callable[[str], None]
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.app_id, **faust_options(settings))
-        self.settings = settings
+        super().__init__(settings)
         self.metrics = Metrics()
         self.metrics.topic_partitions.set(settings.partitions)
+        self.observe_heartbeat = self.metrics.heartbeat_gaps.observe
         self.announce = lambda address: log.info("%s says when this worker is ready", address)
-        self._condition = Condition(self)
+        self.troubles: list[Callable[[], str | None]] = []
+        self._condition = Condition(self, self.metrics, self.troubles)
         self.spans: Spans | None = None
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        # Asked before every record that leaves: `_batches` and `outgoing` wait for it.
-        self.lease = Lease(settings.session_timeout)
-        self.redis: Reach | None = None
         self.encoder: PromptEncoder | None = None
+        # Asked before every record that leaves.
+        may_write = self.session.held
         self._batches = RecordBatches(
-            self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held
+            self._client, settings.changelog, settings.changelog_batch_bytes, may_write=may_write
         )
-        outgoing = Outgoing(
-            partial(getattr, self._batches, "producer"),
-            may_write=self.lease.held,
-            codec=settings.output_compression,
-        )
-        self.produce: Produce = outgoing.send
+        self.produce: Produce = Outgoing(
+            self._client, may_write=may_write, codec=settings.output_compression
+        ).send
         if settings.cloud_events_source is not None:
             self.produce = as_cloud_events(
                 self.produce, prefix=settings.prefix, source=settings.cloud_events_source
@@ -106,14 +93,14 @@ class App(faust.App):  # type: ignore[misc]
             self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT
         )
         self.tables.add(
-            StateTable(self, self.states, name="router_states", partitions=settings.partitions)
+            StateTable(self, self.states, name="router_states", count=settings.partitions)
         )
         if settings.metrics_routers:
             self._watch_routers(settings.metrics_routers)
         self.probe = LogProbe(settings)
         self.guard = GapGuard(
             generation=lambda: self.consumer_generation_id,
-            start_at=self.start_at,
+            start_at=lambda tp: self.consumer.start_at(tp),  # noqa: PLW0108  made later
             holds_records=self.probe.holds_records,
             end_of=self.probe.end_of,
         )
@@ -135,6 +122,10 @@ class App(faust.App):  # type: ignore[misc]
             not_ready=self._condition.not_ready,
             before_scrape=self._condition.measure,
         )
+
+    def _client(self) -> AIOKafkaProducer:
+        client: AIOKafkaProducer = self.producer.client
+        return client
 
     # What agents use
 
@@ -166,14 +157,6 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.registry.register(routers)
 
     # What Faust calls
-
-    def task(self, fun: Task, **options: bool) -> Task:
-        """Start `fun` with the app. Faust would also announce it to scanners of decorators, and for
-        that look up the file of every module there is; options of leaders and traces mean nothing
-        here.
-        """
-        self._app_tasks.append(fun)
-        return fun
 
     async def on_start(self) -> None:
         """Start the web server and the watch, both of which must not wait for the recovery."""
@@ -219,8 +202,7 @@ class App(faust.App):  # type: ignore[misc]
         try:
             async with asyncio.timeout(HAND_OVER_WITHIN):
                 await self._idle.wait()
-                if self._consumer is not None and self._consumer._thread.started:
-                    await self._consumer._thread.leave_group()
+                await self.consumer.leave_group()
         except TimeoutError:
             log.warning(
                 "the group did not answer within %g s: the end of the session hands the "
@@ -241,33 +223,6 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.recovery_seconds.set(took)
         log.info("recovered partitions=%s seconds=%.2f", sorted(self.states.owned), took)
         log.info("ready")
-
-    def _crash(self, reason: BaseException) -> None:
-        if isinstance(reason, InstanceIdTaken):
-            # Somebody set it so: a trace would say nothing more.
-            log.error("%s", *reason.args)
-            exit_at_once()
-        log.critical("crash: %r, leaving", reason, exc_info=reason)
-        exit_at_once()
-
-    def _new_transport(self) -> Transport:
-        return Transport(self.conf.broker_consumer, self)
-
-    def _new_producer_transport(self) -> Transport:
-        return Transport(self.conf.broker_producer, self)
-
-    def _init_fixups(self) -> list[FixupT]:
-        """Return none, as Faust would search the metadata of all packages for them."""
-        return []
-
-    def _create_directories(self) -> None:
-        """Create no directories: this worker keeps nothing on disk."""
-
-    def start_at(self, tp: TP) -> int | None:
-        """Return where a source partition of the current assignment starts, None while that is
-        not known."""
-        found = self.consumer._thread.start_at.get(tp)
-        return None if found is None else int(found)
 
 
 def build_app(settings: Settings) -> App:

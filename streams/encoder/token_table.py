@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ground.files.array_folder import Array
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 
 FORMAT_VERSION = 1
 """Version of the folder's layout; another one is refused."""

@@ -1,43 +1,26 @@
-"""Find out why Kafka can't be reached, as aiokafka tells only its log."""
+"""Find out whether Kafka refuses this user, its password or its certificates."""
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 
-from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import (
     IllegalSaslStateError,
-    KafkaError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
 
+from streams.faust.one_connection import connection_error
 from streams.settings import Settings
-
-WITHIN_MS = 5000
-"""Milliseconds that the first address has to answer once more."""
 
 
 async def refusal(settings: Settings) -> str | None:
     """Try the first address once more; return what is wrong with user, password or certificates,
     None if it is something else.
     """
-    auth = settings.kafka_auth()
-    address = auth.pop("bootstrap_servers").split(",")[0]
-    host, _, port = address.rpartition(":")
-    connection = AIOKafkaConnection(
-        host.strip("[]"), int(port), request_timeout_ms=WITHIN_MS, **auth
-    )
-    try:
-        await connection.connect()
-    # An OSError where nothing answers, or TLS fails.
-    except (KafkaError, OSError, TimeoutError) as error:
-        said = _said(error, settings)
-        return f"Kafka at {address} {said}" if said else None
-    finally:
-        await _closed(connection)
-    return None
+    address, error = await connection_error(settings.kafka_auth())
+    said = None if error is None else _said(error, settings)
+    return f"Kafka at {address} {said}" if said else None
 
 
 def _said(error: Exception, settings: Settings) -> str | None:
@@ -61,12 +44,3 @@ def _said(error: Exception, settings: Settings) -> str | None:
             return f"makes no TLS connection ({why}): {look}"
         case _:
             return None
-
-
-async def _closed(connection: AIOKafkaConnection) -> None:
-    """Close a connection and wait for its end: with TLS both sides say farewell, and a loop that
-    ends before leaves the socket open.
-    """
-    closed = connection.close()
-    if connection._protocol is not None:  # there is none where nothing answered
-        await asyncio.wait([closed], timeout=WITHIN_MS / 1000)

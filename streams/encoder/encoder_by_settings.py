@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 from streams.encoder.encoder import Encoder
-from streams.encoder.errors import EncoderError
-from streams.encoder.general import general_projection
+from streams.encoder.encoder_errors import EncoderError
+from streams.encoder.general_projection import general_projection
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Backend, SentenceEncoder
+from streams.encoder.sentence_encoder import Backend, SentenceEncoder
 from streams.encoder.static import SHIPPED, StaticEncoder
-from streams.encoder.table_file import HEADER_FILE
+from streams.encoder.token_table import HEADER_FILE
 from streams.encoder.weights import local_model, width_of
 from streams.settings import Settings
 

@@ -1,4 +1,4 @@
-"""The lease: a worker writes only while its group has confirmed it for no longer than a session
+"""The session: a worker writes only while its group has confirmed it for no longer than a session
 ago.
 """
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from streams.faust.changelog import RecordBatches
+from streams.faust.group_session import GroupSession, MembershipLost
 from streams.faust.outgoing import Outgoing
-from streams.service.app import build_app
-from streams.service.lease import Lease, MembershipLost
+from streams.faust.record_batches import RecordBatches
+from streams.service.worker_app import build_app
 from streams.settings import Settings
 
 
@@ -38,81 +38,81 @@ def time() -> Time:
 
 
 @pytest.fixture
-def lease(time: Time) -> Lease:
-    lease = Lease(10.0, clock=time, sleep=time.sleep)
-    lease.join()
-    return lease
+def session(time: Time) -> GroupSession:
+    session = GroupSession(10.0, clock=time, sleep=time.sleep)
+    session.join()
+    return session
 
 
-async def test_member_writes_at_once(lease: Lease, time: Time) -> None:
+async def test_member_writes_at_once(session: GroupSession, time: Time) -> None:
     time.now += 9.9
-    await lease.held()
+    await session.held()
     assert time.now == 109.9
 
 
 async def test_nobody_writes_before_the_group_has_taken_it_in(time: Time) -> None:
     with pytest.raises(MembershipLost):
-        await Lease(10.0, clock=time, sleep=time.sleep).held()
+        await GroupSession(10.0, clock=time, sleep=time.sleep).held()
 
 
 async def test_worker_that_slept_through_its_session_waits_until_its_group_knows_it_still(
-    lease: Lease, time: Time
+    session: GroupSession, time: Time
 ) -> None:
     time.now += 60.0
-    time.then = [(161.0, lambda: lease.renew(160.9))]
-    await lease.held()
+    time.then = [(161.0, lambda: session.renew(160.9))]
+    await session.held()
     assert 161.0 <= time.now < 161.1
 
 
 async def test_worker_that_slept_through_its_session_never_writes_when_its_group_has_gone_on(
-    lease: Lease, time: Time
+    session: GroupSession, time: Time
 ) -> None:
     time.now += 60.0
-    time.then = [(161.0, lease.lose)]
+    time.then = [(161.0, session.lose)]
     with pytest.raises(MembershipLost):
-        await lease.held()
+        await session.held()
 
 
 async def test_what_waited_is_not_written_after_the_worker_has_joined_anew(
-    lease: Lease, time: Time
+    session: GroupSession, time: Time
 ) -> None:
     time.now += 60.0
 
     def join_anew() -> None:
-        lease.lose()
-        lease.join()
+        session.lose()
+        session.join()
 
     time.then = [(161.0, join_anew)]
     with pytest.raises(MembershipLost):
-        await lease.held()
-    await lease.held()
+        await session.held()
+    await session.held()
 
 
 async def test_worker_that_its_group_refused_writes_nothing_even_within_its_session(
-    lease: Lease,
+    session: GroupSession,
 ) -> None:
-    assert lease.is_member
-    lease.lose()
-    assert not lease.is_member
+    assert session.is_member
+    session.lose()
+    assert not session.is_member
     with pytest.raises(MembershipLost):
-        await lease.held()
+        await session.held()
 
 
 async def test_late_confirmation_of_an_old_heartbeat_shortens_nothing(
-    lease: Lease, time: Time
+    session: GroupSession, time: Time
 ) -> None:
-    lease.renew(105.0)
-    lease.renew(103.0)
+    session.renew(105.0)
+    session.renew(103.0)
     time.now = 114.9
-    await lease.held()
+    await session.held()
     assert time.now == 114.9
 
 
-async def test_heartbeat_counts_from_when_it_was_sent(lease: Lease, time: Time) -> None:
+async def test_heartbeat_counts_from_when_it_was_sent(session: GroupSession, time: Time) -> None:
     time.now = 112.0
-    lease.renew(101.0)
-    time.then = [(113.0, lambda: lease.renew(112.5))]
-    await lease.held()
+    session.renew(101.0)
+    time.then = [(113.0, lambda: session.renew(112.5))]
+    await session.held()
     assert time.now >= 113.0
 
 
@@ -132,18 +132,16 @@ class Producer:
     async def partitions_for(self, topic: str) -> set[int]:
         return {0}
 
-    def _partition(self, *args: Any) -> int:
-        return 0
-
     async def _delivered(self) -> Any:
         return SimpleNamespace(offset=0)
 
 
-async def test_nothing_is_written_and_nothing_said_without_the_lease(lease: Lease) -> None:
+async def test_nothing_is_written_and_nothing_published_without_a_session(
+    session: GroupSession,
+) -> None:
     producer = Producer()
-    app = SimpleNamespace(producer=SimpleNamespace(_ensure_producer=lambda: producer))
-    batches = RecordBatches(app, "changelog", 10_000, may_write=lease.held)
-    outgoing = Outgoing(lambda: producer, may_write=lease.held, codec="none")
+    batches = RecordBatches(lambda: producer, "changelog", 10_000, may_write=session.held)
+    outgoing = Outgoing(lambda: producer, may_write=session.held, codec="none")
 
     async def say() -> None:
         await (await outgoing.send("routes", b"{}", b"home"))
@@ -164,7 +162,7 @@ async def test_nothing_is_written_and_nothing_said_without_the_lease(lease: Leas
 
     assert await everything() == [None, None, None]
     assert producer.taken == ["changelog", "routes", "dlq"]
-    lease.lose()
+    session.lose()
     assert await everything() == [MembershipLost] * 3
     assert producer.taken == ["changelog", "routes", "dlq"]
 
@@ -175,22 +173,20 @@ async def test_a_worker_that_is_no_member_yet_says_nothing() -> None:
         await delivery
 
 
-async def test_lease_is_as_long_as_the_session_that_the_broker_grants(
-    lease: Lease, time: Time
-) -> None:
-    lease.extend(20.0)
-    lease.renew(101.0)
+async def test_a_session_is_as_long_as_the_broker_grants(session: GroupSession, time: Time) -> None:
+    session.extend(20.0)
+    session.renew(101.0)
     time.now = 120.9
-    await lease.held()
+    await session.held()
     assert time.now == 120.9
 
 
 async def test_gap_is_what_passed_between_two_confirmed_heartbeats(
-    lease: Lease, time: Time
+    session: GroupSession, time: Time
 ) -> None:
-    assert lease.renew(103.0) == 3.0
-    assert lease.renew(103.5) == 0.5
-    assert lease.renew(102.0) == 0.0
+    assert session.renew(103.0) == 3.0
+    assert session.renew(103.5) == 0.5
+    assert session.renew(102.0) == 0.0
     time.now = 140.0
-    lease.join()  # while it joins the group it sends none
-    assert lease.renew(140.25) == 0.25
+    session.join()  # while it joins the group it sends none
+    assert session.renew(140.25) == 0.25

@@ -7,18 +7,13 @@ more.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ground.boundary import BoundaryError
-
-FENCE = b"\x00"
-"""Written by a new owner before it acts; no other key may start with this byte."""
-
-EPOCH = "epoch"
-"""Header of each record: the epoch of the owner that wrote it, in decimal digits."""
+from streams.changelog_format import FENCE, Changes
 
 RECORD_BYTES = 200
 """Bytes that a record takes in memory beside its key and value: two objects, its place in the
@@ -28,7 +23,6 @@ EQUAL_FROM, EQUAL_TO = 2_000, 20_000
 """Bytes of a value from which, and up to which, equal ones are kept once: the arms of 26 dimensions
 have 3,000, and 64 dimensions 17,000."""
 
-Changes = Mapping[bytes, bytes | None]
 Publish = Callable[[int, Changes, int], Awaitable[int]]
 """Write the changes of a partition as one record batch under an epoch; returns the offset of its
 first record."""

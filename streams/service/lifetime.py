@@ -11,8 +11,8 @@ import uvloop
 
 from streams.log.rights_check import require_rights
 from streams.log.topics import TopicsNotReady, check_topics, cluster_id
-from streams.service.app import App
 from streams.service.collecting import collect_after_losses, little_by_little
+from streams.service.worker_app import App
 from streams.state.lost_state import require_state
 from streams.state.ownership import require_own_group
 

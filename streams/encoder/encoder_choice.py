@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from streams.encoder.errors import EncoderError
-from streams.encoder.sentences import Backend
+from streams.encoder.encoder_errors import EncoderError
+from streams.encoder.sentence_encoder import Backend
 from streams.settings import Settings
 
 

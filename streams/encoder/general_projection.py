@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Progress, SentenceEncoder
+from streams.encoder.sentence_encoder import Progress, SentenceEncoder
 from streams.encoder.static import SHIPPED
-from streams.encoder.table_file import VOCABULARY_FILE
 from streams.encoder.to_onnx import MANIFEST_FILE
+from streams.encoder.token_table import VOCABULARY_FILE
 from streams.encoder.weights import (
     DEFAULT_WEIGHTS,
     find_weights,

@@ -4,6 +4,7 @@ partition of a key.
 
 from __future__ import annotations
 
+import random
 from functools import lru_cache
 
 from aiokafka.partitioner import murmur2
@@ -29,3 +30,8 @@ def partition_of(router_id: str, partitions: int) -> int:
     1
     """
     return partition_of_key(router_id.encode(), partitions)
+
+
+def choose_partition(key: bytes | None, partitions: int) -> int:
+    """Return the partition of a record: its key's, any for a record without a key."""
+    return random.randrange(partitions) if key is None else partition_of_key(key, partitions)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 LOOK_EVERY = 0.05
-"""Seconds between two looks at whether the lease is back."""
+"""Seconds between two looks at whether the session was renewed."""
 
 
 class MembershipLost(Exception):
@@ -17,13 +17,12 @@ class MembershipLost(Exception):
     retriable = False
 
 
-class Lease:
-    """A lease that holds for one session after the last confirmed heartbeat, counted from its
-    sending.
+class GroupSession:
+    """A worker's session in its group, counted from the sending of the last confirmed heartbeat.
 
-    Nothing is written or said without it. A broker that is away renews no lease, so writers wait
-    for what the group says when it is back. The changelog's epochs catch what a suspension between
-    this check and the broker lets through.
+    Nothing is written or published outside of it. A broker that is away renews no session, so
+    writers wait for what the group answers when it is back. The changelog's epochs catch what a
+    suspension between this check and the broker lets through.
 
     Args:
         seconds: the session timeout.
@@ -58,7 +57,7 @@ class Lease:
         before it.
 
         Args:
-            sent: when the heartbeat was sent, on the lease's clock.
+            sent: when the heartbeat was sent, on the session's clock.
         """
         gap = max(0.0, sent - self._heard)
         self._heard = max(self._heard, sent)
@@ -85,7 +84,7 @@ class Lease:
         self._losses += 1
 
     async def held(self) -> None:
-        """Return at once while the lease holds; wait if that is not known.
+        """Return at once while the session lasts; wait if that is not known.
 
         Raises:
             MembershipLost: the group has ended it, since this call or before it.
