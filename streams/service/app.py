@@ -16,9 +16,9 @@ import faust
 from faust.types import TP
 from faust.types.fixups import FixupT
 
-from agents import keys
 from agents.dead_letters import DeadLetters
 from agents.group import Group
+from agents.table import keys
 from ground.boundary import Produce, exit_at_once
 from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
