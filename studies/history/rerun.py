@@ -6,9 +6,9 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from agents.core_events import seconds
-from agents.declared import config_of
-from agents.mean_context import mean_context
+from agents.declaring.configuration import config_of
+from agents.feedback.core_events import seconds
+from agents.routing.mean_context import mean_context
 from router_state import registered
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from agents.lease_notes import grant_of
+from agents.table.pool_notes import grant_of
 from router_state.periods.holdings import Granted
 from schemas.event import MalformedEvent, decode
 from schemas.headers import epoch_of
