@@ -69,10 +69,12 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
     arms.derive()
     registered.declare(state, state.config, now=state.latest)
+    registered.begin(state)
     # First: a window begins empty, and with it what capabilities keep by its slots.
     arms.begin_window(solved=head["dual"] is not None)
     for one in state.capabilities:
         one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
+    registered.end(state)
     _restore_pacer(state, head, piece)
     for prior in (arms.rewards, arms.bills):
         restore_prior(prior, body_of(piece(prior.name)))

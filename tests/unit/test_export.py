@@ -243,7 +243,7 @@ KEPT_APART = {
 }
 DERIVED = {
     Ledger: {"accounts"},
-    RouterState: {"acting", "newcomers", "policy"},
+    RouterState: {"hooks", "newcomers", "policy"},
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},
