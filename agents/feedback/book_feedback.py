@@ -130,8 +130,8 @@ def book(
         return
     if (
         isinstance(event, Reward)
-        and event.at is not None
-        and event.at > utc(service.ports.clock()) + MAX_AHEAD
+        and event.observed_at is not None
+        and event.observed_at > utc(service.ports.clock()) + MAX_AHEAD
     ):
         # By the clock, so the refusal is kept: read again after a crash it would be accepted.
         late = FromTheFuture("observed_at is more than 5 minutes ahead")

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Coroutine
 
 import numpy as np
-from msgspec import structs
 
 from agents.feedback.book_feedback import apply_waiting
+from agents.feedback.core_events import asked
 from agents.group import Answers, Batch
 from agents.parked import Parked
 from agents.partition.partitions import Service
@@ -19,11 +19,9 @@ from agents.table.own_routers import Shard
 from agents.taking.intake import take_in
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
-from router_state import events, registered
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Needs
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
 from schemas.event import MalformedEvent, decode_keyed
@@ -171,19 +169,13 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
 def _decided(request: Prepared, engine: Engine, shard: Shard, service: Service) -> RequestRecord:
     """Return the decision on a request. Raises its refusal."""
     event = request.event
-    asked = events.Asked(
-        event.request_id,
+    moved = asked(
+        event,
         _context(request, engine, service),
         offset=request.message.offset,
-        allowed_models=event.allowed_models,
-        max_price_per_1k=event.max_price_per_1k,
-        input_tokens=event.tokens_before,
         contained=shard.watermarks.both(*service.feedback_topics),
-        needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
-        session_id=event.session_id,
-        said=registered.asked(event),
     )
-    changes = shard.apply(event.router_id, asked, now=service.ports.clock())
+    changes = shard.apply(event.router_id, moved, now=service.ports.clock())
     if changes.refusal is not None:
         raise changes.refusal
     record = changes.decision

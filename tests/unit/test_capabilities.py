@@ -194,8 +194,7 @@ def test_a_need_that_is_none_is_refused(needs: str) -> None:
 
 
 def test_needs_of_the_wire_and_of_the_core_have_the_same_fields() -> None:
-    from schemas import capabilities, quick
+    from schemas import capabilities
 
     for wire, core in ((capabilities.Needs, Needs), (capabilities.Offers, Offers)):
         assert list(wire.model_fields) == [field.name for field in structs.fields(core)]
-    assert quick.Needs.__struct_fields__ == Needs.__struct_fields__
