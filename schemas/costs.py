@@ -100,7 +100,7 @@ class CostReported(Event):
 
     @property
     def subject(self) -> str:
-        """What the bill is of: its request."""
+        """The request that the bill is for."""
         return self.request_id
 
     @property
