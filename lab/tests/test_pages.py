@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.report import SIGNED, UNSIGNED, signed
+from paretobandit_streams import FOLDERS
 from tests.pages import PAGES, ROOT
 from tests.prose import doubtful_docstrings, doubtful_words
 
@@ -58,6 +59,13 @@ def test_commands_that_are_named_are_there(page: Path) -> None:
     )
     assert [name for name in {*named} if not _found(name)] == []
     assert {*re.findall(r"`make ([\w-]+)", text_of(page))} <= targets
+
+
+@pytest.mark.parametrize("page", [README, *MEASURED], ids=lambda page: page.stem)
+def test_files_that_are_named_by_their_path_are_there(page: Path) -> None:
+    folders = "|".join(("tests", "lab", "tools", "benchmarks", "client", "docs", *FOLDERS))
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", text_of(page))
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def _found(name: str) -> bool:
