@@ -32,7 +32,7 @@ from paper.runner import code_digest, kept_at, merged, run, sources
 from paper.summaries import resampled, share
 from paper.table import cells, tally
 from router_state.config import PAPER, Price
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 
 NEAR, FAR = Interval(0.91, 0.90, 0.92), Interval(0.80, 0.79, 0.81)
 

@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.periods.histories import MONTHS, _arrivals, _epoch
 from benchmarks.periods.shapes import SYNTHETIC
 from router_state.changes import Journal
+from router_state.periods.hourly_traffic import FIRST, Traffic
 from router_state.periods.spending import ExpectedTraffic
-from router_state.periods.traffic import FIRST, Traffic
 
 DAY = 86_400.0
 SEEDS = range(24)

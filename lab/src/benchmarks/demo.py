@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.declared import config_of
-from agents.wire import route_value
+from agents.declaring.configuration import config_of
+from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather

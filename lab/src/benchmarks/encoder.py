@@ -23,12 +23,12 @@ from benchmarks.yardsticks import hindsight
 from ground.files.array_folder import Array
 from router_state.config import ModelConfig, Prior, RouterConfig
 from router_state.profiles import knobs_for
-from streams.encoder import general as general_projections
+from streams.encoder import general_projection as general_projections
 from streams.encoder.distill import COMPONENTS
-from streams.encoder.load import load_encoder, load_sentences
+from streams.encoder.encoder_by_settings import load_encoder, load_sentences
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Backend
-from streams.priors.priors import Priors
+from streams.encoder.sentence_encoder import Backend
+from streams.priors.fitted_priors import Priors
 from studies.warm_start.fit import fit_priors
 from studies.warm_start.observations import Observations
 
@@ -199,7 +199,7 @@ def measure_memory(backend: Backend) -> float:
     and a long prompt.
     """
     code = (
-        "from streams.encoder.load import load_encoder; "
+        "from streams.encoder.encoder_by_settings import load_encoder; "
         f"load_encoder(backend={backend!r}, threads={THREADS}).encode(['short', 'a long prompt ' "
         "* 300]); "
         "print(open('/proc/self/status').read())"

@@ -33,8 +33,8 @@ from benchmarks.protocol import declaration, draw, episode
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes
 from commands.demo.portfolio import known_before
-from streams.encoder.sentences import Backend
-from streams.priors.priors import Priors
+from streams.encoder.sentence_encoder import Backend
+from streams.priors.fitted_priors import Priors
 
 LEARNED, COLD, ELEVEN = "the paper's, learned", "the paper's, cold", "eleven models, cold"
 LEARNED_BUDGETS = (8.3e-5, 2.3e-4, 3.0e-4, 6.62e-4, 1.87e-3, 5.3e-3)

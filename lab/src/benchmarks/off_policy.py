@@ -29,7 +29,7 @@ from benchmarks.rows import Job, gather
 from commands.demo.benchmark import Benchmark, load_benchmark
 from commands.demo.portfolio import known_before
 from router_state.config import Price
-from streams.priors.priors import Priors, fields_for_wire
+from streams.priors.fitted_priors import Priors, fields_for_wire
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.merge import Merge

@@ -16,7 +16,7 @@ from benchmarks.rivals import Apart
 from router_state.changes import Alert
 from router_state.config import Knobs, RouterConfig
 from router_state.profiles import knobs_for
-from router_state.state import restoring, snapshot
+from router_state.state import restoring, state_pieces
 
 EXPIRE_EVERY = 64
 
@@ -58,7 +58,7 @@ class Core:
 
     def copy(self) -> Policy:
         assert self.engine is not None
-        state, pieces = self.engine.state, snapshot.pack_pieces(self.engine.state)
+        state, pieces = self.engine.state, state_pieces.pack_pieces(self.engine.state)
         other = type(self)(self.profile, self.knobs)
         restored = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
         other.engine = Played(

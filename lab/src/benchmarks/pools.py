@@ -17,8 +17,8 @@ from benchmarks.arena import Array, Rows
 from benchmarks.played import Played
 from benchmarks.protocol import declaration, prompts
 from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
-from router_state.periods.capability import Periods
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
+from router_state.periods.period_budgets import Periods
 from router_state.periods.spending import PeriodBudget, Spending
 from router_state.pools.pool import Pool
 from router_state.pools.pool_config import PoolConfig

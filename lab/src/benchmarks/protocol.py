@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.arena import Array, Episode
 from benchmarks.data import Benchmark, fitted_projection, load_benchmark, wheel_priors
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
-from streams.encoder.sentences import Backend
-from streams.priors.priors import Priors
+from streams.encoder.sentence_encoder import Backend
+from streams.priors.fitted_priors import Priors
 
 PHASE = 608
 BUDGETS = (2.9e-5, 8.3e-5, 2.3e-4, 6.62e-4, 1.87e-3, 5.3e-3, 1.5e-2)

@@ -24,12 +24,12 @@ from aiokafka import AIOKafkaProducer
 
 from commands.broker.child import spawn
 from commands.broker.local import LocalKafka
+from streams.changelog_format import EPOCH
+from streams.faust.faust_options import faust_options
 from streams.log.topics import create_topics
-from streams.service.faust_options import faust_options
-from streams.service.serving import serve
+from streams.service.lifetime import serve
 from streams.service.worker import build_worker
 from streams.settings import Settings, load_settings
-from streams.state.partition import EPOCH
 
 ROOT = Path(__file__).parents[3]
 PARTITIONS = 8

@@ -11,9 +11,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agents import keys
-from agents.housekeeping import publish
-from agents.sweep import Sweep
+from agents.publishing.publish import publish
+from agents.table import keys
+from agents.upkeep.sweep import Sweep
 from streams.service.collecting import little_by_little
 from streams.settings import Settings
 from tests.audit_world import World

@@ -17,7 +17,7 @@ from paper.experiments import EXPERIMENTS
 from paper.page import page
 from paper.runner import run
 from paper.table import print_rows, tally
-from streams.encoder.sentences import Backend
+from streams.encoder.sentence_encoder import Backend
 
 QUICK_SEEDS = 2
 DOCS = Path(__file__).parents[2] / "docs"

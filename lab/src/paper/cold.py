@@ -11,7 +11,7 @@ import numpy as np
 from paper.contenders import BUDGETS, contender
 from paper.data import Data, has
 from paper.outcome import Outcome, Sheet
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 
 OFFSET, EARLY = 9000, 200
 STRENGTHS = (10, 100, 1000)

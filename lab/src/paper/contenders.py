@@ -12,7 +12,7 @@ from benchmarks.data import Benchmark
 from paper.reference import Reference
 from paper.router import Router
 from router_state.config import LIVE, PAPER, Price
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 
 LLAMA, MISTRAL, GEMINI = range(3)
 BUDGETS: dict[str, float | None] = {"T": 3.0e-4, "M": 6.62e-4, "L": 1.87e-3, "U": None}

@@ -22,8 +22,8 @@ from benchmarks.data import (
     wheel_projection,
 )
 from router_state.config import Price
-from streams.encoder.sentences import Backend
-from streams.priors.priors import Priors
+from streams.encoder.sentence_encoder import Backend
+from streams.priors.fitted_priors import Priors
 
 FLASH, FLASH_PRICE = "google/gemini-2.5-flash", Price(0.3, 2.5)
 JUDGES = {"R1": "r1", "GPT": "gpt_mini", "Claude": "claude"}

@@ -160,7 +160,7 @@ def _measure(sheet: Sheet, row: str, column: str, cycle: Cycle, d: int, *, fewer
 def _end_to_end(sheet: Sheet, data: Data) -> None:
     """Measure the time from a prompt to a decision, one at a time."""
     from benchmarks.data import wheel_projection
-    from streams.encoder.load import load_sentences
+    from streams.encoder.encoder_by_settings import load_sentences
 
     sentences, projection, router = (
         load_sentences(backend="onnx"),

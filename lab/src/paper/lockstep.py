@@ -20,7 +20,7 @@ from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
 from router_state.kernel import EPSILON
 from router_state.kernel import MAX_DECAY_STEPS as MAX_STALE_STEPS
 from router_state.pacing.ema_pacer import EMA_STEP, LAMBDA_MAX
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 
 RESTORE_UNDER = 0.1
 SHARED = ("per_1k", "log_price", "every")

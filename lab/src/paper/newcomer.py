@@ -14,7 +14,7 @@ from paper.contenders import BUDGETS, GEMINI, LLAMA, MISTRAL, contender_of
 from paper.data import Data
 from paper.outcome import Outcome, Sheet, joined, moving, running
 from router_state.config import Price
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 
 PULLS, WINDOW, HOLD, ADOPTED, LAST = 20, 100, 50, 0.1, 200
 EVERY = 25

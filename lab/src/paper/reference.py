@@ -15,7 +15,7 @@ import numpy as np
 
 from paper.outcome import Outcome
 from router_state.config import Knobs, Price
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 
 
 class Reference:

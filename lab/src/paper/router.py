@@ -13,7 +13,7 @@ from benchmarks.played import Played
 from paper.outcome import Outcome
 from router_state.config import Knobs, ModelConfig, Price, Prior, RouterConfig
 from router_state.kernel import log_price
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 from studies.simulate.policies import Finished
 
 

@@ -25,7 +25,7 @@ from paper import router
 from paper.data import Data, has
 from paper.experiments import EXPERIMENTS, THEIRS
 from paper.outcome import Sheet
-from streams.encoder.sentences import Backend
+from streams.encoder.sentence_encoder import Backend
 
 PROCESSES = 2
 Task = tuple[str, int, tuple[str, ...], Backend]

@@ -23,7 +23,7 @@ from benchmarks.elsewhere.real import ELEVEN, ELEVEN_BUDGETS, HOME_BUDGETS, fold
 from benchmarks.elsewhere.running import Job, run_all
 from benchmarks.elsewhere.table import print_rows, print_verdicts, rows
 from benchmarks.report import print_figures
-from streams.encoder.sentences import Backend
+from streams.encoder.sentence_encoder import Backend
 
 PLACES = ("home", "home with priors", "eleven", "tasks", "winner", "drawn")
 

@@ -27,9 +27,9 @@ from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
 from benchmarks.protocol import prompts
 from commands.demo.portfolio import known_before
 from router_state.config import Prior
-from streams.encoder.general import GENERAL
+from streams.encoder.general_projection import GENERAL
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Backend
+from streams.encoder.sentence_encoder import Backend
 from streams.encoder.static import SHIPPED
 
 HOME_BUDGETS = (2.3e-4, 3.0e-4, 6.62e-4, 1.87e-3, 5.3e-3)

@@ -28,7 +28,7 @@ from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.drawn import drawn
 from benchmarks.elsewhere.measures import measured, references
 from benchmarks.elsewhere.world import World
-from streams.encoder.sentences import Backend
+from streams.encoder.sentence_encoder import Backend
 
 YARDSTICKS = ("best fixed mix", "hindsight")
 APART = 1_000_000  # from a policy's seed to its next one in the same world
