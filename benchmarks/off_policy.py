@@ -43,7 +43,7 @@ from studies.simulate.study import survey, world_of
 from studies.simulate.track import Track
 
 N, D, K = 2500, 9, 4
-WORLDS = ("lines", "curves", "products", "the paper's prompts")
+WORLDS = ("lines", "curves", "products", "chosen by products", "the paper's prompts")
 HISTORIES = {"as it ships": 0.0, "ε 0.05": 0.05, "ε 0.2": 0.2}
 OUTCOMES = ("reward", "cost")
 KINDS = ("direct", "inverse propensity", "doubly robust")
@@ -100,12 +100,17 @@ def _no_encoder(*_: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Contexts (n, d), true rewards and costs (n, K), and a declaration of the K models."""
+    """Contexts (n, d), true rewards and costs (n, K), and a declaration of the K models.
+
+    Attributes:
+        router_sees: contexts (n, d) that history chose by.
+    """
 
     X: Array
     rewards: Array
     costs: Array
     declared: Mapping[str, Any]
+    router_sees: Array
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -121,11 +126,14 @@ def drawn(world: str, seed: int) -> Drawn:
 
 def _made_up(rng: np.random.Generator, world: str) -> Drawn:
     X, tasks = drawing.contexts(N, D, str(rng.choice(drawing.CONTEXTS)), rng)
-    told, owns, by_prompt = X, (0.02, 0.1), 0.3
-    if world == "products":
+    told, router_sees, owns, by_prompt = X, X, (0.02, 0.1), 0.3
+    if "products" in world:
         features = X[:, :-1]
-        told = np.column_stack([features * np.roll(features, 1, axis=1), X])
+        products = features * np.roll(features, 1, axis=1)
+        told = np.column_stack([products, X])
         owns, by_prompt = (0.1, 0.2), 0.8
+        if world == "chosen by products":
+            router_sees = np.column_stack([products, X[:, -1]])
     own, base = float(rng.choice(owns)), rng.uniform(0.4, 0.7, K)
     effects = partial(drawing.effects, told, curved=world == "curves")
     expected = np.clip(base + 0.05 * effects(1, rng) + own * effects(K, rng), 0.02, 0.98)
@@ -135,7 +143,8 @@ def _made_up(rng: np.random.Generator, world: str) -> Drawn:
     bills = drawing.bills(listed, told, tasks, kind, rng, by_prompt=by_prompt)
     budget = float(np.exp(np.log(bills.costs.mean(0)).mean()))
     models = _declared(tuple(f"m{k}" for k in range(K)), listed)
-    return Drawn(X, rewards, bills.costs, {**models, "budget_usd_per_request": budget})
+    declared = {**models, "budget_usd_per_request": budget}
+    return Drawn(X, rewards, bills.costs, declared, router_sees)
 
 
 def _prompts(rng: np.random.Generator, seed: int) -> Drawn:
@@ -148,7 +157,8 @@ def _prompts(rng: np.random.Generator, seed: int) -> Drawn:
             fields |= fields_for_wire(priors, model)
     budget = float(np.exp(rng.uniform(np.log(1e-4), np.log(5e-3))))
     declared |= {"budget_usd_per_request": budget, "dimensions": data.contexts.shape[1]}
-    return Drawn(data.contexts[order], data.rewards[order], data.costs[order], declared)
+    X = data.contexts[order]
+    return Drawn(X, data.rewards[order], data.costs[order], declared, X)
 
 
 @cache
@@ -164,7 +174,8 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
             Path(folder),
             declared={**world.declared, "epsilon": HISTORIES[job["history"]], "seed": job["seed"]},
             models=world.models,
-            contexts=world.X,
+            contexts=world.router_sees,
+            recorded=world.X,
             rewards=world.rewards,
             costs=world.costs,
             outcomes=False,
