@@ -5,8 +5,12 @@ uv run python -m benchmarks.off_policy [--quick]
 
 Histories are recorded by the engine that ships, exploring as it does by itself and with a declared
 ε. They know the called models' rewards and costs only; the truth of every choice is kept aside.
-Four worlds: outcomes that follow lines, outcomes that bend along a feature, outcomes half of which
-only products of features tell, and the paper's prompts, on which every model was judged.
+Five worlds: outcomes that follow lines, outcomes that bend along a feature, outcomes half of which
+only products of features tell, the same where history also chose by these products, and the paper's
+prompts, on which every model was judged.
+
+Constants were chosen on seeds below `HELD_BACK` and on the paper's test prompts, which `--quick`
+plays. The others play seeds from there on, and the paper's validation prompts.
 """
 
 from __future__ import annotations
@@ -25,8 +29,8 @@ from benchmarks.arena import Array
 from benchmarks.elsewhere import drawing
 from benchmarks.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.rows import Job, gather
-from commands.demo.benchmark import Benchmark, load_benchmark
+from benchmarks.rows import Job, Row, gather
+from commands.demo.benchmark import Benchmark, Split, load_benchmark
 from commands.demo.portfolio import known_before
 from router_state.config import Price
 from streams.priors.priors import Priors, fields_for_wire
@@ -43,10 +47,16 @@ from studies.simulate.study import survey, world_of
 from studies.simulate.track import Track
 
 N, D, K = 2500, 9, 4
+HELD_BACK, SEEDS = 100, 30
+"""First seed that no constant was chosen on, and how many are played."""
 WORLDS = ("lines", "curves", "products", "chosen by products", "the paper's prompts")
 HISTORIES = {"as it ships": 0.0, "ε 0.05": 0.05, "ε 0.2": 0.2}
 OUTCOMES = ("reward", "cost")
 KINDS = ("direct", "inverse propensity", "doubly robust")
+COLUMNS = (
+    *("history", "estimate of, by", "given", "estimates"),
+    *("held by 95 %", "95 % interval", "mean ±, of the truth", "mean error"),
+)
 
 
 class Witness(Simulation):
@@ -149,7 +159,7 @@ def _made_up(rng: np.random.Generator, world: str) -> Drawn:
 
 def _prompts(rng: np.random.Generator, seed: int) -> Drawn:
     """Return the paper's prompts in an order, under a budget; every second time without priors."""
-    data, priors = _benchmark()
+    data, priors = _benchmark("test" if seed < HELD_BACK else "val")
     order = rng.permutation(len(data))
     declared = _declared(data.models, data.prices)
     if seed % 2:
@@ -162,8 +172,8 @@ def _prompts(rng: np.random.Generator, seed: int) -> Drawn:
 
 
 @cache
-def _benchmark() -> tuple[Benchmark, Priors]:
-    return load_benchmark("test", encoder="static"), known_before("static")
+def _benchmark(split: Split) -> tuple[Benchmark, Priors]:
+    return load_benchmark(split, encoder="static"), known_before("static")
 
 
 def one(job: Job) -> dict[str, tuple[float, ...]]:
@@ -220,33 +230,45 @@ def _judge(run: OffPolicy, true: float, kind: str) -> tuple[float, ...]:
     return 1.0, 1.0, float(error <= estimate.half_width), estimate.half_width / true, error / true
 
 
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of `count` (Wilson 1927), as if estimates of one history
+    were independent.
+    """
+    z2 = 1.959964**2 / count
+    middle = (share + z2 / 2.0) / (1.0 + z2)
+    off = (z2 * (share * (1.0 - share) + z2 / 4.0)) ** 0.5 / (1.0 + z2)
+    return middle - off, middle + off
+
+
 def run(quick: bool) -> None:
     """Compare off-policy estimates with the truth, over many histories."""
-    seeds = 4 if quick else 40
-    jobs: list[Job] = [
-        {"world": world, "history": history, "seed": seed}
-        for world in WORLDS
-        for history in HISTORIES
-        for seed in range(seeds)
-    ]
-    table, figures = [], {}
-    rows = gather(one, jobs, extra=("held", "width", "error"))
-    for r in rows:
-        asked, given = r.pop("cost_over_budget"), r.pop("reward")
-        names = r["world"], r["history"], r["phase"]
-        if not given:
-            table.append([*names, "0%", "–", "–", "–"])
-            continue
-        held, width, error = (r[name] / given for name in ("held", "width", "error"))
-        numbers = f"{given / asked:.0%}", f"{held:.3f}", f"{width:.1%}", f"{error:.1%}"
-        table.append([*names, *numbers])
-        figures[" ".join(names)] = held
-    columns = (
-        *("world", "history", "estimate of, by", "given"),
-        *("held by 95 %", "mean ±, of the truth", "mean error"),
-    )
-    print_table(f"{seeds} histories of each, five or six policies", columns, table)
+    seeds = range(4) if quick else range(HELD_BACK, HELD_BACK + SEEDS)
+    figures: dict[str, float] = {}
+    for world in WORLDS:
+        jobs: list[Job] = [
+            {"world": world, "history": history, "seed": seed}
+            for history in HISTORIES
+            for seed in seeds
+        ]
+        rows = gather(one, jobs, extra=("held", "width", "error"))
+        title = f"{world}: {len(seeds)} histories of each, five or six policies"
+        print_table(title, COLUMNS, [_told(r) for r in rows])
+        for r in rows:
+            if r["reward"]:
+                figures[f"{world} {r['history']} {r['phase']}"] = r["held"] / r["reward"]
     print_figures("off_policy", figures)
+
+
+def _told(r: Row) -> list[str]:
+    asked, given = r["cost_over_budget"], r["reward"]
+    names = r["history"], r["phase"]
+    if not given:
+        return [*names, "0%", "0", "–", "–", "–", "–"]
+    held, width, error = (r[name] / given for name in ("held", "width", "error"))
+    count = round(given * r["seeds"])
+    low, high = wilson(held, count)
+    numbers = f"{held:.3f}", f"{low:.2f}–{high:.2f}", f"{width:.1%}", f"{error:.1%}"
+    return [*names, f"{given / asked:.0%}", f"{count:,}", *numbers]
 
 
 if __name__ == "__main__":
