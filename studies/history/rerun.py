@@ -6,17 +6,17 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from agents.core_events import asked, charged, judged
-from agents.declared import config_of
-from agents.mean_context import mean_context
+from agents.declaring.configuration import config_of
+from agents.feedback.core_events import asked, charged, judged
+from agents.routing.mean_context import mean_context
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared, Waited
-from router_state.periods.leases import Lapsed
+from router_state.periods.holdings import Lapsed
 from router_state.record import RequestRecord
 from router_state.since import Step
-from router_state.state import portfolio, sweeping
+from router_state.state import redeclaring, sweeping
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
 from studies.history.account import Account
@@ -179,7 +179,7 @@ def sweep(engine: Engine, step: Step) -> None:
         case "e":
             engine.apply(Lapsed(), step.time or 0.0)
         case "t":
-            portfolio.drop_retired(engine.state, before=step.time or 0.0)
+            redeclaring.drop_retired(engine.state, before=step.time or 0.0)
 
 
 def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from agents.lease_notes import grant_of
-from router_state.periods.leases import Granted
+from agents.table.pool_notes import grant_of
+from router_state.periods.holdings import Granted
 from schemas.event import MalformedEvent, decode
 from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted

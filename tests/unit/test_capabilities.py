@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from agents.declared import config_of, declaration_of
+from agents.declaring.configuration import config_of, declaration_of
 from benchmarks.played import Played
 from router_state.errors import NoAllowedModel, NoCapableModel
 from router_state.events import Needs

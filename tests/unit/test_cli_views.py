@@ -16,9 +16,9 @@ from commands.cli.explain import _bill, superseded
 from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
 from doors.console.output import print_json
 from drawing import numbers
-from drawing.alerts import sentence
+from drawing.alert_words import sentence
+from drawing.budget_lines import per_request, standing_lines
 from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words, times
-from drawing.periods import per_request, standing_lines
 from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas import (
     AlertRaised,
