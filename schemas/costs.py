@@ -100,7 +100,7 @@ class CostReported(Event):
 
     @property
     def subject(self) -> str:
-        """The request that the bill is for."""
+        """The id of the request that the bill is of."""
         return self.request_id
 
     @property

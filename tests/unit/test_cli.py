@@ -59,7 +59,6 @@ NEEDS_BROKER = [
     ["replay", "--verify"],
     ["replay", "--policy", "paper"],
     ["replay", "--into", "test."],
-    ["tune"],
     ["topics", "acls", "--check"],
     ["ingest", "payloads", "--from", "otel"],
     ["dlq", "list"],
