@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from agents import stored
-from agents.kept import DAMAGE
 from agents.shard import Shard
+from router_state.errors import DamagedState
 from router_state.state import record_bytes
 
 WARM_AT_ONCE = 500
@@ -35,6 +35,6 @@ async def warm(shard: Shard, router_id: str) -> None:
                 await asyncio.sleep(0)
                 if not shard.is_packed(router_id):
                     return  # it was unpacked or removed meanwhile
-    except DAMAGE:
+    except DamagedState:
         return  # `engine` says so
     shard.engine(router_id, found)

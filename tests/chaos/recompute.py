@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents import feedback, keys
+from agents import feedback, keys, watermarks
 from agents.parked import Parked
 from agents.waiting_requests import route_waiting
 from router_state.packing.framing import body_of
@@ -62,7 +62,7 @@ def steps(changelog: Iterable[Any]) -> list[Step]:
         elif kind == keys.PARKED and record.value is not None:
             step.parked.append(Parked.unpack(record.value))
         elif kind == keys.WATERMARKS:
-            step.reached = orjson.loads(record.value)
+            step.reached = watermarks.unpack(record.value)
             found.append(Step(0.0))
     return found
 
