@@ -11,11 +11,12 @@ import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 from zlib import crc32
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from router_state.config import Vector
 from router_state.errors import DamagedState
@@ -24,6 +25,8 @@ Json: TypeAlias = Any
 """A JSON value. One that was read is of no type until `decoded` or `converted` has checked it."""
 T = TypeVar("T")
 R = TypeVar("R")
+Whole: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+"""A whole number of a record: one that every reader of JSON has exactly."""
 FORMAT = 7
 """Number of the format that is written. Who raises it keeps a reader of the one before, see
 `restoring.READERS` and `record_bytes.READERS`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct, structs
 
 from ground.json_values import Json
+from router_state.packing.framing import Whole
 from router_state.periods.calendar import bounded
 from router_state.periods.spending import PeriodBudget
 
@@ -33,10 +34,10 @@ class Account(Struct, array_like=True):
     end: float
     carried_usd: float = 0.0
     charged_usd: float = 0.0
-    waiting: int = 0
-    count: int = 0
-    first_seq: int = 1
-    gone: int = 0
+    waiting: Whole = 0
+    count: Whole = 0
+    first_seq: Whole = 1
+    gone: Whole = 0
     gone_usd: float = 0.0
 
     def pack(self) -> tuple[Json, ...]:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ground.json_values import Document, Json
 from router_state.errors import StaleGrant
 from router_state.events import OfCapability
+from router_state.packing.framing import Whole
 from router_state.periods.accounts import PERIODS_KEPT, Account, Accounts, Packed
 from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.spending import PeriodBudget
@@ -95,7 +96,7 @@ class Loan(NamedTuple):
 
 
 Identity = tuple[Per | None, str, float | None, float | None]
-"""What defines the periods of a budget, see `PeriodBudget.identity`."""
+"""The definition of a budget's periods, see `PeriodBudget.identity`."""
 
 
 class _Loan(Struct, array_like=True):
@@ -108,14 +109,14 @@ class _Loan(Struct, array_like=True):
 
 
 class Kept(Struct):
-    """What `Leases.pack` returns, in the types in which it is read."""
+    """The types in which what `Leases.pack` returns is read."""
 
     pool: str
-    born: int
-    n: int
-    moves: int
+    born: Whole
+    n: Whole
+    moves: Whole
     lines: list[tuple[str, Identity, list[_Loan], Packed]]
-    epoch: int = -1
+    epoch: Whole = -1
 
 
 @dataclass(slots=True)

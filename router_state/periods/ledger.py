@@ -12,7 +12,7 @@ from ground.json_values import Document
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.errors import DamagedState, InvalidConfig
-from router_state.packing.framing import decoded
+from router_state.packing.framing import Whole, decoded
 from router_state.periods import holdings
 from router_state.periods.accounts import Account, Accounts, Packed
 from router_state.periods.floor import FLOOR_REQUESTS
@@ -40,7 +40,7 @@ MOST_REQUEST_USD = 1000.0
 
 
 TrafficNumbers = tuple[
-    float, float, float, float, float, int, int, float, float, float, float, float
+    float, float, float, float, float, Whole, Whole, float, float, float, float, float
 ]
 """Numbers of the traffic, in the order of `Traffic.NUMBERS`."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from ground.json_values import Document
+from router_state.packing.framing import Whole
 from router_state.periods.holdings import Identity, Lent
 from router_state.periods.reporting import Curve, Held, bounded_usd
 from router_state.periods.spending import PeriodBudget
@@ -103,7 +104,7 @@ class KeptLine(Struct):
     """A line in the types in which it is read; `numbers` are begin, end, usd, until (null: it does
     not end) and gone_usd."""
 
-    number: int
+    number: Whole
     name: str
     budget: Identity
     numbers: tuple[float, float, float, float | None, float]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, json
 
 from router_state.errors import DamagedState, InvalidConfig
-from router_state.packing.framing import body_of, decoded, frame
+from router_state.packing.framing import Whole, body_of, decoded, frame
 from router_state.pools.line import KeptLine, Line, Part
 from router_state.pools.pool import CONFIG, HEAD, Pool
 from router_state.pools.pool_config import PoolConfig
@@ -48,7 +48,7 @@ def pack(pool: Pool) -> dict[str, bytes]:
 
 
 class _Head(Struct):
-    numbers: tuple[int, int, int, int, int]
+    numbers: tuple[Whole, Whole, Whole, Whole, Whole]
     lines: list[KeptLine]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from router_state.packing.framing import Whole
+
 MOST_MEMBERS = 5_000
 """Most members of a pool: sharing a budget between them takes 0.35 s for each of its periods."""
 MOST_COUNTED = 2**52
@@ -23,9 +25,9 @@ class Member(Struct, array_like=True):
         left: whether it is none any more.
     """
 
-    born: int
-    moves: int = -1
-    n: int = 0
-    taken: int = 0
+    born: Whole
+    moves: Whole = -1
+    n: Whole = 0
+    taken: Whole = 0
     said_at: float = 0.0
     left: bool = False

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from router_state import registered
 from router_state.config import ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import DamagedState, InvalidConfig
-from router_state.packing.framing import Json, converted, decoded
+from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.profiles import UNUSED, knobs_for
 
 PLACES = (
@@ -71,15 +71,15 @@ Pulls = Annotated[int, Meta(ge=0)]
 
 
 class _Body(Struct):
-    """What `config_body` returns, capabilities apart, in the types in which it is read."""
+    """The types in which what `config_body` returns is read, capabilities apart."""
 
     models: dict[str, tuple[Dollars, Dollars, Pulls | None]]
     budget: float | None
     dimensions: Annotated[int, Meta(ge=2, le=MAX_DIMENSIONS)]
     profile: Literal["live", "paper"]
     knobs: dict[str, float | int]
-    offset: int
-    applied: tuple[int, int]
+    offset: Whole
+    applied: tuple[Whole, Whole]
     projection: ProjectionRef | None
 
 

@@ -34,7 +34,7 @@ class Words(NamedTuple):
 
 
 class Head(Struct):
-    """What the head holds; `others` is the whole of it, of which each capability reads its own.
+    """The head of a router; `others` is the whole of it, of which each capability reads its own.
 
     The numbers stand in the order of `layout`.
     """

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, structs, to_builtins
 from router_state.config import Price
 from router_state.errors import DamagedState
 from router_state.kernel import Candidates
-from router_state.packing.framing import FORMAT, Json, decoded, frame, opened, reader_of
+from router_state.packing.framing import FORMAT, Json, Whole, decoded, frame, opened, reader_of
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 
 RECORD_SCALARS = (
@@ -83,7 +83,7 @@ class _Books(Struct, array_like=True, gc=False):
     """The fields of a record up to the last one that its outline needs; `Raw` ones are not read, as
     a start reads a hundred thousand records."""
 
-    seq: int
+    seq: Whole
     model: Raw
     reason: Raw
     propensity: Raw
@@ -95,7 +95,7 @@ class _Books(Struct, array_like=True, gc=False):
     offset: Raw
     price: Raw
     seen: Raw
-    bill: tuple[float, int] | None
+    bill: tuple[float, Whole] | None
     label: Raw
     expired: bool
 
@@ -103,24 +103,24 @@ class _Books(Struct, array_like=True, gc=False):
 class _Record(Struct, array_like=True, gc=False):
     """The fields of a record, in the types in which it is read."""
 
-    seq: int
+    seq: Whole
     model: str
     reason: str
     propensity: float
     expected_reward: float
     expected_cost_usd: float
     lambda_t: float
-    config_offset: int
+    config_offset: Whole
     decided_at: float
-    offset: int
+    offset: Whole
     price: tuple[float, float]
     seen: tuple[tuple[str, ...], list[float], list[float], list[str | None]] | None
-    bill: tuple[float, int] | None
-    label: tuple[float, str, int, int, float] | None
+    bill: tuple[float, Whole] | None
+    label: tuple[float, str, Whole, Whole, float] | None
     expired: bool
-    applied: tuple[int, int, int, int, int] | None
+    applied: tuple[Whole, Whole, Whole, Whole, Whole] | None
     answered_by: str | None = None
-    input_tokens: int | None = None
+    input_tokens: Whole | None = None
     call: Call | None = None
 
 

@@ -11,6 +11,7 @@ import pytest
 from agents import keys
 from router_state.changes import HEAD
 from router_state.packing import framing
+from router_state.router import RouterState
 from router_state.state import record_bytes, restoring, state_pieces
 from router_state.state.restoring import Bodies
 from tests.agents.crashing import HOME
@@ -33,7 +34,7 @@ def start_the_next_version(patch: pytest.MonkeyPatch) -> None:
     as well."""
     head, frame, present = state_pieces._head, framing.frame, record_bytes.READERS[NEXT - 1]
 
-    def read(body: Bodies) -> restoring.RouterState:
+    def read(body: Bodies) -> RouterState:
         return restoring.read(
             lambda name: zlib.decompress(body(name)) if name == HEAD else body(name)
         )
