@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.declared import config_of
-from agents.wire import route_value
+from agents.declaring.configuration import config_of
+from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from schemas.event import decode_keyed
 from schemas.routers import RouterDeclared

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ground.files.array_folder import UnusableArrays
 from schemas import RequestSubmitted
 from schemas.prompt_length import is_wordless
-from streams.encoder.errors import EncoderError
-from streams.encoder.load import backend_of, sentences_of
+from streams.encoder.encoder_by_settings import backend_of, sentences_of
+from streams.encoder.encoder_errors import EncoderError
 
 if TYPE_CHECKING:
     from streams.settings import Settings

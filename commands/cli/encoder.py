@@ -13,7 +13,7 @@ from doors.console.output import print_json
 from doors.console.session import Session, json_option, pass_session
 
 if TYPE_CHECKING:
-    from streams.encoder.sentences import Backend
+    from streams.encoder.sentence_encoder import Backend
 
 
 @click.group()
@@ -85,8 +85,8 @@ def general(session: Session, folder: Path, as_json: bool) -> None:
     \b
       PB_ENCODER_WEIGHTS=my/model pbstream encoder general my-projection
     """
-    from streams.encoder.general import TEXTS, fit_general, source_of
-    from streams.encoder.load import backend_of, load_sentences
+    from streams.encoder.encoder_by_settings import backend_of, load_sentences
+    from streams.encoder.general_projection import TEXTS, fit_general, source_of
 
     settings = session.settings
     network = backend_of(settings)

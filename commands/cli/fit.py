@@ -129,7 +129,7 @@ def fit(
         raise click.UsageError("--column, --score-range and --encoder are for JUDGEMENTS.")
     settings = session.settings
     if encoder is not None:
-        from streams.encoder.choice import choose_encoder
+        from streams.encoder.encoder_choice import choose_encoder
 
         settings = choose_encoder(settings, encoder)
     folder, reading = paths[-1], reading_of(columns, score_range)
@@ -171,7 +171,7 @@ def _fit_file(
     components: int,
     ridge: float,
 ) -> FitSummary:
-    from streams.encoder.load import sentences_of
+    from streams.encoder.encoder_by_settings import sentences_of
     from studies.warm_start.fit import fit as fit_priors
 
     # Read with the workers' settings: priors fit the contexts that their encoder makes.

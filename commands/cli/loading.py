@@ -118,7 +118,7 @@ def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:
         return None
     import asyncio
 
-    from streams.log.reaching import refusal
+    from streams.log.login_refusal import refusal
 
     settings = ctx.ensure_object(Session).settings
     return NoBroker(settings.bootstrap, asyncio.run(refusal(settings)))

@@ -11,7 +11,7 @@ from commands.demo.benchmark import load_benchmark, load_rows, projection_for
 from commands.demo.scenario import Scenario
 from schemas import RouterDeclared, decode
 from streams.encoder.projection import Projection
-from streams.priors.priors import Priors, fields_for_wire
+from streams.priors.fitted_priors import Priors, fields_for_wire
 from studies.warm_start.fit import fit_priors
 from studies.warm_start.observations import Observations
 

@@ -16,8 +16,9 @@ from doors.console.bus import partitions_of_topics
 from doors.console.failures import Failure
 from ground.messages import Record
 from paretobandit_client.outage import CURRENT, Outage, quieten
-from streams.log.consumer import UnreadableBatch, log_consumer
-from streams.log.reaching import refusal
+from streams.faust.unreadable import UnreadableBatch
+from streams.log.consumer import log_consumer
+from streams.log.login_refusal import refusal
 from streams.log.rights_check import MissingRights
 from streams.settings import Settings
 

@@ -1,6 +1,6 @@
 """The capability of outages: which models don't answer now, and what a failed call counts as.
 
-Every router has it: failures are told by bills, not declared.
+Any router may need it: failures are told by bills, not declared.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Outages(Capability):
 
     __slots__ = ("availability", "error_reward")
     name = "error_reward"
-    always = True
+    undeclared = True
     error_reward: float | None
 
     def __init__(self, arms: Arms, journal: Journal) -> None:

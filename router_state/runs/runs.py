@@ -56,7 +56,7 @@ class Runs(Capability):
 
     __slots__ = ("declared", "known")
     name = "runs"
-    always = True
+    undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)

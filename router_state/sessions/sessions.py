@@ -39,7 +39,7 @@ class Said(Protocol):
 
 
 class Sessions(Capability):
-    """The sessions of a router. Requests of any router may name one, so every router has it.
+    """The sessions of a router. Requests of any router may name one.
 
     Attributes:
         prices: of cached input, of models that have any.
@@ -49,7 +49,7 @@ class Sessions(Capability):
 
     __slots__ = ("caching", "known", "prices")
     name = "caches"
-    always = True
+    undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)

@@ -76,10 +76,12 @@ def read(body: Bodies) -> RouterState:
         _restore_costs(arm, body(arm.costs.regression.piece))
     arms.derive()
     registered.declare(state, state.config, now=state.latest)
+    registered.begin(state)
     # First: a window begins empty, and with it what capabilities keep by its slots.
     arms.begin_window(solved=head.dual is not None)
     for one in state.capabilities:
         one.restore(head.others, body)
+    registered.end(state)
     _restore_pacer(state, head, body)
     for prior in (arms.rewards, arms.bills):
         restore_prior(prior, body(prior.name))

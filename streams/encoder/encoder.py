@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ground.files.array_folder import Array
-from streams.encoder.errors import EncoderError, UnusablePrompt
+from streams.encoder.encoder_errors import EncoderError, UnusablePrompt
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Progress, Reading, SentenceEncoder
+from streams.encoder.sentence_encoder import Progress, Reading, SentenceEncoder
 
 
 class Encoder:

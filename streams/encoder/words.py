@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 
 _REMEMBERED = 16_384
 """Words that are remembered beside the vocabulary's: 29 µs instead of 230 for a prompt of 68

@@ -5,6 +5,7 @@ unreadable batch is lost.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,13 +14,17 @@ from typing import TYPE_CHECKING
 
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
-from mode.utils.futures import maybe_async
 
 from ground.boundary import exit_at_once
 from ground.messages import Record
-from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
+from streams.faust.membership import (
+    accept_longer_session,
+    end_where_replaced,
+    membership_error,
+    renew_session,
+)
 from streams.faust.positions import fetch_only, positions, rewind, silence
-from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
+from streams.faust.unreadable import UnreadableBatch, place_what_is_unreadable
 
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaConsumer
@@ -91,17 +96,24 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self, fun: Callable[..., object], *args: object, **kwargs: object
     ) -> object:
         """Call what Faust hands over to its thread."""
-        return await maybe_async(fun(*args, **kwargs))
+        outcome = fun(*args, **kwargs)
+        return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _gather_remaining_tasks(self) -> None:
         """Leave the loop's other tasks alone: they are not this consumer's."""
 
     async def on_start(self) -> None:
-        """Start the consumer, and let its heartbeats renew the worker's lease."""
+        """Start the consumer, and let its heartbeats renew the worker's session."""
         await super().on_start()
-        accept_longer_session(self._consumer._coordinator, self.app.lease.extend)
-        end_where_replaced(self._consumer._coordinator)
-        renew_lease(self.app, self._consumer._coordinator)
+        coordinator, app = self._consumer._coordinator, self.app
+        accept_longer_session(coordinator, app.session.extend)
+        end_where_replaced(coordinator, app.settings.instance_id)
+        renew_session(coordinator, app.session, app.observe_heartbeat)
+
+    def membership_error(self) -> BaseException | None:
+        """Return what has ended this worker's membership, or None."""
+        coordinator = None if self._consumer is None else self._consumer._coordinator
+        return None if coordinator is None else membership_error(coordinator)
 
     async def leave_group(self) -> None:
         """Tell the group that this worker goes: the others take its partitions over now, and not
@@ -119,7 +131,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         # Both are read when it is started. Faust reads what was aborted, unless it writes in
         # transactions itself.
         consumer._fetch_max_wait_ms = int(FETCH_HELD_IN_RECOVERY * 1000)
-        consumer._isolation_level = READ_COMMITTED
+        consumer._isolation_level = "read_committed"
         return consumer
 
     def hold_fetches(self, seconds: float) -> None:
@@ -135,7 +147,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         now, consumer = time.monotonic(), self._ensure_consumer()
         wanted, full = (
             frozenset(tp for tp in tps if now >= self._rests_until.get(tp, now))
-            for tps in (active_partitions or (), self.consumer._buffered_partitions)
+            for tps in (active_partitions or (), self.consumer.full)
         )
         if not wanted:
             await asyncio.sleep(timeout)
@@ -155,14 +167,17 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         full: frozenset[TP],
         timeout: float,  # noqa: ASYNC109
     ) -> Fetched:
-        known = positions(consumer)
+        known, most = positions(consumer), self.app.conf.broker_max_poll_records
         # What was fetched of full ones before is handed over.
         fetch_only(consumer, known, wanted, taken=full)
         # aiokafka moves positions while it drains, also of partitions whose records it then loses.
         before = {tp: state.position for tp, state in known}
         try:
             records: Fetched = await self._fetch_records(
-                consumer, wanted | full, timeout=timeout, max_records=consumer._max_poll_records
+                consumer,
+                wanted | full,
+                timeout=timeout,
+                max_records=most,
             )
         except UnreadableBatch as error:
             rewind(consumer, before, failed=error.tp)
@@ -188,7 +203,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _set_aside(self, found: UnreadableBatch) -> None:
         tp, settings = found.tp, self.app.settings
-        if self.consumer._is_changelog_tp(tp):
+        if tp.topic == settings.changelog:
             log.critical(
                 "%s: the state of this partition can't be recovered; restore the replica at its "
                 "broker",
@@ -223,11 +238,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                 consumer.seek(tp, offset)
             # aiokafka leaves partitions without a committed offset where they are, which may be
             # anywhere.
-            fresh = [
-                tp
-                for tp in assigned
-                if tp not in started and not self.consumer._is_changelog_tp(tp)
-            ]
+            changelog = self.app.settings.changelog
+            fresh = [tp for tp in assigned if tp not in started and tp.topic != changelog]
             if fresh:
                 await consumer.seek_to_beginning(*fresh)
             self.start_at = started | {tp: await consumer.position(tp) for tp in fresh}

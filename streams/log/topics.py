@@ -9,7 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaConnectionError, KafkaError, TopicAlreadyExistsError, for_code
 
-from streams.log.reaching import refusal
+from streams.log.login_refusal import refusal
 from streams.settings import Settings
 
 MIB = 2**20

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 
 from faust.types import TP
 
-from agents import housekeeping
-from agents.behind import Behind
 from agents.context_store import Contexts
-from agents.declare_routers import declare_routers
-from agents.learn_from_rewards import LearnFromRewards
-from agents.lend_money import DeclarePools, LendMoney, lend
-from agents.pace_spend import PaceSpend
+from agents.declaring.declare_routers import declare_routers
+from agents.feedback.learn_from_rewards import LearnFromRewards
+from agents.feedback.pace_spend import PaceSpend
+from agents.lending.lend_money import DeclarePools, LendMoney, lend
+from agents.partition.partitions import Service
 from agents.ports import Limits, Ports
-from agents.route_requests import RouteRequests
-from agents.service import Service
-from agents.sweep import Sweep
+from agents.publishing import publish as housekeeping
+from agents.publishing.behind import Behind
+from agents.routing.route_requests import RouteRequests
+from agents.upkeep.sweep import Sweep
 from ground import extras
 from ground.boundary import fatal, leave, now
-from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
+from streams.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
-from streams.service.app import App, build_app
 from streams.service.books_metrics import BooksMetrics
-from streams.service.memory import usual_memory
+from streams.service.memory_limit import usual_memory
 from streams.service.pool_metrics import PoolMetrics
 from streams.service.prompts import PromptEncoder
+from streams.service.worker_app import App, build_app
 from streams.settings import BadSettings, Settings
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ def build_ports(app: App) -> Ports:
         raise BadSettings(f"PB_PRIORS_PATH: {priors} is not a folder; `pbstream fit` makes one")
     encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
     app.encoder = encode
+    if encode is not None:
+        app.troubles.append(lambda: encode.trouble)
     return Ports(
         topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,
@@ -156,7 +158,8 @@ def _redis_contexts(app: App) -> Contexts | None:
 
     url = settings.redis_url.get_secret_value()
     what = f"Redis at {address_of(url)} (PB_REDIS_URL)"
-    app.redis = Reach(what)
+    redis = Reach(what)
+    app.troubles.append(lambda: redis.trouble)
     contexts = RedisContexts(
         connect(url),
         namespace=lambda: namespace_of(settings, app.cluster_id),
@@ -164,7 +167,7 @@ def _redis_contexts(app: App) -> Contexts | None:
         retry_for=settings.retry_for,
         read_back=ChangelogContexts(settings),
         partition_of=partial(partition_of, partitions=settings.partitions),
-        reach=app.redis,
+        reach=redis,
         full=Reach(what, fault="refuses contexts, the changelog has them"),
         count=app.metrics.retries.labels(what="redis").inc,
     )
@@ -196,7 +199,7 @@ class SourceTopics:
         """Stop fetching bills and rewards of some partitions, and resume all others."""
         app = self._app
         # A recovery resumes all partitions when it has ended.
-        if not app.rebalancing and app.tables.actives_ready:
+        if not app.recovering:
             app.sources.hold(FEEDBACK, partitions)
 
 

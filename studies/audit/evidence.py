@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from agents import keys
 from agents.refused_events import refusal_of
-from agents.shard import Shard
+from agents.table import keys
+from agents.table.own_routers import Shard
 from router_state.engine import Engine
 from router_state.errors import DamagedState
 from schemas.dlq import INGEST, VALUE_OMITTED, DeadLetter
 from schemas.event import MalformedEvent
 from schemas.topic_roles import SOURCES
-from streams.state.partition import EPOCH, Partition
+from streams.changelog_format import EPOCH
+from streams.state.table_partition import Partition
 from studies.audit.findings import Findings, Kind
 from studies.audit.topic_reading import Progress, Topics
 from studies.history.records import Record

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from agents import keys
+from agents.table import keys
 from router_state.changes import HEAD
 from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS

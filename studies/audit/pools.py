@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from agents.lease_notes import grant_of, report_of
+from agents.table.pool_notes import grant_of, report_of
 from router_state.engine import Engine
 from router_state.periods.holdings import Granted, Leases, Lent
 from router_state.periods.period_budgets import Periods

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from schemas.topic_roles import SOURCES
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.priors.references import blocking_prior_reader
 from streams.settings import Settings
 from studies.audit.answers import AnswerCheck

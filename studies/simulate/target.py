@@ -16,7 +16,7 @@ from schemas.dlq import SOURCE_TOPIC, DeadLetter
 from schemas.event import MalformedEvent, encode
 from schemas.routers import RouterDeclared
 from schemas.topic_roles import SOURCES
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.settings import Settings
 from studies.history.kafka_reader import batches, bounds_of, consumer_of
 from studies.simulate.ledger import Sent

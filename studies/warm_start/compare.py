@@ -11,8 +11,8 @@ from typing import get_args
 
 from rich.console import Console
 
-from streams.encoder.errors import EncoderError
-from streams.encoder.sentences import Backend, SentenceEncoder
+from streams.encoder.encoder_errors import EncoderError
+from streams.encoder.sentence_encoder import Backend, SentenceEncoder
 from studies.warm_start.fit import observe
 from studies.warm_start.judgements import JudgedPrompt
 from studies.warm_start.worth import worth_of

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from agents import keys
+from agents.table import keys
 from router_state.changes import HEAD
 from router_state.packing import framing
 from router_state.router import RouterState

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agents.context_store import Prompt
-from agents.declared import declaration_of
+from agents.declaring.configuration import declaration_of
 from router_state.config import ProjectionRef
 from router_state.state import portable
 from streams.encoder.projection import Projection

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agents import keys
 from agents.parked import Parked
-from agents.refusals import Refused
+from agents.refusal_kinds import Refused
+from agents.table import keys
 from router_state.errors import DamagedState
 from router_state.packing.framing import frame
 from schemas.dlq import REASON

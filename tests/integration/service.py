@@ -21,13 +21,14 @@ import numpy as np
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from agents.shard import Shard
+from agents.table.own_routers import Shard
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
-from streams.log.partitioner import partition_of
+from streams.changelog_format import EPOCH
 from streams.log.topics import create_topics
+from streams.partitioner import partition_of
 from streams.settings import Settings
-from streams.state.partition import EPOCH, Partition
+from streams.state.table_partition import Partition
 from tests.integration.forked import ROOT, inherited, start
 
 SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases")

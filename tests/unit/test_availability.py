@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.wire import route_value
+from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from router_state.changes import Journal, Outcome
 from router_state.events import Asked, Charged, Judged

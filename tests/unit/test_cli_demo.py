@@ -37,7 +37,7 @@ from schemas import (
 )
 from schemas.alerts import AlertKind
 from schemas.routers import ModelDeclared
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 from streams.settings import load_settings
 from studies.warm_start.fit import fit_costs
 from studies.warm_start.observations import Observations

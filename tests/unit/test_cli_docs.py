@@ -14,7 +14,7 @@ from commands.cli import main
 from schemas import EVENTS
 from streams.log.rights import ROLES, rights
 from streams.log.topics import topic_specs
-from streams.service.metrics import Metrics
+from streams.service.worker_metrics import Metrics
 from streams.settings import Settings
 from streams.state.redis_rights import acl
 from tests.pages import PAGES, ROOT

@@ -243,7 +243,7 @@ KEPT_APART = {
 }
 DERIVED = {
     Ledger: {"accounts"},
-    RouterState: {"acting", "newcomers", "policy"},
+    RouterState: {"hooks", "newcomers", "policy"},
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},
@@ -514,7 +514,7 @@ def test_what_changed_between_two_files_is_named() -> None:
 def test_the_declaration_from_an_import_is_that_of_the_exported_router(
     profile: str, knobs: dict[str, Any]
 ) -> None:
-    from agents.declared import config_of
+    from agents.declaring.configuration import config_of
     from schemas import RouterDeclared, decode
 
     config = replace(declaration(profile=profile, pulls=None, **knobs), capabilities={"caps": CAPS})

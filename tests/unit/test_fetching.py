@@ -34,12 +34,14 @@ class Fetching(LoopConsumer):
         self._fetches, self.asked = deque(fetches), list[frozenset[TP]]()
         self.unreadable, self._rests_until, self._seeking = {}, {}, 0
         self._gate = asyncio.Lock()
-        self.consumer = SimpleNamespace(_buffered_partitions=set())
+        self.consumer = SimpleNamespace(full=set())
+        self.app = SimpleNamespace(conf=SimpleNamespace(broker_max_poll_records=None))
         subscription = SubscriptionState()
         subscription.assign_from_user([TopicPartition(*tp) for tp in (ONE, OTHER)])
         self.subscription = subscription
+        found = Fetcher(subscription)
         self._consumer = SimpleNamespace(
-            _subscription=subscription, _fetcher=Fetcher(subscription), _max_poll_records=None
+            _subscription=subscription, _fetcher=found, seek=found.seek_to
         )
         for tp, state in self.states.items():
             state.reset_to(7)
@@ -70,11 +72,11 @@ async def test_an_empty_set_means_none() -> None:
 
 async def test_what_was_fetched_of_a_full_partition_is_handed_over_and_no_more_fetched() -> None:
     fetching: Any = Fetching({OTHER: [1]}, {ONE: [2]})
-    fetching.consumer._buffered_partitions.add(OTHER)
+    fetching.consumer.full.add(OTHER)
     assert await fetching.getmany({ONE}, 5.0) == {OTHER: [1]}
     assert fetching.asked[0] == {ONE, OTHER}
     assert fetching.subscription.paused_partitions() == {OTHER}
-    fetching.consumer._buffered_partitions.clear()
+    fetching.consumer.full.clear()
     assert await fetching.getmany({ONE, OTHER}, 5.0) == {ONE: [2]}
     assert fetching.subscription.paused_partitions() == set()
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.declared import config_of, declaration_of
-from agents.wire import lambda_value, route_value
+from agents.declaring.configuration import config_of, declaration_of
+from agents.publishing.published_values import lambda_value, route_value
 from benchmarks.played import Played
 from drawing.alert_words import sentence
 from drawing.budget_lines import standing_lines

@@ -5,10 +5,10 @@ import pytest
 
 from ground.files.array_folder import Array, UnusableArrays
 from streams.encoder.encoder import Encoder
-from streams.encoder.errors import EncoderError, UnusablePrompt
+from streams.encoder.encoder_errors import EncoderError, UnusablePrompt
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Reading
-from streams.priors.priors import Priors, load_priors, prior_for_wire
+from streams.encoder.sentence_encoder import Reading
+from streams.priors.fitted_priors import Priors, load_priors, prior_for_wire
 
 
 @pytest.fixture

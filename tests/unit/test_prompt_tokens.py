@@ -8,10 +8,7 @@ import numpy as np
 import orjson
 import pytest
 
-from benchmarks.arena import play
-from benchmarks.elsewhere.drawn import drawn
 from benchmarks.played import Played
-from benchmarks.policies import Core, Told
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig
 from router_state.costs.input_tokens import IN_USE_FROM, PIECE
 from router_state.packing.framing import body_of
@@ -206,17 +203,3 @@ def test_the_paper_s_policy_takes_no_notice_of_tokens() -> None:
         return [f"{r.model} {r.expected_cost_usd}" for r in engine.records.values()]
 
     assert decided(True) == decided(False)
-
-
-@pytest.mark.parametrize("number", [8002, 8012, 8034])
-def test_tokens_lower_the_error_of_expected_costs_in_drawn_worlds(number: int) -> None:
-    world = drawn(number, seconds=1.0)
-    errors = []
-    for kind in (Core, Told):
-        policy = kind("live", knobs_for("live"))
-        trace = play(policy, world.episode())
-        assert policy.engine is not None
-        records = policy.engine.records
-        expected = np.array([records[str(i)].expected_cost_usd for i in range(len(world))])
-        errors.append(np.abs(expected - trace.cost)[300:].sum() / trace.cost[300:].sum())
-    assert errors[1] < 0.8 * errors[0]

@@ -45,9 +45,10 @@ def chosen(engine: Played, x: Vector, price: float, draws: int) -> tuple[Vector,
     """Return the share of draws that each model won from one state, and the propensity that was
     logged with it: the same each time, as it depends on no draw."""
     state = engine.state
-    policy, choice = POLICIES["live"], Choice(Asked("r", x), 0.0, 1, [None] * len(state.arms))
-    choice.seen, choice.price = policy.look(state, choice.request), price
-    choice.seen.excluded = choice.excluded
+    policy, asked = POLICIES["live"], Asked("r", x)
+    seen, excluded = policy.look(state, asked), [None] * len(state.arms)
+    choice = Choice(asked, 0.0, 0.0, 1, seen, list(excluded), price=price)
+    seen.excluded = choice.excluded
     drawn, logged = np.zeros(len(state.arms)), np.zeros(len(state.arms))
     for _ in range(draws):
         policy.choose(state, choice)
@@ -79,8 +80,9 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
         state.chance = Chance(seed)
         prices.add(Played(state, {}).decide("one", x, now=1e6).lambda_t)
     assert len(prices) == 1  # λ_t does not depend on what is drawn
-    choice = Choice(Asked("r", x), 1e6, 1, [])
-    prices_of.weigh(w.engine.state.pacer, w.engine.state.arms, choice)
+    asked, state = Asked("r", x), w.engine.state
+    choice = Choice(asked, 1e6, 1e6, 1, state.policy.look(state, asked), [])
+    prices_of.weigh(state.pacer, state.arms, choice)
     drawn, logged = chosen(w.engine, x, choice.price, 200_000)
     assert agree(drawn, logged, 200_000)
     assert len(np.flatnonzero(drawn)) > 1

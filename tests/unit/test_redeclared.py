@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from agents.declared import config_of
+from agents.declaring.configuration import config_of
 from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.engine import Engine

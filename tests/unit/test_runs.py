@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.declared import config_of, declaration_of
-from agents.wire import route_value
+from agents.declaring.configuration import config_of, declaration_of
+from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from router_state import registered
 from router_state.changes import Changes, Outcome
