@@ -18,8 +18,8 @@ Reasons = dict[tuple[str, int], dict[int, str]]
 
 
 class RefusalCheck:
-    """Compare refusals with dead letters. Dead letters before the first refusal are skipped: older
-    workers published none.
+    """Compare refusals with dead letters. Dead letters before the first refusal are skipped,
+    as refusals are kept for a shorter time.
     """
 
     def __init__(self, topics: Topics, read: Progress, findings: Findings) -> None:
