@@ -130,7 +130,7 @@ class RequestSubmitted(Event):
 
     @property
     def is_wordless(self) -> bool:
-        """Whether the request is an image or sound without text: routed on the mean context."""
+        """True for an image or sound without text: it is routed on the mean context."""
         return self.context is None and is_wordless(self.prompt, self.needs)
 
     @field_validator("context")

@@ -23,9 +23,6 @@ SHARED = frozenset({"__init__", "__main__"})
 """Names that Python gives."""
 STILL = frozenset(
     {
-        "app",
-        "choice",
-        "cloud_events",
         "compare",
         "decision",
         "declarations",
@@ -43,26 +40,17 @@ STILL = frozenset(
         "ledger",
         "letters",
         "limits",
-        "memory",
-        "metrics",
         "pools",
         "portfolio",
-        "priors",
         "refusals",
-        "requests",
         "rewards",
         "router",
         "routers",
         "scenario",
-        "sentences",
-        "service",
-        "serving",
-        "table_file",
         "topics",
         "traffic",
         "tune",
         "waiting",
-        "wire",
         "words",
     }
 )
