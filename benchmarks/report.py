@@ -22,9 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 Cell = str | int | float
-SIGNED = r"(?:Made by `([^`\n]+)`|Written by hand) at `[0-9a-f]{8}(?:-dirty)?`, 20\d\d-\d\d-\d\d\."
+SIGNED = re.compile(
+    r"(?:Made by `[^`\n]+`|Written by hand) at `[0-9a-f]{8}(?:-dirty)?`, 20\d\d-\d\d-\d\d\."
+)
 """The line below a table of a page. The commit is the one that was checked out, or brought it."""
-UNSIGNED = re.compile(rf"(?:^\|.*(?:\n|\Z))++(?!\n*{SIGNED})", re.MULTILINE)
+UNSIGNED = re.compile(rf"(?:^\|.*(?:\n|\Z))++(?!\n*{SIGNED.pattern})", re.MULTILINE)
 """A table of Markdown without that line."""
 
 
