@@ -49,6 +49,9 @@ LOOK_AGAIN_AFTER = 10.0
 """Seconds until a batch that could not be read is fetched again: its replica may have been
 restored."""
 
+LOOK_FOR_TOPICS_EVERY = 1.0
+"""Seconds between two looks at whether the topics of a commit are still there."""
+
 
 class Task:
     """Stand in for the thread that Faust starts for a consumer: its work is a task instead.
@@ -220,6 +223,25 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             )
         self.unreadable[tp] = found
         self._rests_until[tp] = time.monotonic() + LOOK_AGAIN_AFTER
+
+    def exists(self, topic: str) -> bool:
+        """Tell whether a topic was there when the client last looked."""
+        return bool(self._ensure_consumer().partitions_for_topic(topic))
+
+    async def commit(self, offsets: dict[TP, int]) -> bool:
+        """Commit. aiokafka would try the offsets of a topic that is gone until it is back, and so
+        hold up those of all others: they are dropped.
+        """
+        while there := {tp: offset for tp, offset in offsets.items() if self.exists(tp.topic)}:
+            committing = asyncio.create_task(super().commit(there))
+            try:
+                while not committing.done() and all(self.exists(tp.topic) for tp in there):
+                    await asyncio.wait({committing}, timeout=LOOK_FOR_TOPICS_EVERY)
+            finally:
+                committing.cancel()
+            if committing.done() and not committing.cancelled():
+                return bool(committing.result())
+        return False
 
     async def seek_to_committed(self) -> dict[TP, int | None]:
         """Seek every partition to its committed offset, and sources without one to their start."""

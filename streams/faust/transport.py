@@ -202,7 +202,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     def _filter_committable_offsets(self, tps: Iterable[TP]) -> dict[TP, int]:
         done = self.app.sources.done()
-        return {tp: offset for tp, offset in done.items() if self._should_commit(tp, offset)}
+        return {
+            tp: offset
+            for tp, offset in done.items()
+            if self._should_commit(tp, offset) and self._thread.exists(tp.topic)
+        }
 
 
 class Producer(driver.Producer):  # type: ignore[misc]

@@ -208,6 +208,7 @@ def _register(app: App, service: Service) -> None:
     app.states.on_lost(service.lost)
     app.guard.contained = lambda tp: service.contained(tp.topic, tp.partition)
     app.states.on_recovered(service.recovered)
+    app.settle = partial(_forget_delivered, service)
     sweep = Sweep(service)
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
@@ -219,6 +220,14 @@ def _register(app: App, service: Service) -> None:
         (SWEEP_EVERY, sweep.round),
     ):
         app.timer(seconds)(_fatal(app, duty))
+
+
+async def _forget_delivered(service: Service) -> None:
+    """Forget the refusals whose dead letters were delivered: the next owner would repeat them."""
+    for lane in service.lanes.values():
+        if lane.delivered:
+            async with lane.batch():
+                pass
 
 
 def _fatal(app: App, duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -56,6 +56,7 @@ class App(FaustApp):
         troubles: what is wrong beside Kafka, for /readyz; each returns a sentence or None.
         spans: what is traced, or None.
         announce: told where /readyz is served, once it is.
+        settle: writes what the next owner must know, after everything has been answered.
         cluster_id: Kafka's own name, of which the keys in Redis are made.
     """
 
@@ -63,6 +64,7 @@ class App(FaustApp):
     guard: GapGuard
     cluster_id = ""
     announce: Callable[[str], None]
+    settle: Callable[[], Awaitable[None]]
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -76,6 +78,7 @@ class App(FaustApp):
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self.settle = _nothing
         self.encoder: PromptEncoder | None = None
         # Asked before every record that leaves.
         may_write = self.session.held
@@ -202,6 +205,8 @@ class App(FaustApp):
         try:
             async with asyncio.timeout(HAND_OVER_WITHIN):
                 await self._idle.wait()
+                if self.session.is_member:
+                    await self.settle()
                 await self.consumer.leave_group()
         except TimeoutError:
             log.warning(
@@ -223,6 +228,10 @@ class App(FaustApp):
         self.metrics.recovery_seconds.set(took)
         log.info("recovered partitions=%s seconds=%.2f", sorted(self.states.owned), took)
         log.info("ready")
+
+
+async def _nothing() -> None:
+    """Do nothing: there are no agents."""
 
 
 def build_app(settings: Settings) -> App:

@@ -84,7 +84,7 @@ async def test_what_was_fetched_of_a_full_partition_is_handed_over_and_no_more_f
 async def test_what_is_not_wanted_is_paused_and_its_leader_owes_nothing() -> None:
     fetching: Any = Fetching()
     client = fetching._consumer
-    one, other = fetching.states.values()
+    one, other = (fetching.states[TopicPartition(*tp)] for tp in (ONE, OTHER))
     client._fetcher._records[TopicPartition(*ONE)] = object()
     one.timestamp = other.timestamp = 0  # an answer long ago
     fetch_only(client, positions(client), {ONE}, taken={OTHER})
