@@ -13,8 +13,8 @@ from typing import Any
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from agents import housekeeping
-from agents.service import Service
+from agents.partition.partitions import Service
+from agents.publishing import publish as housekeeping
 from streams.partitioner import partition_of
 from streams.service.worker import build_service
 from streams.service.worker_app import App, build_app

@@ -62,7 +62,7 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
 
 def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
     """Return a finding on the projections that routers declare."""
-    from agents.declared import projection_ref
+    from agents.declaring.configuration import projection_ref
     from ground.files.array_folder import UnusableArrays
     from streams.encoder.projections import require_projection
 

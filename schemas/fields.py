@@ -81,6 +81,8 @@ def _parse_time(value: object) -> object:
 
 
 def _utc(time: datetime) -> datetime:
+    if time.tzinfo is UTC:
+        return time
     if time.utcoffset() != timedelta(0):
         raise refuse(Reason.INVALID_FIELD, "is not in UTC")
     return time.replace(tzinfo=UTC)
@@ -101,11 +103,6 @@ def _bounded_json(value: dict[str, object]) -> dict[str, object]:
             raise
         raise refuse(Reason.NON_FINITE, "holds a number that is not finite") from None
     return value
-
-
-def utc_of(text: str) -> datetime:
-    """Return an RFC 3339 time in UTC. Raises PydanticCustomError, a ValueError."""
-    return _utc(_parse_time(text))  # type: ignore[arg-type]  # text becomes a time
 
 
 RouterId = Annotated[

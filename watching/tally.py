@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from drawing.changes import Prices
+from drawing.declaration_changes import Prices
 from drawing.pareto import Pareto, Point
 from schemas import LambdaUpdated, RouteDecided
 from studies.simulate.limits import ENOUGH, OUT_OF_BALANCE, ROUNDING, Z95

@@ -17,8 +17,8 @@ from doors.console.router_standing import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS as STANDING
 from doors.console.taken_up import absence_of, standing_of
+from drawing.budget_lines import standing_lines
 from drawing.numbers import seconds, usd
-from drawing.periods import standing_lines
 from schemas import (
     CostReported,
     DeadLetter,

@@ -22,8 +22,8 @@ from doors.console.session import (
 )
 from doors.pools.declaring import read_pools, write_pool
 from doors.pools.standing import LineStanding, lines_of, read_states
+from drawing.budget_lines import remaining
 from drawing.numbers import usd
-from drawing.periods import remaining
 from ground.json_values import Document
 from schemas.budgets import PERIODS
 

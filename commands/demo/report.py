@@ -16,7 +16,7 @@ from commands.demo.scenario import Scenario
 from commands.demo.series import WINDOW, Series, path_of, series_of
 from commands.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
 from doors.console.output import table
-from drawing.alerts import sentence
+from drawing.alert_words import sentence
 from drawing.numbers import usd
 from drawing.page import Report as Page
 from drawing.page import Table, page

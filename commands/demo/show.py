@@ -32,7 +32,7 @@ from commands.demo.scenario import Scenario
 from commands.demo.shocks import SHOCKS
 from commands.demo.stage import beside, delete_topics, running_dashboard, running_worker
 from commands.demo.traffic import Traffic
-from drawing.alerts import sentence
+from drawing.alert_words import sentence
 from streams.encoder.encoder_choice import choose_encoder, variables_of
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings

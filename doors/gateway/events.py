@@ -8,81 +8,43 @@ import uuid
 from typing import TypeVar
 
 import orjson
+from msgspec import convert
 
 from doors.gateway.called import of_call
 from doors.gateway.problems import Problem
 from ground.json_values import Document
-from paretobandit_client.events import Ask, Cost, Needs, Reward
+from paretobandit_client.events import Ask, Cost, Reward
 from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
 from schemas.event import Event
 
 E = TypeVar("E", bound=Event)
+S = TypeVar("S", Ask, Cost, Reward)
 
 
 def asks(router_id: str, bodies: list[bytes]) -> list[Ask]:
     """Return requests; one without an id gets a new one. Raises Problem."""
     named = [_with(of_call(body), before={"request_id": uuid.uuid4().hex}) for body in bodies]
-    return [
-        Ask(
-            router_id=router_id,
-            request_id=event.request_id,
-            prompt=event.prompt,
-            context=event.context,
-            allowed_models=event.allowed_models,
-            max_price_per_1k=event.max_price_per_1k,
-            input_tokens=event.input_tokens,
-            metadata=event.metadata,
-            session_id=event.session_id,
-            session_budget_usd=event.session_budget_usd,
-            needs=None if event.needs is None else Needs(**event.needs.model_dump()),
-        )
-        for event in _checked(RequestSubmitted, router_id, named)
-    ]
+    return [_sent(event, Ask) for event in _checked(RequestSubmitted, router_id, named)]
 
 
 def costs(router_id: str, bodies: list[bytes]) -> list[Cost]:
     """Return bills. Raises Problem."""
-    return [_cost(event) for event in _checked(CostReported, router_id, bodies)]
+    return [_sent(event, Cost) for event in _checked(CostReported, router_id, bodies)]
 
 
 def rewards(router_id: str, bodies: list[bytes]) -> list[Reward]:
     """Return rewards. Raises Problem."""
-    return [_reward(event) for event in _checked(RewardObserved, router_id, bodies)]
-
-
-def _cost(event: CostReported) -> Cost:
-    return Cost(
-        router_id=event.router_id,
-        request_id=event.request_id,
-        cost_usd=event.cost_usd,
-        input_tokens=event.input_tokens,
-        output_tokens=event.output_tokens,
-        model=event.model,
-        revision=event.revision,
-        status=event.status,
-        retry_after_seconds=event.retry_after_seconds,
-        latency_ms=event.latency_ms,
-        first_token_ms=event.first_token_ms,
-        cached_input_tokens=event.cached_input_tokens,
-    )
-
-
-def _reward(event: RewardObserved) -> Reward:
-    return Reward(
-        router_id=event.router_id,
-        request_id=event.request_id or "",
-        session_id=event.session_id if event.request_id is None else None,
-        reward=event.reward,
-        source=event.source,
-        model=event.model,
-        revision=event.revision,
-        observed_at=event.observed_at,
-    )
+    return [_sent(event, Reward) for event in _checked(RewardObserved, router_id, bodies)]
 
 
 def report_of(event: CostReported | RewardObserved) -> Cost | Reward:
     """Return a bill or a reward of another system's payload as it is sent."""
-    return _cost(event) if isinstance(event, CostReported) else _reward(event)
+    return _sent(event, Cost) if isinstance(event, CostReported) else _sent(event, Reward)
+
+
+def _sent(event: Event, kind: type[S]) -> S:
+    """Return an event in the form in which the client sends it: the same fields."""
+    return convert(event.model_dump(), kind)
 
 
 def _with(body: bytes, *, before: Document | None = None, after: Document | None = None) -> bytes:

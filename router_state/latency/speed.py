@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router_state.change import bills
+from router_state.change import bill_change
 from router_state.changes import Alert, Journal
 from router_state.config import Price, Vector
 from router_state.kernel import GUESSED, MEMORY, TAILS, CostModel, SharedPrior, log_of
@@ -67,7 +67,9 @@ class Speed:
         if x is not None:
             self._scatter(seconds, x)
         found = self.costs.observe(seconds, x, known=0.0, now=now)
-        return None if found is None else bills.alert(self.costs, found, now=now, signal="latency")
+        if found is None:
+            return None
+        return bill_change.alert(self.costs, found, now=now, signal="latency")
 
     def _scatter(self, seconds: float, x: Vector) -> None:
         """Update the variance with the residual of a time."""

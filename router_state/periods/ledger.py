@@ -10,10 +10,10 @@ from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.floor import FLOOR_REQUESTS
-from router_state.periods.leases import Granted, LeasedAccounts, Leases
+from router_state.periods.holdings import Granted, LeasedAccounts, Leases
+from router_state.periods.hourly_traffic import FIRST, Traffic
+from router_state.periods.money_left import Standing
 from router_state.periods.spending import Spending
-from router_state.periods.standing import Standing
-from router_state.periods.traffic import FIRST, Traffic
 from router_state.record import RequestRecord
 
 PIECE = "\x1fperiods"

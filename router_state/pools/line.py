@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ground.json_values import Document, Json
-from router_state.periods.leases import Lent
+from router_state.periods.holdings import Lent
 from router_state.periods.reporting import Curve, Held, bounded_usd
 from router_state.periods.spending import PeriodBudget
 from router_state.pools.pool_config import Share

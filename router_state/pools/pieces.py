@@ -7,9 +7,9 @@ from dataclasses import astuple
 
 from ground.json_values import Document, Json
 from router_state.pools.line import Line, Part
-from router_state.pools.member import Member
 from router_state.pools.pool import CONFIG, HEAD, Pool
 from router_state.pools.pool_config import PoolConfig
+from router_state.pools.pool_member import Member
 
 NOTHING = Part()
 """The part of a member that was never lent anything, which is not written."""

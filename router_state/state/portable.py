@@ -1,10 +1,10 @@
 """One router's learned state as a file: a name, a version, a length, a SHA-256, then its pieces.
 Never pickle.
 
-The pieces are those of the changelog (`snapshot`), so a program reads a file as far as it reads the
-state of a worker. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8), SHA-256 of
-the rest (32); then the length of a head (4), the head as JSON (`about`, and name and size of each
-piece), and the pieces.
+The pieces are those of the changelog (`state_pieces`), so a program reads a file as far as it reads
+the state of a worker. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8),
+SHA-256 of the rest (32); then the length of a head (4), the head as JSON (`about`, and
+name and size of each piece), and the pieces.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from router_state.errors import CorruptSnapshot
 from router_state.packing.framing import reading
 from router_state.router import RouterState
 from router_state.since import Since
-from router_state.state import invariants, portfolio, restoring, snapshot
+from router_state.state import invariants, redeclaring, restoring, state_pieces
 
 MAGIC = b"PBSNAP\r\n"
 """First bytes of a file; the line end shows a transfer in text mode."""
@@ -46,7 +46,7 @@ class Exported:
 
 def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
     """Return a router as a file; `about` says in words where it comes from."""
-    pieces = snapshot.pack_pieces(state)
+    pieces = state_pieces.pack_pieces(state)
     sizes = [[name, len(piece)] for name, piece in pieces.items()]
     head = orjson.dumps({"about": dict(about), "pieces": sizes})
     rest = b"".join([_HEAD.pack(len(head)), head, *pieces.values()])
@@ -107,14 +107,14 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     """Return the state of a new router that goes on from a snapshot: what was learned and is owed,
     with books that are empty.
 
-    Models that the declaration does not name are left out; `portfolio.declare` does the rest.
+    Models that the declaration does not name are left out; `redeclaring.declare` does the rest.
 
     Raises:
         CorruptSnapshot: see `unpack`.
     """
     state = unpack(data).state
     for name in [name for name in state.arms.names if name not in config.models]:
-        portfolio.remove(state, name)
+        redeclaring.remove(state, name)
     # What was learned belongs to the models and is kept; spend belongs to the other router.
     state.start_over()
     state.since = Since()
@@ -124,5 +124,5 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
         # Decisions are counted from 1 again, and all of them are after any alarm.
         if arm.suspicion is not None:
             arm.suspicion.after = 0
-    state.journal.pieces.update(snapshot.piece_names(state))
+    state.journal.pieces.update(state_pieces.piece_names(state))
     return state

@@ -1,4 +1,4 @@
-"""A router's state put together from its pieces: the inverse of `snapshot`."""
+"""A router's state put together from its pieces: the inverse of `state_pieces`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from router_state.router import RouterState
 from router_state.since import Since
 from router_state.state import upgrade
 from router_state.state.config_bytes import unpack_config
-from router_state.state.snapshot import JSON_PARTS, piece_names
+from router_state.state.state_pieces import JSON_PARTS, piece_names
 
 Pieces = Callable[[str], bytes]
 """Returns a piece by its name, b"" where there is none."""
@@ -69,10 +69,12 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
         _restore_costs(arm, body_of(piece(arm.costs.regression.piece)))
     arms.derive()
     registered.declare(state, state.config, now=state.latest)
+    registered.begin(state)
     # First: a window begins empty, and with it what capabilities keep by its slots.
     arms.begin_window(solved=head["dual"] is not None)
     for one in state.capabilities:
         one.restore(head, lambda name: body_of(piece(name)) if piece(name) else b"")
+    registered.end(state)
     _restore_pacer(state, head, piece)
     for prior in (arms.rewards, arms.bills):
         restore_prior(prior, body_of(piece(prior.name)))

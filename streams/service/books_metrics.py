@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from agents.service import Service
+    from agents.partition.partitions import Service
 
 
 class BooksMetrics(Collector):

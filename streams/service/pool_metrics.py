@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from agents.service import Service
+    from agents.partition.partitions import Service
 
 FAMILIES = {
     "usd": ("pb_pool_budget_usd", "Dollars of the period that goes on"),

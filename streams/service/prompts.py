@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from agents.context_store import Prompt
-from agents.refusals import EncoderUnavailable
+from agents.refusal_kinds import EncoderUnavailable
 from ground.boundary import Attempt
 from ground.files.array_folder import UnusableArrays
 from router_state.config import Matrix, ProjectionRef, Vector

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from faust.types import TP
 
-from agents import housekeeping
-from agents.behind import Behind
 from agents.context_store import Contexts
-from agents.declare_routers import declare_routers
-from agents.learn_from_rewards import LearnFromRewards
-from agents.lend_money import DeclarePools, LendMoney, lend
-from agents.pace_spend import PaceSpend
+from agents.declaring.declare_routers import declare_routers
+from agents.feedback.learn_from_rewards import LearnFromRewards
+from agents.feedback.pace_spend import PaceSpend
+from agents.lending.lend_money import DeclarePools, LendMoney, lend
+from agents.partition.partitions import Service
 from agents.ports import Limits, Ports
-from agents.route_requests import RouteRequests
-from agents.service import Service
-from agents.sweep import Sweep
+from agents.publishing import publish as housekeeping
+from agents.publishing.behind import Behind
+from agents.routing.route_requests import RouteRequests
+from agents.upkeep.sweep import Sweep
 from ground import extras
 from ground.boundary import fatal, leave, now
 from streams.log.reach import Reach

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agents import keys
 from agents.dead_letters import DeadLetters
 from agents.group import Group
+from agents.table import keys
 from ground.boundary import Produce
 from schemas.topic_roles import SOURCES
 from streams.faust.faust_app import FaustApp

@@ -12,7 +12,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from agents.context_store import Encode, Prompt
 from agents.group import Group
-from agents.refusals import EncoderUnavailable
+from agents.refusal_kinds import EncoderUnavailable
 from ground.messages import Record, trace_of_message
 from router_state.changes import Outcome
 from router_state.config import Vector

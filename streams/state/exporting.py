@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents import keys
-from agents.declared import declaration_of
-from agents.shard import Shard
+from agents.declaring.configuration import declaration_of
+from agents.table import keys
+from agents.table.own_routers import Shard
 from ground.json_values import Document
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot

@@ -15,7 +15,7 @@ from aiokafka.errors import (
     NotCoordinatorForGroupError,
 )
 
-from agents.watermarks import ForeignState
+from agents.table.watermarks import ForeignState
 from schemas.topic_roles import SOURCES
 from streams.settings import USUAL_PREFIX, Settings, group_of
 

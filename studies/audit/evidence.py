@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from agents import keys
-from agents.kept import DAMAGE
 from agents.refused_events import refusal_of
-from agents.shard import Shard
+from agents.table import keys
+from agents.table.own_routers import Shard
+from agents.table.stored_declarations import DAMAGE
 from router_state.engine import Engine
 from schemas.dlq import INGEST, VALUE_OMITTED, DeadLetter
 from schemas.event import MalformedEvent

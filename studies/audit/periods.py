@@ -6,7 +6,7 @@ import math
 
 from router_state.engine import Engine
 from router_state.periods.accounts import Account
-from router_state.periods.capability import Periods
+from router_state.periods.period_budgets import Periods
 from studies.audit.findings import Findings, Kind
 
 TOLERANCE = 1e-9

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from agents.lease_notes import grant_of, report_of
+from agents.table.pool_notes import grant_of, report_of
 from router_state.engine import Engine
-from router_state.periods.capability import Periods
-from router_state.periods.leases import Granted, Leases, Lent
+from router_state.periods.holdings import Granted, Leases, Lent
+from router_state.periods.period_budgets import Periods
 from router_state.periods.reporting import Reported
 from router_state.pools.line import Line, Part
-from router_state.pools.member import Member
 from router_state.pools.pool import Pool
+from router_state.pools.pool_member import Member
 from schemas.event import MalformedEvent, decode
 from schemas.leases import LeaseNoted
 from studies.audit.evidence import Evidence

@@ -13,7 +13,7 @@ import numpy as np
 
 from ground.files.cache_folder import cache_folder
 from router_state.config import ProjectionRef, Vector
-from studies.history.reading import Request
+from schemas.quick import Request
 
 Encode = Callable[[list[str]], np.ndarray]
 KEPT_TOGETHER = 5_000

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from router_state.since import Step, steps_of
 from schemas.rewards import subject_of
 from studies.history.account import Account

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ground.files.atomic_file import replacing
 from router_state.changes import Journal
+from router_state.periods.hourly_traffic import Traffic
 from router_state.periods.spending import ExpectedTraffic
-from router_state.periods.traffic import Traffic
 from schemas.budgets import PeriodBudget
 from studies.history.happened import Declared
 from studies.simulate.cases import Case

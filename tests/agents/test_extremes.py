@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from agents import housekeeping, keys, wire
+from agents.publishing import publish as housekeeping
+from agents.publishing import published_values as wire
+from agents.table import keys
 from router_state.changes import Alert
-from router_state.periods.capability import Periods
+from router_state.periods.period_budgets import Periods
 from router_state.pools import pieces
 from router_state.pools.pool import Pool
 from schemas.alerts import AlertRaised

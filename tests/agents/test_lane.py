@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agents import keys
-from agents.lane import UNDER_WAY, Awaited, Voided
-from agents.serving import (
+from agents.lane.lane import UNDER_WAY, Awaited, Voided
+from agents.table import keys
+from agents.taking.next_group import (
     FEW,
     FEWEST,
     GROW_BELOW_SECONDS,
@@ -21,7 +21,7 @@ from agents.serving import (
     SLOW_IN_A_ROW,
     GroupSize,
 )
-from agents.turns import IN_A_ROW, LOOKS, Turns
+from agents.taking.turns import IN_A_ROW, LOOKS, Turns
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
@@ -173,7 +173,7 @@ async def test_offsets_are_finished_in_the_order_of_the_groups() -> None:
 
 
 async def test_what_is_published_of_a_router_waits_until_it_is_durable() -> None:
-    from agents import housekeeping
+    from agents.publishing import publish as housekeeping
 
     worker, log = await started()
     await worker.fetched("requests", ask(log, "a"))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import keys
 from agents.context_store import Prompt
-from agents.declared import declaration_of
+from agents.declaring.configuration import declaration_of
+from agents.table import keys
 from router_state.config import ProjectionRef
 from router_state.packing.framing import frame, loads
 from router_state.state import portable

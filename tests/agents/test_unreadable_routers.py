@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from agents import keys
 from agents.parked import Parked
-from agents.refusals import Refused
+from agents.refusal_kinds import Refused
+from agents.table import keys
 from router_state.config import LIVE, PAPER, Knobs
 from router_state.packing.framing import body_of, frame
 from router_state.state import config_bytes

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents import feedback, keys
+from agents.feedback import book_feedback as feedback
 from agents.parked import Parked
-from agents.waiting_requests import route_waiting
+from agents.routing.waiting_requests import route_waiting
+from agents.table import keys
 from router_state.packing.framing import body_of
 from router_state.state import record_bytes
 from streams.changelog_format import EPOCH, FENCE

@@ -21,7 +21,7 @@ import numpy as np
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from agents.shard import Shard
+from agents.table.own_routers import Shard
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
 from streams.changelog_format import EPOCH

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from agents.context_store import Prompt
-from agents.refusals import EncoderUnavailable
+from agents.refusal_kinds import EncoderUnavailable
 from router_state.config import Vector
 from streams.encoder.projection import Projection
 from streams.service import worker

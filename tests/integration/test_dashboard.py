@@ -59,8 +59,8 @@ from tests.integration.browsing import (
 )
 from tests.unit.test_dashboard import NOW, Record, bill, label, route, standing, state
 from watching.dashboard.assets import FOLDERS
-from watching.dashboard.serve import server_of
-from watching.dashboard.sessions import Sessions
+from watching.dashboard.serve_dashboard import server_of
+from watching.dashboard.visitors import Sessions
 from watching.joined import Joined
 from watching.tally import Tally
 

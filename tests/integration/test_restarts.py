@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents import keys
+from agents.table import keys
 from tests.chaos.recompute import Recomputation, differences
 from tests.integration.service import (
     SOURCES,

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import SecretStr
 
-from agents import keys
+from agents.table import keys
 from commands.broker.wire import free_ports
 from commands.cli import main
 from streams.log.login_refusal import refusal

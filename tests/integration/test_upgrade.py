@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.shard import Shard
+from agents.table.own_routers import Shard
 from router_state.config import ProjectionRef
 from router_state.state import invariants
 from streams.encoder.projection import Projection

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from msgspec import convert
 
-from agents.declared import config_of
-from agents.shard import Shard
-from agents.wire import alert_raised, lambda_value, route_value
+from agents.declaring.configuration import config_of
+from agents.publishing.published_values import alert_raised, lambda_value, route_value
+from agents.table.own_routers import Shard
 from router_state.config import RouterConfig, Vector
 from router_state.events import (
     Aged,
@@ -42,7 +42,7 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from router_state.state import portable
 from schemas.routers import RouterDeclared
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents import keys
+from agents.table import keys
 from streams.settings import Settings
 from studies.audit.run import audit
 from studies.history.records import Record

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from agents import keys
+from agents.table import keys
 from router_state.changes import CONFIG, HEAD
 from router_state.errors import CorruptSnapshot
 from router_state.packing import layout

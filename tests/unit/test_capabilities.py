@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from agents.declared import config_of, declaration_of
+from agents.declaring.configuration import config_of, declaration_of
 from benchmarks.played import Played
 from router_state.errors import NoAllowedModel, NoCapableModel
 from router_state.events import Needs
@@ -194,8 +194,7 @@ def test_a_need_that_is_none_is_refused(needs: str) -> None:
 
 
 def test_needs_of_the_wire_and_of_the_core_have_the_same_fields() -> None:
-    from schemas import capabilities, quick
+    from schemas import capabilities
 
     for wire, core in ((capabilities.Needs, Needs), (capabilities.Offers, Offers)):
         assert list(wire.model_fields) == [field.name for field in structs.fields(core)]
-    assert quick.Needs.__struct_fields__ == Needs.__struct_fields__

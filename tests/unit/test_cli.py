@@ -59,7 +59,6 @@ NEEDS_BROKER = [
     ["replay", "--verify"],
     ["replay", "--policy", "paper"],
     ["replay", "--into", "test."],
-    ["tune"],
     ["topics", "acls", "--check"],
     ["ingest", "payloads", "--from", "otel"],
     ["dlq", "list"],
@@ -326,11 +325,11 @@ def test_starting_imports_nothing_that_takes_long() -> None:
 
 STOPPED = """
 import atexit
-from streams.service import serving
+from streams.service import lifetime
 
 async def serve(app): ...
 
-serving.serve = serve
+lifetime.serve = serve
 atexit.register(print, "taken apart")
 """
 

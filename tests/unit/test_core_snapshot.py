@@ -14,7 +14,7 @@ from benchmarks.played import Played
 from router_state.errors import CorruptSnapshot, RouterStateError
 from router_state.events import Asked, Judged
 from router_state.packing.framing import frame
-from router_state.state import invariants, snapshot
+from router_state.state import invariants, state_pieces
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,
@@ -175,7 +175,7 @@ def test_pieces_of_another_shape_are_corrupt_even_with_a_true_checksum(
 
 def test_the_pieces_that_changed_are_named_once() -> None:
     engine = Played.start(declaration())
-    assert engine.started().pieces == set(snapshot.piece_names(engine.state))
+    assert engine.started().pieces == set(state_pieces.piece_names(engine.state))
     decided = engine.apply(Asked("a", context(1, 2, 3)), 0.0)
     learned = engine.apply(Judged("a", 0.5), 1.0)
     assert decided.decision is not None and decided.decision.model in learned.pieces

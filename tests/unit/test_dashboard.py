@@ -40,15 +40,15 @@ from watching.board import Board
 from watching.dashboard.bins import BINS, COLUMN, FINEST_SECONDS, Bins, moving
 from watching.dashboard.changing import edited
 from watching.dashboard.decisions import lost
-from watching.dashboard.declared import Declarations
+from watching.dashboard.declared_changes import Declarations
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.kinds import Words, clusters, kinds
-from watching.dashboard.pools import Pools
-from watching.dashboard.router import RouterView
-from watching.dashboard.serve import sessions_of
-from watching.dashboard.sessions import Sessions
+from watching.dashboard.pools_view import Pools
+from watching.dashboard.router_view import RouterView
+from watching.dashboard.serve_dashboard import sessions_of
 from watching.dashboard.stream import Single, Table
 from watching.dashboard.studies import Studies
+from watching.dashboard.visitors import Sessions
 from watching.joined import Joined
 
 NOW = 1_800_000_000.0

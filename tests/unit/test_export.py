@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.played import Played
-from router_state.books import Books, Forgotten
 from router_state.caps.bucket import Bucket, Cap
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, RouterConfig
@@ -39,10 +38,11 @@ from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
 from router_state.packing import layout
 from router_state.packing.framing import body_of, frame
+from router_state.periods.hourly_traffic import Traffic
 from router_state.periods.ledger import Ledger
-from router_state.periods.traffic import Traffic
 from router_state.router import RouterState
-from router_state.state import invariants, portable, snapshot
+from router_state.state import invariants, portable, state_pieces
+from router_state.totals import Books, Forgotten
 from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
@@ -157,8 +157,8 @@ def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str,
 def test_every_piece_of_a_started_router_is_written() -> None:
     _, data = exported("live")
     state = Played.start(replace(configuration("live"), snapshot=data)).state
-    assert state.journal.pieces == set(snapshot.piece_names(state))
-    assert sum(name.startswith("\x1fwindow") for name in snapshot.piece_names(state)) == 16
+    assert state.journal.pieces == set(state_pieces.piece_names(state))
+    assert sum(name.startswith("\x1fwindow") for name in state_pieces.piece_names(state)) == 16
 
 
 def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() -> None:
@@ -243,7 +243,7 @@ KEPT_APART = {
 }
 DERIVED = {
     Ledger: {"accounts"},
-    RouterState: {"acting", "newcomers", "policy"},
+    RouterState: {"hooks", "newcomers", "policy"},
     Arm: {"per_1k", "log_price"},
     EmaPacer: {"unreachable"},
     Window: {"d"},
@@ -522,7 +522,7 @@ def test_what_changed_between_two_files_is_named() -> None:
 def test_the_declaration_from_an_import_is_that_of_the_exported_router(
     profile: str, knobs: dict[str, Any]
 ) -> None:
-    from agents.declared import config_of
+    from agents.declaring.configuration import config_of
     from schemas import RouterDeclared, decode
 
     config = replace(declaration(profile=profile, pulls=None, **knobs), capabilities={"caps": CAPS})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents.declared import config_of
+from agents.declaring.configuration import config_of
 from ground.files.array_folder import Array
 from schemas import ReferencedPrior, RouterDeclared, decode
 from streams.encoder.encoder_errors import EncoderError

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.declared import config_of, declaration_of
-from agents.wire import lambda_value, route_value
+from agents.declaring.configuration import config_of, declaration_of
+from agents.publishing.published_values import lambda_value, route_value
 from benchmarks.played import Played
-from drawing.alerts import sentence
-from drawing.periods import standing_lines
+from drawing.alert_words import sentence
+from drawing.budget_lines import standing_lines
 from router_state.changes import Alert, Journal
 from router_state.config import Price
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
 from router_state.instants import utc
 from router_state.kernel import WINDOW, SharedPrior, waits
-from router_state.latency.capability import Latency
 from router_state.latency.goal import TAIL, LatencyGoal
+from router_state.latency.latency_target import Latency
 from router_state.latency.speed import Speed
 from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES

@@ -25,7 +25,7 @@ from router_state.packing import layout
 from router_state.packing.framing import body_of
 from router_state.record import RequestRecord
 from router_state.router import Chances
-from router_state.state import invariants, portable, record_bytes, restoring, snapshot
+from router_state.state import invariants, portable, record_bytes, restoring, state_pieces
 from tests.unit.core_reference import PORTFOLIO, context, declaration
 from tests.unit.router_states import buckets_of
 
@@ -161,25 +161,25 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
 def test_a_router_of_format_4_goes_on_and_is_written_whole(name: str) -> None:
     engine = restored(name)
     invariants.check(engine.state, engine.records)
-    assert engine.started().pieces == set(snapshot.piece_names(engine.state))
+    assert engine.started().pieces == set(state_pieces.piece_names(engine.state))
     assert portable.unpack(portable.pack(engine.state, {})).state.seq == engine.state.seq
     play(engine, 60)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_router_of_format_4_decides_alike_from_either_format(name: str) -> None:
-    left, pieces = restored(name), snapshot.pack_pieces(restored(name).state)
+    left, pieces = restored(name), state_pieces.pack_pieces(restored(name).state)
     right = read(pieces, WRITTEN[name]["requests"])
     for engine in (left, right):
         play(engine, 20)
-    assert snapshot.pack_pieces(left.state) == snapshot.pack_pieces(right.state)
+    assert state_pieces.pack_pieces(left.state) == state_pieces.pack_pieces(right.state)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_router_of_format_6_is_the_one_of_format_4(name: str) -> None:
     pieces = {piece: bytes.fromhex(data) for piece, data in PIECES[name].items()}
     engines = restored(name), read(pieces, WRITTEN[name]["requests"])
-    packed = [snapshot.pack_pieces(engine.state) for engine in engines]
+    packed = [state_pieces.pack_pieces(engine.state) for engine in engines]
     for one in packed:
         del one[HEAD]
     assert packed[0] == packed[1]
@@ -228,8 +228,8 @@ def test_a_router_that_was_just_started_is_written_whole(
 ) -> None:
     engine = Played.start(declaration(models, profile=profile))
     pieces = {
-        name: snapshot.pack_piece(engine.state, name) or b"" for name in engine.started().pieces
+        name: state_pieces.pack_piece(engine.state, name) or b"" for name in engine.started().pieces
     }
-    assert snapshot.pack_pieces(read(pieces, {}).state) == pieces
+    assert state_pieces.pack_pieces(read(pieces, {}).state) == pieces
     if models:
         assert engine.decide("r", context(0.1, 0.2, 0.3), now=0.0).seq == 1

@@ -16,8 +16,8 @@ from router_state.drawers import DRAWERS, IDLE_SECONDS, IN_DRAWER, Drawers
 from router_state.events import Asked, Charged
 from router_state.packing.framing import frame
 from router_state.sessions.caching import FIRST_HIT, PIECE, Caching
-from router_state.sessions.capability import Sessions
-from router_state.sessions.session import MOST_MODELS, Session
+from router_state.sessions.conversation import MOST_MODELS, Session
+from router_state.sessions.sessions import Sessions
 from router_state.state import invariants, record_bytes
 from router_state.state.config_bytes import config_body, unpack_config
 from schemas.costs import CostReported

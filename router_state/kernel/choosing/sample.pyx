@@ -20,7 +20,7 @@ from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known,
 
 cdef Real LEVEL = 0.6
 cdef Real FEATURES = 0.2
-"""Deviations that a draw takes (drawn worlds, docs/lab/mechanisms.md: 0.5 to 0.7 and 0.2 to 0.3 do
+"""Deviations that a draw takes (drawn worlds, lab/docs/mechanisms.md: 0.5 to 0.7 and 0.2 to 0.3 do
 not differ).
 """
 cdef Real LATELY = 32.0

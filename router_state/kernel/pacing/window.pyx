@@ -17,7 +17,7 @@ from router_state.kernel.pacing.window_scores import keep, options
 cdef enum:
     WINDOW = 128
 """Last requests of a router that λ_t is solved over; from 32 to 512 it makes no difference
-(docs/lab/mechanisms.md)."""
+(lab/docs/mechanisms.md)."""
 cdef Index BLOCK = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 cdef Real CLOSED = 1e6
