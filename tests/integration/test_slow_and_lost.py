@@ -8,7 +8,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.state.lost_state import StateLost, require_state
 from tests.integration.service import cost, request, router, running_service
 
