@@ -91,7 +91,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     @property
     def unreadable(self) -> list[UnreadableBatch]:
         """Return the errors that block source partitions."""
-        return list(self._thread.unreadable.values())
+        return list(self._thread.set_aside.found.values())
 
     @property
     def stalled_for(self) -> float:
