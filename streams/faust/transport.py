@@ -40,8 +40,8 @@ COMMITS = 3
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with the one above, deliver lists to `app.sources`, and commit what their agents
-    have finished.
+    """Consume with `LoopConsumer`, deliver lists of records to `app.sources`, and commit what their
+    lanes have finished.
 
     Faust's conductor is passed by: its streams, events, reference counts and gap sets are never
     made.
@@ -226,7 +226,7 @@ class Producer(driver.Producer):  # type: ignore[misc]
 
 
 class Transport(driver.Transport):  # type: ignore[misc]
-    """Reach Kafka through the consumer and the producer above."""
+    """Make the consumer and the producer of this module."""
 
     Consumer = Consumer
     Producer = Producer

@@ -103,6 +103,7 @@ def _register(app: App, service: Service) -> None:
 async def _forget_delivered(service: Service) -> None:
     """Forget the refusals whose dead letters were delivered: the next owner would repeat them."""
     for lane in service.lanes.values():
-        if lane.delivered:
+        # One that a rebalance has closed takes no more groups.
+        if lane.delivered and lane.shard.table.open:
             async with lane.batch():
                 pass
