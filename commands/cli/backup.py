@@ -55,7 +55,7 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
     \b
       pbstream snapshot backup /backups --keep 14
     """
-    from streams.log.topics import TopicsNotReady, check_topics
+    from streams.log.service_topics import TopicsNotReady, check_topics
 
     settings, began = session.settings, time.monotonic()
     if problems := run(check_topics(settings)):

@@ -74,7 +74,7 @@ def export_command(
       pbstream snapshot export chat.pbs --router acme.chat
     """
     from ground.files.atomic_file import replacing
-    from streams.log.topics import TopicsNotReady, check_topics
+    from streams.log.service_topics import TopicsNotReady, check_topics
     from streams.state.exporting import pack, read_state
 
     settings = session.settings

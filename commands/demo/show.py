@@ -34,7 +34,7 @@ from commands.demo.stage import beside, delete_topics, running_dashboard, runnin
 from commands.demo.traffic import Traffic
 from drawing.alert_words import sentence
 from streams.encoder.encoder_choice import choose_encoder, variables_of
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from watching import screen
 from watching.board import Board

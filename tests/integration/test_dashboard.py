@@ -46,7 +46,7 @@ from schemas import (
     RouterDeclared,
     encode,
 )
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.browsing import (
     ENTER,

@@ -27,7 +27,7 @@ from commands.demo.stage import running_worker
 from commands.demo.traffic import Traffic
 from schemas import RouterDeclared
 from schemas.routers import ModelDeclared
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import load_settings
 
 ROOT = Path(__file__).parents[2]

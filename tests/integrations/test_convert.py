@@ -23,7 +23,7 @@ from doors.integrations.found import Defaults, Unconvertible, rfc3339
 from doors.integrations.ingest import Ingest
 from doors.integrations.mapping import BadMapping, read_mapping
 from schemas import DeadLetter, MalformedEvent, RewardObserved
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import RunningService
 from tests.integrations.exporters import FAILED, LOGGED

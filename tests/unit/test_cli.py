@@ -25,7 +25,7 @@ from doors.console.session import Session, named
 from drawing.numbers import usd
 from ground import extras
 from paretobandit_streams.__main__ import write_any_character
-from streams.log.topics import TopicsNotReady
+from streams.log.service_topics import TopicsNotReady
 from streams.settings import Settings
 
 

@@ -29,7 +29,7 @@ from commands.broker.wire import free_ports
 from commands.demo.portfolio import known_before, paper_router
 from commands.demo.stage import beside, running_worker
 from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 
 BLOCK, IN_FLIGHT = 25, 100
