@@ -10,8 +10,8 @@ from uuid import uuid4
 import click
 
 from doors.console.bus import Bus, open_bus
-from doors.console.decision import explain_decision
-from doors.console.declarations import refusal_of
+from doors.console.changing_declarations import refusal_of
+from doors.console.explained_decision import explain_decision
 from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (

@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from commands.demo.traffic import Outcome, Sent, Traffic
+from commands.demo.demo_clients import Outcome, Sent, Traffic
 from doors.console.bus import Bus, Follower, open_bus
-from doors.console.declarations import put_in_force
+from doors.console.changing_declarations import put_in_force
 from doors.console.failures import NoAnswer
 from drawing.pareto import Pareto
 from ground.messages import Record

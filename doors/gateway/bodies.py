@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from doors.gateway.limits import Bounds
 from doors.gateway.problems import Problem
+from doors.gateway.rate_limits import Bounds
 from ground.json_text import ESCAPED_HALF, dumps, loads
 from schemas import Reason
 

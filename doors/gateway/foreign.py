@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from starlette.requests import Request
 
 from doors.gateway.door import Door
-from doors.gateway.events import report_of
+from doors.gateway.http_events import report_of
 from doors.gateway.problems import Problem
 from doors.integrations.convert import Converted, Taken, convert, finder_of
-from doors.integrations.found import Defaults, NotCovered
+from doors.integrations.payload_items import Defaults, NotCovered
 from doors.integrations.remembered import Remembered
 from ground.json_values import Document
 from schemas import MalformedEvent

@@ -12,7 +12,7 @@ import orjson
 
 from doors.integrations import cloudevents, langfuse, litellm_log, otel
 from doors.integrations.documents import documents_of, line_of
-from doors.integrations.found import (
+from doors.integrations.payload_items import (
     Defaults,
     Finder,
     Found,

@@ -16,17 +16,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 
-from doors.integrations.found import (
-    Defaults,
-    Found,
-    Item,
-    NothingHere,
-    Unconvertible,
-    either,
-    number,
-    of_score,
-    rfc3339,
-)
 from doors.integrations.otel_names import (
     CACHED,
     EVALUATED,
@@ -38,6 +27,17 @@ from doors.integrations.otel_names import (
     attributes_of,
     first_of,
     is_call,
+)
+from doors.integrations.payload_items import (
+    Defaults,
+    Found,
+    Item,
+    NothingHere,
+    Unconvertible,
+    either,
+    number,
+    of_score,
+    rfc3339,
 )
 from ground.json_values import Document, Json
 from paretobandit_client.outcomes import retry_after_of, status_of

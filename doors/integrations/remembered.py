@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 
-from doors.integrations.found import Found, Unconvertible
+from doors.integrations.payload_items import Found, Unconvertible
 from paretobandit_client.attempt_sums import Attempts
 
 LABELS = 100_000

@@ -19,7 +19,7 @@ from schemas.routers import RouterDeclared
 from streams.settings import Settings
 from studies.history.happened import Declared
 from studies.simulate.cases import Case
-from studies.simulate.ledger import Due, Ledger, Sent
+from studies.simulate.player_ledger import Due, Ledger, Sent
 from studies.simulate.simulation import Outcomes
 from studies.simulate.target import Target
 from studies.simulate.world import World

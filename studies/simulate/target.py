@@ -19,7 +19,7 @@ from schemas.topic_roles import SOURCES
 from streams.partitioner import partition_of
 from streams.settings import Settings
 from studies.history.kafka_reader import batches, bounds_of, consumer_of
-from studies.simulate.ledger import Sent
+from studies.simulate.player_ledger import Sent
 
 MAX_ANSWERS = 1000
 """Most records of one poll."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from commands.cli import main
 from doors.integrations.convert import Converted, convert, finder_of
-from doors.integrations.found import Defaults, Unconvertible, rfc3339
+from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
 from doors.integrations.remembered import Remembered
 from schemas import MalformedEvent
 from tests.integrations.exporters import (

@@ -325,11 +325,11 @@ def test_starting_imports_nothing_that_takes_long() -> None:
 
 STOPPED = """
 import atexit
-from streams.service import serving
+from streams.service import lifetime
 
 async def serve(app): ...
 
-serving.serve = serve
+lifetime.serve = serve
 atexit.register(print, "taken apart")
 """
 

@@ -12,7 +12,7 @@ from benchmarks.played import Played
 from router_state.cache_price import CachePrice
 from router_state.config import Price
 from router_state.registered import KINDS
-from router_state.state import restoring
+from router_state.state import restoring, state_pieces
 from tests.unit.core_reference import context, declaration
 
 X = context(1.0, 0.0, 0.0)

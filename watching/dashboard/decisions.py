@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError
 
 from doors.console.bus import Bus, open_bus
-from doors.console.decision import EXCLUDED, SHORT, because_of
+from doors.console.explained_decision import EXCLUDED, SHORT, because_of
 from doors.console.failures import Failure
-from doors.console.found import TOPICS, Found, find
+from doors.console.found_records import TOPICS, Found, find
 from doors.gateway.problems import Problem
 from ground.json_values import Document
 from schemas import Candidate, MalformedEvent, RouteDecided, decode

@@ -13,7 +13,7 @@ from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.structs import TopicPartition
 
 from doors.integrations.convert import Converted, convert
-from doors.integrations.found import Finder
+from doors.integrations.payload_items import Finder
 from doors.integrations.remembered import Remembered
 from ground.messages import Record
 from schemas import MalformedEvent, encode
