@@ -89,11 +89,9 @@ def convert(
     for line in refused:
         click.echo(f"Refused: {line}", err=True)
     if found.passed_over:
-        # A chosen name that none has may be misspelt.
-        others = f" Its scores are named {known.names}." if known.names and not found.taken else ""
-        click.echo(
-            f"{found.passed_over} passed over: without a wanted bill or label.{others}", err=True
-        )
+        if not found.taken and (unmet := known.unmet(chosen)):
+            raise Failure(f"{name}: {unmet}.")
+        click.echo(f"{found.passed_over} passed over: without a wanted bill or label.", err=True)
     elif not found.taken:
         click.echo("It holds no costs or rewards.", err=True)
 

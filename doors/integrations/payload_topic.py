@@ -90,6 +90,7 @@ class Ingest:
         self._finder = finder
         self._scores = scores
         self._remembered = Remembered()
+        self._warned = False
         self._topic = topic
         self._group = group
         self.done = Ingested()
@@ -184,6 +185,13 @@ class Ingest:
         self.done.refused += len(found.refused)
         self.done.refused_records += bool(found.refused)
         self.done.passed_over += found.passed_over
+        if (
+            found.passed_over
+            and not self._warned
+            and (unmet := self._remembered.unmet(self._scores))
+        ):
+            self._warned = True
+            log.warning("%s:%d:%d: %s", record.topic, record.partition, record.offset, unmet)
         place = record.topic, record.partition, record.offset
         for one in found.refused:
             log.warning("%s:%d:%d, item %d refused: %s", *place, one.index, one.error)

@@ -383,6 +383,17 @@ def test_several_scores_are_refused_with_their_names_until_one_is_chosen() -> No
     ] == [1.0]
 
 
+def test_a_chosen_score_is_unmet_until_a_payload_has_it() -> None:
+    known = Remembered()
+    for score, unmet in ((TOXICITY, True), (SCORE, False), (TOXICITY, False)):
+        found = of("langfuse", score, scores=("correctness",), remembered=known)
+        assert len(found.taken) + found.passed_over == 1
+        said = known.unmet(("correctness",))
+        assert (said is not None) == unmet
+        assert said is None or ("correctness" in said and "toxicity" in said)
+    assert known.unmet(()) is None
+
+
 def test_a_score_that_was_not_chosen_need_not_be_readable() -> None:
     others = [
         {**SCORE, "name": "topic", "dataType": "CATEGORICAL", "value": "weather"},
