@@ -57,7 +57,7 @@ class Play:
         refused: reasons by request_id.
         dead_letters: every dead letter of the router's partitions, feedback and declarations
             included.
-        state: the router's last state; all feedback is in it.
+        state: the router's last state, which contains all feedback.
         alerts: what the service reported.
         picture: what the router reached, as the dashboard and `pbstream watch` compute it.
         seconds: from the first request to the last answer, and until all feedback was applied.

@@ -85,7 +85,7 @@ async def read_body(request: Request, bounds: Bounds, *, gzipped: bool = False) 
     """Return a request's body.
 
     Args:
-        gzipped: take gzip as well, as exporters of traces send it unless told otherwise.
+        gzipped: take gzip as well, which exporters of traces send by default.
 
     Raises:
         Problem: its type is not JSON, or it is too large, packed or not, or too slow.

@@ -69,7 +69,7 @@ class RefusedItem:
     line: bytes | None
 
     def as_json(self) -> Document:
-        """Return what a sender is told of it."""
+        """Return the refusal as its sender gets it."""
         return {"index": self.index, "reason": self.error.reason.value, "detail": str(self.error)}
 
 

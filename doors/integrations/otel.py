@@ -178,7 +178,8 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
 
 
 def _attempt(span: Document, tokens: Document, status: str | None) -> tuple[str, ...]:
-    """Return what tells the attempts of a request apart; a span that is sent again has the same."""
+    """Return a mark by which the attempts of a request differ; a span that is sent again has the
+    same mark."""
     span_id, times = either(span, "spanId"), ("startTimeUnixNano", "endTimeUnixNano")
     if span_id:
         return str(either(span, "traceId")), str(span_id), str(status)

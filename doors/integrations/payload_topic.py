@@ -55,7 +55,7 @@ class Rewinding(ConsumerRebalanceListener):  # type: ignore[misc]
         """Do nothing: what was read was committed."""
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Begin before what is done."""
+        """Begin some records before the committed offset, to remember what they hold."""
         first = await self._consumer.beginning_offsets(list(assigned)) if assigned else {}
         for tp in assigned:
             done = await self._consumer.committed(tp)
@@ -176,7 +176,7 @@ class Ingest:
         )
 
     def _look_at(self, record: Record) -> None:
-        """Remember what a record holds whose events were sent before."""
+        """Remember the content of a record whose events were sent before."""
         with suppress(MalformedEvent):
             self._converted(record)
 

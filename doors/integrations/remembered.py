@@ -68,8 +68,8 @@ class Remembered:
         return f"score: none that came so far is named {_shown(scores)}{others}"
 
     def revised(self, one: Found, fields: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the fields of an event after what was before it: a bill of all attempts so far, a
-        label of a higher revision if it says something else than before."""
+        """Return the fields of an event in the light of earlier ones: a bill becomes that of all
+        attempts so far, and a label with another value gets a higher revision."""
         if one.attempt is not None:
             request = fields["router_id"], fields["request_id"]
             return self._attempts.add(request, one.attempt, fields)

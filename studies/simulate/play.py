@@ -163,7 +163,7 @@ class Player:
             await self._until(lambda: self._target.config_offset >= offset)
 
     async def _drain(self, down_to: int) -> None:
-        """Wait until at most so many requests have no decision."""
+        """Wait until at most this many requests have no decision."""
         await self._target.flush()
         await self._until(lambda: self._ledger.undecided <= down_to)
 
