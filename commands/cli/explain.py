@@ -188,7 +188,7 @@ async def _found(
     router's present state.
 
     Raises:
-        Failure: nothing tells of the request, and there is no such router.
+        Failure: no record is about the request, and there is no such router.
     """
     async with open_bus(session.settings, *TOPICS, *STANDING) as bus:
         found, then = await find(bus, router_id, request_id), None

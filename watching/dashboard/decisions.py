@@ -93,11 +93,11 @@ class Decisions:
     async def last(
         self, router_id: str, wanted: Wanted, of: Callable[[str], Request | None]
     ) -> Document:
-        """Return a router's last decisions that are wanted, the newest first, and how many were
-        looked at. Raises Problem.
+        """Return the last decisions of a router that a visitor wants, the newest first, and the
+        number of decisions that were searched. Raises Problem.
 
         Args:
-            of: finds what is known of a request: its bill and its label.
+            of: finds a request's bill and label, as far as they are known.
         """
         decisions: list[Document] = []
         read = 0
