@@ -30,7 +30,8 @@ from streams.service.memory_limit import usual_memory
 from streams.service.pool_metrics import PoolMetrics
 from streams.service.prompts import PromptEncoder
 from streams.service.worker_app import App, build_app
-from streams.settings import BadSettings, Settings
+from streams.settings import Settings
+from streams.settings_problems import BadSettings
 
 if TYPE_CHECKING:
     from streams.service.spans import Spans

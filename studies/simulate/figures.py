@@ -135,6 +135,7 @@ def _estimates(run: PolicyRun) -> Document:
         if off.weight.n:
             found[what] = {
                 "supported": off.supported,
+                "verdict": off.verdict(),
                 "effective_sample_size": _rounded(off.effective),
                 **{
                     name: {"value": e.value, "half_width": e.half_width}

@@ -428,12 +428,14 @@ def test_weights_average_one_at_tight_and_loose_budgets(histories: Any, budget: 
 def test_weights_that_do_not_average_one_support_nothing() -> None:
     rng = np.random.default_rng(0)
     n = 4000
-    agrees, chance = (rng.random(n) < 0.25).astype(float), np.ones(n, dtype=bool)
+    called = np.where(rng.random(n) < 0.25, "m", "other").tolist()
+    chance = np.ones(n, dtype=bool)
 
     def judged(propensity: float) -> OffPolicy:
         off = OffPolicy()
         half = np.full(n, 0.5)
-        off.observe(agrees, np.full(n, propensity), rng.random(n), half, half, chance=chance)
+        logged = np.full(n, propensity)
+        off.observe(["m"] * n, called, logged, rng.random(n), half, half, chance=chance)
         return off
 
     assert judged(0.25).supported

@@ -257,7 +257,6 @@ def main() -> int:
     arguments = parser.parse_args()
     found = asyncio.run(soak(arguments.minutes, arguments.rate, arguments.seed))
     found |= {
-        "command": f"make soak ARGS='{' '.join(sys.argv[1:])}'",
         "cores": os.cpu_count(),
         "system": platform.system(),
     }
