@@ -92,7 +92,7 @@ class KafkaReader:
         self.close()
 
     def close(self) -> None:
-        """End what is still being read, and give the event loop up."""
+        """End readings that go on, and close the event loop."""
         for reading in list(self._open):
             self._end(reading)
         self._loop.close()

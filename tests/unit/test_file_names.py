@@ -23,30 +23,10 @@ SHARED = frozenset({"__init__", "__main__"})
 """Names that Python gives."""
 STILL = frozenset(
     {
-        "compare",
-        "decision",
-        "declarations",
-        "dlq",
-        "doctor",
         "errors",
         "events",
-        "evidence",
-        "feedback",
-        "fit",
-        "found",
-        "ingest",
-        "keys",
-        "ledger",
-        "letters",
-        "limits",
-        "pools",
-        "portfolio",
-        "refusals",
         "rewards",
         "router",
-        "routers",
-        "scenario",
-        "traffic",
         "waiting",
     }
 )

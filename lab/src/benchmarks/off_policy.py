@@ -31,7 +31,7 @@ from benchmarks.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 from commands.demo.benchmark import Benchmark, Split, load_benchmark
-from commands.demo.portfolio import known_before
+from commands.demo.paper_models import known_before
 from router_state.config import Price
 from streams.priors.fitted_priors import Priors, fields_for_wire
 from studies.history.account import Account
