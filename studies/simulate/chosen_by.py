@@ -32,7 +32,7 @@ def chosen_by_products(sums: Sequence[Sums]) -> bool:
     spread = np.array([one.xx for one in sums]).sum(axis=0) / n - np.outer(mean, mean)
     variances, directions = np.linalg.eigh(spread)
     varies = variances > NEVER_VARIES * max(variances.max(), 0.0)
-    features = np.count_nonzero(varies)
+    features = int(np.count_nonzero(varies))
     if features == 0:
         return False
     whiten = directions[:, varies] / np.sqrt(variances[varies])

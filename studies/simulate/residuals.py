@@ -53,7 +53,7 @@ class Residuals:
         if not self.weights:
             return 0.0
         total = np.sum(list(self.weights.values()), axis=0)
-        n, squares, cubes = total[0].item(), 0.0, 0.0
+        n, squares, cubes = float(total[0]), 0.0, 0.0
         for (choice, called), powers in self.powers.items():
             # A model that is free says nothing of bills.
             if not units.get(called):
