@@ -71,7 +71,7 @@ def pack(config: RouterConfig) -> dict[str, Json]:
 
 
 def unpack(body: Mapping[str, Json]) -> dict[str, object]:
-    """Invert `pack`. Raises TypeError, LookupError, ValueError."""
+    """Invert `pack`. Raises DamagedState, InvalidConfig."""
     found = {kind.name: kind.unpack_declared(body.get(kind.name)) for kind in KINDS}
     return {name: declared for name, declared in found.items() if declared is not None}
 

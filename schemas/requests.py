@@ -48,7 +48,7 @@ _CONTEXT = [0.25] * 25 + [1.0]
 
 
 class RequestNamed(Event):
-    """Identify a request, whatever else its body holds: one that has its answer gets that again."""
+    """Identify a request whose body is wrong: if it has its answer already, it gets that again."""
 
     request_id: RequestId
 

@@ -16,11 +16,11 @@ from agents.table.parking import Parking
 from agents.table.pool_records import Lending
 from agents.table.removed_routers import Leftovers
 from agents.table.request_records import Requests, Table
-from agents.table.stored_declarations import DAMAGE
 from agents.table.watermarks import Watermarks
 from router_state.changes import Changes
 from router_state.config import RouterConfig
 from router_state.engine import Engine
+from router_state.errors import DamagedState
 from router_state.events import Event
 from router_state.sessions.credit import CREDITED, WHOLE
 from router_state.sessions.sessions import Sessions
@@ -132,11 +132,11 @@ class Shard:
                 engine = self._engines[router_id] = stored.engine(
                     self.table, router_id, self._request_ids[router_id], outlines
                 )
-            except DAMAGE as error:
+            except DamagedState as error:
                 # A damaged router is set aside and not retried; its records stay, and the others go
                 # on.
                 self._request_ids.pop(router_id)
-                self.unreadable[router_id] = f"{type(error).__name__}: {error}"
+                self.unreadable[router_id] = str(error)
                 self._set_aside.append(router_id)
         return engine
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import orjson
 from msgspec import structs
 
 from agents.table import keys
 from agents.table.pool_notes import Note, grant_note, report_note
 from agents.table.request_records import Table
-from agents.table.stored_declarations import DAMAGE
+from router_state.errors import DamagedState
 from router_state.periods.holdings import Granted
 from router_state.periods.period_budgets import Periods
 from router_state.periods.reporting import Reported
@@ -92,10 +91,10 @@ class Lending:
             pieces = sorted(self._pieces[pool_id])
             try:
                 found = self._pools[pool_id] = unpack(
-                    pool_id, {name: orjson.loads(self._record(pool_id, name)) for name in pieces}
+                    pool_id, {name: self._record(pool_id, name) for name in pieces}
                 )
-            except DAMAGE as error:
-                self.unreadable[pool_id] = f"{type(error).__name__}: {error}"
+            except DamagedState as error:
+                self.unreadable[pool_id] = str(error)
         return found
 
     def _record(self, pool_id: str, piece: str) -> bytes:
@@ -258,9 +257,8 @@ class Lending:
             self._table.delete(at)
             return len(at)
         self._pieces[pool.pool_id].add(piece)
-        value = orjson.dumps(packed)
-        self._table.put(at, value)
-        return len(at) + len(value)
+        self._table.put(at, packed)
+        return len(at) + len(packed)
 
     def _drop(self, pool_id: str) -> None:
         del self._pools[pool_id]

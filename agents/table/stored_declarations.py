@@ -9,25 +9,11 @@ from typing import Self
 
 import orjson
 
-from router_state.errors import RouterStateError
+from router_state.errors import DamagedState
+from router_state.packing.framing import body_of, frame
 
-DAMAGE = (
-    RouterStateError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    struct.error,
-    zlib.error,
-)
-"""Errors of reading a record that is damaged, or was written by another version of this program."""
-
-VERSION = 1
-"""First byte of what `pack` returns; another one is read as if nothing had been kept."""
-_HEAD = struct.Struct(">B?q")
-"""Version, `last`, offset: 10 bytes, big-endian, so that no padding depends on the machine."""
+_HEAD = struct.Struct(">?q")
+"""`last`, offset: big-endian, so that no padding depends on the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +47,21 @@ class InForce:
         return zlib.decompress(self.packed)
 
     def pack(self) -> bytes:
-        """Return it as bytes: version, `last`, offset, the document."""
-        return _HEAD.pack(VERSION, self.last, self.offset) + self.packed
+        """Return it as a framed record: `last`, offset, the document."""
+        return frame(_HEAD.pack(self.last, self.offset) + self.packed)
 
     @classmethod
     def unpack(cls, data: bytes) -> Self:
-        """Invert `pack`."""
-        _, last, offset = _HEAD.unpack_from(data)
-        return cls(offset, last, data[_HEAD.size :])
+        """Invert `pack`. Raises DamagedState."""
+        body = body_of(data, "the declaration in force")
+        last, offset = _HEAD.unpack_from(body)
+        return cls(offset, last, body[_HEAD.size :])
 
 
 def readable(kept: bytes | None) -> InForce | None:
-    """Return the kept declaration; None if it is damaged or of another version: the configuration
+    """Return the kept declaration; None if it is damaged or of another format: the configuration
     has the same content."""
     try:
-        found = InForce.unpack(kept) if kept is not None and kept[0] == VERSION else None
-        return found if found is not None and found.document else None
-    except DAMAGE:
+        return None if kept is None else InForce.unpack(kept)
+    except DamagedState:
         return None

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
-
-import orjson
 
 from agents.parked import Parked
 from agents.table import keys
 from agents.table.removed_routers import TOMBSTONE_BYTES
 from agents.table.request_records import Requests, Table, key_of
-from agents.table.stored_declarations import DAMAGE, readable
 from router_state.changes import Changes
 from router_state.engine import Engine
-from router_state.state import config_bytes, record_bytes, restoring
+from router_state.errors import DamagedState
+from router_state.state import record_bytes, restoring
 
 
 def parked(table: Table, raw: bytes) -> Parked:
     """Return a parked event; an unreadable one is returned as refused, with the ids in its key."""
     try:
         return Parked.unpack(table.records[raw])
-    except DAMAGE as error:
+    except DamagedState as error:
         _, router_id, part = keys.split(raw)
         topic, _, offset = part.rpartition("/")
         return Parked.lost(
@@ -30,7 +27,7 @@ def parked(table: Table, raw: bytes) -> Parked:
             table.number,
             int(offset),
             router_id=router_id,
-            why=f"{type(error).__name__}: {error}",
+            why=str(error),
         )
 
 
@@ -76,7 +73,7 @@ def engine(
         outlines: of all of them, where they were read before.
 
     Raises:
-        DAMAGE: a record is damaged, or of another version.
+        DamagedState: a record is damaged, or of another version.
     """
     # Earlier outlines are still valid, as only an engine changes requests.
     if outlines is None:
@@ -87,12 +84,6 @@ def engine(
         lambda piece: table.get(key_of(name, piece)) or b"",
         {one.request_id: one.decided_at for one in ordered if one.is_awaited},
     )
-    if not config_bytes.says_projection(table.get(keys.key(keys.CONFIG, router_id)) or b""):
-        # A program that knows of no projections has put the configuration in force; the document
-        # stands beside it as it was declared.
-        kept = readable(table.get(keys.key(keys.DECLARED, router_id)))
-        named = None if kept is None else config_bytes.projection_of(orjson.loads(kept.document))
-        state.config = replace(state.config, projection=named)
     # In the order of their decisions: what is forgotten first is what was decided first. The same
     # dict stays, which the shard answers `knows` from.
     request_ids.clear()

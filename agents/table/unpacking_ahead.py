@@ -6,7 +6,7 @@ import asyncio
 
 from agents.table import unpacking as stored
 from agents.table.own_routers import Shard
-from agents.table.stored_declarations import DAMAGE
+from router_state.errors import DamagedState
 from router_state.state import record_bytes
 
 WARM_AT_ONCE = 500
@@ -35,6 +35,6 @@ async def warm(shard: Shard, router_id: str) -> None:
                 await asyncio.sleep(0)
                 if not shard.is_packed(router_id):
                     return  # it was unpacked or removed meanwhile
-    except DAMAGE:
+    except DamagedState:
         return  # `engine` says so
     shard.engine(router_id, found)

@@ -8,7 +8,8 @@ import orjson
 
 from agents.table import keys
 from agents.table.request_records import Table
-from agents.table.stored_declarations import DAMAGE
+from router_state.errors import DamagedState
+from router_state.packing.framing import body_of, decoded, frame
 
 
 class ForeignState(Exception):
@@ -35,10 +36,9 @@ class Watermarks:
         self.moved = False
         self.unreadable = ""
         try:
-            found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
-            self.offsets = {str(topic): int(offset) for topic, offset in found.items()}
-        except DAMAGE as error:
-            self.unreadable = f"{type(error).__name__}: {error}"
+            self.offsets = unpack(table.get(keys.WATERMARKS))
+        except DamagedState as error:
+            self.unreadable = str(error)
 
     def of(self, topic: str) -> int:
         """Return the last offset of a topic that is contained, −1 before the first."""
@@ -63,7 +63,7 @@ class Watermarks:
     def write(self) -> None:
         """Write them into the table."""
         # In the same record batch as the state: an event is contained if and only if its offset is.
-        self._table.put(keys.WATERMARKS, orjson.dumps(self.offsets))
+        self._table.put(keys.WATERMARKS, frame(orjson.dumps(self.offsets)))
         self.moved = False
 
     def require_topics(self, topics: Collection[str]) -> None:
@@ -73,3 +73,11 @@ class Watermarks:
                 f"partition {self._table.number} of the changelog has the state of "
                 f"{', '.join(foreign)}: look at PB_APP_ID"
             )
+
+
+def unpack(kept: bytes | None) -> dict[str, int]:
+    """Return the offsets in a record, by topic; none where there is no record. Raises
+    DamagedState."""
+    if kept is None:
+        return {}
+    return decoded(body_of(kept, "watermarks"), dict[str, int], "watermarks")

@@ -16,8 +16,8 @@ import uvloop
 from fastapi import FastAPI
 
 from doors.console.failures import Failure
+from doors.gateway.api_keys import BadKeys, Keys
 from doors.gateway.app import build_gateway
-from doors.gateway.keys import BadKeys, Keys
 from doors.gateway.origin import is_loopback
 from doors.gateway.protocol import KEEP_ALIVE, GuardedProtocol
 from streams.settings import Settings

@@ -6,15 +6,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from msgspec import convert
-
 from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.capability import Capability
 from router_state.caps.bucket import Bucket, Cap, declare, keep_within, refill
 from router_state.changes import Journal
 from router_state.choice import Choice
-from router_state.packing.framing import Json
+from router_state.errors import DamagedState
+from router_state.packing.framing import Json, converted
 from router_state.record import RequestRecord
 
 PERIODS = {"hour": 3600.0, "day": 86_400.0}
@@ -80,7 +79,7 @@ class Caps(Capability):
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> tuple[Cap, ...] | None:
         """See Capability."""
-        return convert(kept, tuple[Cap, ...]) if kept else None
+        return converted(kept, tuple[Cap, ...], "caps") if kept else None
 
     def declare(self, declared: tuple[Cap, ...], *, now: float) -> None:
         """See Capability."""
@@ -114,9 +113,11 @@ class Caps(Capability):
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
+        kept = converted(head.get("buckets"), list[tuple[float, float, bool]], "caps")
+        if len(kept) != len(self.buckets):
+            raise DamagedState(f"caps: {len(kept)} are kept, {len(self.buckets)} are declared")
         self.buckets = [
-            Bucket(bucket.cap, *left)
-            for bucket, left in zip(self.buckets, head["buckets"], strict=True)
+            Bucket(bucket.cap, *left) for bucket, left in zip(self.buckets, kept, strict=True)
         ]
 
     def faults(self) -> Iterator[str]:

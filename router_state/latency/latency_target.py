@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from msgspec import convert
-
 from router_state.billing import Billing
 from router_state.capability import Capability
 from router_state.choice import Choice
@@ -14,7 +12,7 @@ from router_state.kernel import WAIT_PRICES, Window
 from router_state.latency import observing, pricing, target_fields, timing_pieces
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, converted
 from router_state.packing.prior_bytes import pack_prior, restore_prior
 from router_state.record import RequestRecord
 
@@ -48,7 +46,7 @@ class Latency(Capability):
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> LatencyGoal | None:
         """See Capability."""
-        return convert(kept, LatencyGoal | None)
+        return None if kept is None else converted(kept, LatencyGoal, "latency")
 
     def declare(self, declared: LatencyGoal, *, now: float) -> None:
         """See Capability; what was learned of the same kind of times stays."""

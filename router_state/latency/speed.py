@@ -20,8 +20,9 @@ LEAST_LOG_VARIANCE = 1e-6
 TRIAL_EVERY, FIRST_TRIAL = 150, 10
 """Decisions between two trials of a model that nothing was heard of, so that less than one call in
 a hundred is slow by them; and before the first one of a model that has told no time yet."""
-OWN = 4
-"""Count of the numbers of a speed beside those of its costs."""
+NUMBERS = layout.Numbers("variance", "count", "heard", "trials", whole=("heard", "trials"))
+"""Numbers of a speed beside those of its costs."""
+OWN = len(NUMBERS)
 
 
 class Speed:
@@ -83,16 +84,15 @@ class Speed:
 
     def pack(self) -> bytes:
         """Return all of it as bytes."""
-        own = [self.variance, self.count, float(self.heard), float(self.trials)]
-        numbers = [*layout.COSTS.of(self), *own]
+        numbers = [*layout.COSTS.of(self), *NUMBERS.of(self)]
         return packed(numbers, self.costs.regression.kept)
 
     def restore(self, data: bytes) -> None:
-        """Invert `pack`. Raises CorruptSnapshot."""
+        """Invert `pack`. Raises DamagedState."""
         size, regression = len(layout.COSTS) + OWN, self.costs.regression
         least = size + regression.at + regression.d
-        values = floats(data, least=least, most=least + TAILS * regression.d)
+        what = regression.piece.strip()
+        values = floats(data, what, least=least, most=least + TAILS * regression.d)
         layout.COSTS.put(self, values[: size - OWN].tolist())
-        self.variance, self.count, heard, trials = values[size - OWN : size].tolist()
-        self.heard, self.trials = int(heard), int(trials)
+        NUMBERS.put(self, values[size - OWN : size].tolist())
         regression.restore(values[size:])

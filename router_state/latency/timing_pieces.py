@@ -6,16 +6,33 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import orjson
+from msgspec import Struct
 
 from router_state.kernel import Debt
 from router_state.latency.speed import PIECE as SPEED
 from router_state.latency.timing import PIECE, Timing
+from router_state.packing.framing import decoded
 
-NUMBERS = (
-    *("per_unit", "target", "expected", "tried", "count", "mean_seconds", "over", "unheard"),
-    *("short", "told"),
-)
-"""Numbers of a target, in the piece that holds it."""
+
+class _Kept(Struct):
+    """The numbers of a target, in the piece that holds it; `debt` are its dollars, their scatter,
+    and how many settlements are behind it."""
+
+    debt: tuple[float, float, float]
+    per_unit: float
+    target: float
+    expected: float
+    tried: int
+    count: float
+    mean_seconds: float
+    over: float
+    unheard: int
+    short: int
+    told: bool
+
+
+NUMBERS = _Kept.__struct_fields__[1:]
+"""Those that stand under the same name in `Timing`."""
 
 
 def pack(timing: Timing, piece: str) -> bytes | None:
@@ -30,11 +47,11 @@ def pack(timing: Timing, piece: str) -> bytes | None:
 
 
 def restore(timing: Timing, piece: Callable[[str], bytes]) -> None:
-    """Take over what `pack` returned. Raises CorruptSnapshot, LookupError, TypeError."""
-    values = orjson.loads(piece(PIECE))
-    timing.debt = Debt(*values["debt"])
+    """Take over what `pack` returned. Raises DamagedState."""
+    kept = decoded(piece(PIECE), _Kept, "latency")
+    timing.debt = Debt(*kept.debt)
     for name in NUMBERS:
-        setattr(timing, name, values[name])
+        setattr(timing, name, getattr(kept, name))
     for name, speed in timing.speeds.items():
         speed.restore(piece(f"{SPEED}{name}"))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 
 from router_state.arms import Arms
 from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.needs.offers import Offers, rule_out
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, converted
 
 
 class Said(Protocol):
@@ -58,7 +58,7 @@ class Needed(Capability):
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> dict[str, Offers] | None:
         """See Capability."""
-        return convert(kept, dict[str, Offers]) if kept else None
+        return converted(kept, dict[str, Offers], "offers") if kept else None
 
     def declare(self, declared: Mapping[str, Offers], *, now: float) -> None:
         """See Capability."""

@@ -18,7 +18,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.events import FAILED
 from router_state.outages.availability import PIECE, Availability
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, converted
 from router_state.record import PLAIN, RequestRecord
 
 
@@ -64,7 +64,7 @@ class Outages(Capability):
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> float | None:
         """See Capability."""
-        return None if kept is None else float(kept)
+        return None if kept is None else converted(kept, float, "error_reward")
 
     def declare(self, declared: float | None, *, now: float) -> None:
         """See Capability; models that retire are watched no longer."""
@@ -126,7 +126,7 @@ class Outages(Capability):
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(PIECE):
-            self.availability.restore(orjson.loads(kept))
+            self.availability.restore(kept)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""

@@ -8,7 +8,6 @@ paced in the same way.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,7 +16,8 @@ from msgspec import Struct
 from ground.json_values import Document, Json
 from router_state.errors import StaleGrant
 from router_state.events import OfCapability
-from router_state.periods.accounts import PERIODS_KEPT, Account, Accounts
+from router_state.packing.framing import Whole
+from router_state.periods.accounts import PERIODS_KEPT, Account, Accounts, Packed
 from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.spending import PeriodBudget
 
@@ -93,6 +93,30 @@ class Loan(NamedTuple):
     def lasts(self, now: float) -> bool:
         """Tell whether it may be spent at a time."""
         return now < self.until and not self.back
+
+
+Identity = tuple[Per | None, str, float | None, float | None]
+"""The definition of a budget's periods, see `PeriodBudget.identity`."""
+
+
+class _Loan(Struct, array_like=True):
+    """A loan as it is read, with the begin of its period."""
+
+    begin: float
+    usd: float
+    until: float
+    back: bool = False
+
+
+class Kept(Struct):
+    """The types in which what `Leases.pack` returns is read."""
+
+    pool: str
+    born: Whole
+    n: Whole
+    moves: Whole
+    lines: list[tuple[str, Identity, list[_Loan], Packed]]
+    epoch: Whole = -1
 
 
 @dataclass(slots=True)
@@ -215,11 +239,10 @@ class Leases:
         }
 
     @classmethod
-    def unpack(cls, packed: Document) -> Leases:
-        """Invert `pack`."""
-        lines = [_unpack(*line) for line in packed["lines"]]
-        numbers = packed["born"], packed["n"], packed["moves"]
-        return cls(packed["pool"], *numbers, lines, packed.get("epoch", -1))
+    def unpack(cls, kept: Kept) -> Leases:
+        """Invert `pack`, in the types in which it is read. Raises InvalidConfig."""
+        lines = [_unpack(*line) for line in kept.lines]
+        return cls(kept.pool, kept.born, kept.n, kept.moves, lines, kept.epoch)
 
     def is_sound(self) -> bool:
         """Tell whether its values are possible."""
@@ -253,9 +276,7 @@ def _pack(line: LeasedAccounts) -> list[Json]:
     return [line.line, identity, loans, line.pack()]
 
 
-def _unpack(
-    name: str, identity: Sequence[Json], loans: Sequence[Json], packed: Sequence[Json]
-) -> LeasedAccounts:
+def _unpack(name: str, identity: Identity, loans: list[_Loan], packed: Packed) -> LeasedAccounts:
     per, zone, starts, ends = identity
     accounts = Accounts.unpack(PeriodBudget(0.0, per, zone, starts, ends), packed)
     return LeasedAccounts(
@@ -263,5 +284,5 @@ def _unpack(
         accounts.kept,
         accounts.told,
         line=name,
-        loans={begin: Loan(*loan) for begin, *loan in loans},
+        loans={one.begin: Loan(one.usd, one.until, one.back) for one in loans},
     )

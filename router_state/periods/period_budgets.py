@@ -130,8 +130,8 @@ class Periods(Capability):
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
-        week = floats(piece(SHAPE), least=2 * HOURS, most=2 * HOURS)
-        self.ledger.restore(orjson.loads(piece(PIECE)), week)
+        week = floats(piece(SHAPE), "hours", least=2 * HOURS, most=2 * HOURS)
+        self.ledger.restore(piece(PIECE), week)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
+
+from router_state.packing.framing import Whole
 
 MOST_MEMBERS = 5_000
 """Most members of a pool: sharing a budget between them takes 0.35 s for each of its periods."""
@@ -13,8 +15,7 @@ MOST_NUMBER = 2**53 - 1
 """Highest number of a grant; who has it gets none any more."""
 
 
-@dataclass(slots=True)
-class Member:
+class Member(Struct, array_like=True):
     """One member, as far as its pool knows it.
 
     Attributes:
@@ -24,9 +25,9 @@ class Member:
         left: whether it is none any more.
     """
 
-    born: int
-    moves: int = -1
-    n: int = 0
-    taken: int = 0
+    born: Whole
+    moves: Whole = -1
+    n: Whole = 0
+    taken: Whole = 0
     said_at: float = 0.0
     left: bool = False

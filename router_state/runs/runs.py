@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from msgspec import convert, structs, to_builtins
+from msgspec import structs, to_builtins
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -14,7 +14,7 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.drawers import Drawers
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, converted
 from router_state.record import Call, RequestRecord
 from router_state.runs.run_budget import WARNED_AT, Run, RunBudget, within
 
@@ -86,7 +86,7 @@ class Runs(Capability):
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> RunBudget | None:
         """See Capability."""
-        return None if kept is None else convert(kept, RunBudget)
+        return None if kept is None else converted(kept, RunBudget, "runs")
 
     def declare(self, declared: RunBudget | None, *, now: float) -> None:
         """See Capability."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 import orjson
-from msgspec import convert, structs, to_builtins
+from msgspec import structs, to_builtins
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -19,7 +19,7 @@ from router_state.config import Matrix, Price
 from router_state.drawers import Drawers
 from router_state.events import Judged
 from router_state.kernel import PRICES
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, converted
 from router_state.record import Call, Records, RequestRecord
 from router_state.sessions import caching
 from router_state.sessions.cache_prices import SaidModel, cache_of, document
@@ -75,7 +75,7 @@ class Sessions(Capability):
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> dict[str, CachePrice] | None:
         """See Capability."""
-        return convert(kept, dict[str, CachePrice]) if kept else None
+        return converted(kept, dict[str, CachePrice], "caches") if kept else None
 
     def declare(self, declared: Mapping[str, CachePrice] | None, *, now: float) -> None:
         """See Capability."""
@@ -256,7 +256,7 @@ class Sessions(Capability):
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(caching.PIECE):
-            self.caching.restore(orjson.loads(kept))
+            self.caching.restore(kept)
         if head.get("sessions") or self.prices:
             self.known.restore(piece)
 

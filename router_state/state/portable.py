@@ -13,12 +13,14 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import orjson
+from msgspec import Meta, Struct
 
 from router_state.config import RouterConfig
-from router_state.errors import CorruptSnapshot
-from router_state.packing.framing import reading
+from router_state.errors import CorruptSnapshot, DamagedState
+from router_state.packing.framing import decoded
 from router_state.router import RouterState
 from router_state.since import Since
 from router_state.state import invariants, redeclaring, restoring, state_pieces
@@ -44,6 +46,11 @@ class Exported:
     layout: int = VERSION
 
 
+class _Head(Struct):
+    about: dict[str, str]
+    pieces: list[tuple[str, Annotated[int, Meta(ge=0)]]]
+
+
 def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
     """Return a router as a file; `about` says in words where it comes from."""
     pieces = state_pieces.pack_pieces(state)
@@ -66,33 +73,29 @@ def unpack(data: bytes) -> Exported:
     if len(data) < _PREFIX.size:
         raise CorruptSnapshot(f"truncated: {len(data)} bytes are not even its beginning")
     _, version, length, digest = _PREFIX.unpack_from(data)
-    if version > VERSION:
+    if version != VERSION:
         raise CorruptSnapshot(
-            f"format {version} is newer than this program, which reads {VERSION}: use a newer "
-            "pbstream"
-        )
-    if version < VERSION:
-        raise CorruptSnapshot(
-            f"format {version} is older than this program, which reads {VERSION}: export the "
-            "router again, from a worker of this version"
+            f"format {version} of the file is not {VERSION}, which this program reads: use the "
+            "pbstream that wrote it, or a newer one"
         )
     rest = data[_PREFIX.size :]
     if len(rest) < length:
         raise CorruptSnapshot(f"truncated: {len(rest)} of {length} bytes are there")
     if len(rest) > length or hashlib.sha256(rest).digest() != digest:
         raise CorruptSnapshot("damaged: its bytes do not match its checksum")
-    with reading("snapshot"):
+    try:
         return _exported(rest)
+    except DamagedState as error:
+        raise CorruptSnapshot(str(error)) from None
 
 
 def _exported(rest: bytes) -> Exported:
     if len(rest) < _HEAD.size:
         raise CorruptSnapshot("the snapshot has no head")
     at = _HEAD.size + _HEAD.unpack_from(rest)[0]
-    head = orjson.loads(rest[_HEAD.size : at])
-    about = {str(name): str(value) for name, value in head["about"].items()}
+    head = decoded(rest[_HEAD.size : at], _Head, "head of the file")
     pieces = {}
-    for name, size in head["pieces"]:
+    for name, size in head.pieces:
         pieces[name] = rest[at : at + size]
         at += size
     if at != len(rest):
@@ -100,7 +103,7 @@ def _exported(rest: bytes) -> Exported:
     state = restoring.unpack(lambda name: pieces.get(name, b""), {})
     for fault in invariants.faults(state):
         raise CorruptSnapshot(f"{fault} can't be")
-    return Exported(about, state)
+    return Exported(head.about, state)
 
 
 def start(data: bytes, config: RouterConfig) -> RouterState:

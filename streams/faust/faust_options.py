@@ -34,7 +34,7 @@ def faust_options(settings: Settings) -> dict[str, object]:
         # Partitions are given up when what has begun is finished: `Consumer.wait_empty`.
         "stream_wait_empty": True,
         "producer_linger": 0.001,
-        # All replicas in sync: a decision that was said is not lost with a broker.
+        # All replicas in sync: a decision that was published is not lost with a broker.
         "producer_acks": -1,
         "producer_request_timeout": 60.0,
         # What is larger goes through `RecordBatches`.

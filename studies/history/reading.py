@@ -20,7 +20,7 @@ from studies.history.records import NO_JSON, Record
 
 
 class RecordedCandidate(Struct, frozen=True, gc=False):
-    """One model as a decision saw it; older decisions say less."""
+    """One model as a decision saw it; a number that the decision does not name is not compared."""
 
     model: str
     mean: float | UnsetType = UNSET
@@ -32,7 +32,7 @@ class RecordedCandidate(Struct, frozen=True, gc=False):
 
 
 class Contained(Basis, frozen=True, gc=False):
-    """The events that the state contained, in order; older workers do not give the order."""
+    """The events that the state contained; `since` gives their order, where it is known."""
 
     request: int | None = None
     since: str | None = None

@@ -101,6 +101,8 @@ def _result(study: Study) -> Iterator[str]:
     off = reward.estimates().get("direct", reward.direct).half_width
     by = f" ± {off:.3f}" if off else ""
     yield f"{best} earned {earned[best]:.3f}{by} per request{_money(runs[best])}{over}."
+    if q.by_products:
+        yield f"What other models would have earned is not supported: {NO_LINES}."
     for other in ranked:
         if other != best:
             yield f"{other}: {_compared(runs[other], runs[best], q)}{_money(runs[other])}."

@@ -24,14 +24,16 @@ def chosen_by_products(sums: Sequence[Sums]) -> bool:
     products tell is Σ n_a·|mean of zzᵀ − I|²/2. Each is divided by its degrees of freedom, so that
     chance makes 1 of both.
     """
+    if len(sums) < 2:
+        return False
     counts = np.array([one.n for one in sums], dtype=np.float64)
     n, x = counts.sum(), np.array([one.x for one in sums])
     mean = x.sum(axis=0) / n
     spread = np.array([one.xx for one in sums]).sum(axis=0) / n - np.outer(mean, mean)
     variances, directions = np.linalg.eigh(spread)
     varies = variances > NEVER_VARIES * max(variances.max(), 0.0)
-    features = np.count_nonzero(varies)
-    if features == 0 or len(sums) < 2:
+    features = int(np.count_nonzero(varies))
+    if features == 0:
         return False
     whiten = directions[:, varies] / np.sqrt(variances[varies])
     by_features = by_products = 0.0

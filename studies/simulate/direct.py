@@ -130,7 +130,7 @@ class DirectModel:
 
     @property
     def by_products(self) -> bool:
-        """Whether history chose by products of features: no line tells what was chosen by then."""
+        """Tell whether history chose by products of features, which no line follows."""
         if self._by_products is None:
             self._by_products = chosen_by_products(list(self._sums.values()))
         return self._by_products

@@ -50,15 +50,17 @@ class Residuals:
         """Return half of the 95 % interval of the mean, with the units that models are compared in;
         a model without one counts for nothing.
         """
-        n, squares, cubes = sum(one[0] for one in self.weights.values()), 0.0, 0.0
-        of_all = sum(self.weights.values()) / max(n, 1.0)
-        for (choice, called), (e2, e3) in self.powers.items():
+        if not self.weights:
+            return 0.0
+        total = np.sum(list(self.weights.values()), axis=0)
+        n, squares, cubes = float(total[0]), 0.0, 0.0
+        for (choice, called), powers in self.powers.items():
             # A model that is free says nothing of bills.
             if not units.get(called):
                 continue
             ratio = units.get(choice or "", 0.0) / units[called]
-            mine = self.weights[choice]
-            _, _, w2, w3 = (mine + HELD * of_all) / (mine[0] + HELD)
+            mine, (e2, e3) = self.weights[choice], powers.tolist()
+            _, _, w2, w3 = ((mine + HELD * total / n) / (mine[0] + HELD)).tolist()
             squares += max(w2 - 1.0, 0.0) * e2 * ratio**2
             cubes += (w3 - 3.0 * w2 + 2.0) * e3 * ratio**3
-        return reach(squares, cubes) / max(n, 1.0)
+        return reach(squares, cubes) / n

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from doors.gateway.keys import BadKeys, Keys, new_key
-from doors.gateway.limits import Allowance, Recent
+from doors.gateway.api_keys import BadKeys, Keys, new_key
+from doors.gateway.rate_limits import Allowance, Recent
 from doors.gateway.serve import keys_of
 from streams.settings import Settings
 from streams.settings_problems import BadSettings

@@ -412,6 +412,17 @@ def test_the_client_of_the_readme_works(worker: Settings, tmp_path: Path) -> Non
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("call ")
     assert ran.stderr == ""
+    (tmp_path / "mistyped.py").write_text(code.replace('"default"', '"defualt"'))
+    wrong = subprocess.run(
+        [sys.executable, str(tmp_path / "mistyped.py")],
+        env={**os.environ, **environment(worker)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert wrong.stderr.startswith("unknown_router: ")
     deadline = time.monotonic() + 60
     while done_json(worker, "budget", "show")["rewards_applied"] == 0:
         assert time.monotonic() < deadline

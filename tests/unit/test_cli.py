@@ -25,7 +25,7 @@ from doors.console.session import Session, named
 from drawing.numbers import usd
 from ground import extras
 from paretobandit_streams.__main__ import write_any_character
-from streams.log.topics import TopicsNotReady
+from streams.log.service_topics import TopicsNotReady
 from streams.settings import Settings
 
 
@@ -269,7 +269,11 @@ def test_a_chosen_score_that_no_label_has_is_answered_with_the_names(tmp_path: P
     scores = [{"traceId": "r", "name": name, "value": 1} for name in ("toxic", "correct")]
     (tmp_path / "scores.json").write_text(json.dumps(scores))
     words = ["convert", "--from", "langfuse", str(tmp_path / "scores.json"), "--score"]
-    assert "Its scores are named toxic, correct." in run(*words, "corect").output
+    wrong = run(*words, "corect")
+    assert wrong.exit_code == 1
+    assert "named corect; those that came are named toxic, correct." in " ".join(
+        wrong.output.split()
+    )
     assert "are named" not in run(*words, "correct").output
 
 

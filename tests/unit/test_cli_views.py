@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from commands.cli.explain import _bill, superseded
-from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
+from doors.console.explained_decision import BECAUSE, DOUBT, TERMS, explain_decision
 from doors.console.output import print_json
 from drawing import numbers
 from drawing.alert_words import sentence

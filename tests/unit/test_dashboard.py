@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from doors.console.router_standing import Declared
-from doors.gateway.keys import Keys, new_key
+from doors.gateway.api_keys import Keys, new_key
 from doors.gateway.problems import Problem
 from schemas import (
     Candidate,

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from studies.simulate.cases import Case
 from studies.simulate.compare import Comparison, cost_model, learn, reward_model
 from studies.simulate.estimators import Estimate, OffPolicy
+from studies.simulate.limits import NO_LINES
 from studies.simulate.moments import Moments
+from studies.simulate.residuals import Residuals
 
 MODELS = ("small", "middle", "large")
 KINDS = ("direct", "inverse propensity", "doubly robust")
@@ -32,9 +34,11 @@ class Log:
         lines = np.tanh(lines) if kind == "curves" else lines
         own = lines[:, 1:] + lines[:, :1]
         # It prefers what is good for a prompt, as far as lines tell, and explores one time in five.
+        products = features * np.roll(features, 1, axis=1)
+        if kind == "chosen by products":
+            own = products @ rng.normal(0.0, 0.5, (d - 1, 3))
         preferred = np.exp(3.0 * own) / np.exp(3.0 * own).sum(axis=1, keepdims=True)
         if kind == "products":
-            products = features * np.roll(features, 1, axis=1)
             own = own + 3.0 * products @ rng.normal(0.0, 0.5, (d - 1, 3))
         self.rewards = np.clip(
             rng.uniform(0.4, 0.7, 3) + 0.06 * own + rng.normal(0.0, 0.1, (n, 3)), 0.0, 1.0
@@ -85,6 +89,74 @@ def test_95_of_100_intervals_hold_the_truth_of_every_estimate(world: str) -> Non
     for of, told in held.items():
         # Of 100 intervals at 95 % fewer than 90 hold once in 70 times by chance.
         assert np.mean(told) >= 0.9 and len(told) >= 50, of
+
+
+def test_a_dear_prompt_that_history_called_another_model_for_widens_the_interval() -> None:
+    w, e = np.array([4.0, 0.0, 0.0, 0.0]), np.array([0.1, 0.1, 0.1, 0.1])
+    found = []
+    for dear in (0.1, 50.0):
+        residuals = Residuals()
+        off = np.append(e[:3], dear)
+        residuals.add(["small"] * 4, ["small", "large", "large", "large"], w, off)
+        found.append(residuals.half_width({"small": 1.0, "large": 10.0}))
+    # In the small model's unit it is 5 off, and the others 0.1 or less.
+    assert found[1] > 40.0 * found[0] > 0.0
+
+
+def test_residuals_of_a_free_model_say_nothing_of_bills() -> None:
+    residuals = Residuals()
+    w, off = np.array([2.0, 0.0]), np.array([0.1, 5.0])
+    residuals.add(["paid"] * 2, ["paid", "free"], w, off)
+    alone = Residuals()
+    alone.add(["paid"] * 2, ["paid", "free"], w, np.array([0.1, 0.0]))
+    units = {"paid": 0.2, "free": 0.0}
+    assert residuals.half_width(units) == alone.half_width(units) > 0.0
+    free = Residuals()
+    free.add(["free"] * 2, ["free", "paid"], w, off)
+    assert free.half_width(units) == Residuals().half_width(units) == 0.0
+
+
+@pytest.mark.parametrize("kind", ["lines", "curves", "products", "chosen by products"])
+def test_a_history_that_chose_by_products_is_told_from_one_that_chose_by_lines(kind: str) -> None:
+    told = []
+    for seed in range(30):
+        log = Log(seed, kind)
+        model = reward_model()
+        models = [MODELS[k] for k in log.called.tolist()]
+        model.observe(models, log.X, log.rewards[np.arange(n), log.called])
+        told.append(model.by_products)
+    assert sum(told) >= 27 if kind == "chosen by products" else not any(told)
+
+
+@given(
+    seed=st.integers(0, 99),
+    models=st.integers(0, 4),
+    features=st.integers(0, 3),
+    calls=st.integers(1, 300),
+)
+def test_a_choice_at_random_or_of_one_model_or_none_is_not_by_products(
+    seed: int, models: int, features: int, calls: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.choice([-1.0, 1.0], (calls, features)), np.ones(calls)])
+    model = reward_model()
+    if models:
+        model.observe([f"m{k}" for k in rng.integers(models, size=calls)], X, rng.random(calls))
+    assert not model.by_products
+
+
+def test_nothing_is_told_by_lines_of_a_history_that_chose_by_products() -> None:
+    log = Log(0, "chosen by products")
+    cases = log.cases()
+    for case in cases:
+        case.propensity = 1.0
+    [(reward, cost)] = judged(cases, [[MODELS[2]] for _ in range(n)])
+    for off in (reward, cost):
+        assert off.estimates() == {"direct": off.direct} and off.direct.half_width is None
+        assert off.verdict().startswith("not supported") and NO_LINES in off.verdict()
+    # Where chances were logged, they support estimates whatever history chose by.
+    [(reward, _)] = judged(log.cases(), [[MODELS[2]] for _ in range(n)])
+    assert reward.supported and all(one.half_width for one in reward.estimates().values())
 
 
 @given(

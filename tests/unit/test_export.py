@@ -345,14 +345,13 @@ def test_a_file_that_was_cut_off_is_refused(share: float) -> None:
         (lambda data: data.replace(b"\r\n", b"\n", 1), "foreign"),
         (
             lambda data: sealed(data[PREFIX.size :], version=portable.VERSION + 1),
-            "is newer than this program",
+            "use the pbstream that wrote it",
         ),
-        (lambda data: sealed(data[PREFIX.size :], version=2), "format 2 is older than this"),
-        (lambda data: sealed(data[PREFIX.size :], version=1), "export the router again"),
+        (lambda data: sealed(data[PREFIX.size :], version=0), "format 0 of the file is not"),
         (lambda data: sealed(data[PREFIX.size : -8]), "not as long as its head says"),
         (lambda data: sealed(data[PREFIX.size :] + bytes(8)), "not as long as its head says"),
         (lambda data: sealed(b""), "snapshot"),
-        (lambda data: sealed(b"\x00\x00\x00\x02[]"), "TypeError"),
+        (lambda data: sealed(b"\x00\x00\x00\x02[]"), "head of the file"),
     ],
 )
 def test_what_is_no_true_file_is_refused_with_its_reason(
@@ -435,7 +434,7 @@ def test_a_limit_of_a_slot_that_a_window_has_not_is_refused() -> None:
     name = next(name for name in pieces if name.startswith("\x1fwindow"))
     limited = orjson.dumps({"500": ["cheap"]})
     contexts = body_of(pieces[name])[: 8 * 4 * 4]
-    with pytest.raises(CorruptSnapshot, match="window"):
+    with pytest.raises(CorruptSnapshot, match="contexts"):
         portable.unpack(packed(pieces | {name: frame(contexts + limited)}))
 
 
@@ -444,13 +443,6 @@ def test_a_file_without_one_of_its_pieces_is_refused() -> None:
     for name in pieces:
         with pytest.raises(CorruptSnapshot):
             portable.unpack(packed({one: pieces[one] for one in pieces if one != name}))
-
-
-def test_a_knob_that_a_file_lacks_is_that_of_its_own_profile() -> None:
-    def drop(config: dict[str, Any]) -> None:
-        del config["knobs"]["gamma"]
-
-    assert portable.unpack(altered(LIVE, CONFIG, drop)).state.config.knobs.gamma == 0.9995
 
 
 ARRAYS = ["cheap", "\x1fcost:cheap", "\x1frewards", "\x1fbills", "\x1fdraw"]

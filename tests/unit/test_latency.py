@@ -25,9 +25,8 @@ from router_state.latency.speed import Speed
 from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
 from router_state.pacing.pacer import Unpaced
-from router_state.packing.framing import frame
 from router_state.state import invariants, portable
-from router_state.state.config_bytes import config_body, unpack_config
+from router_state.state.config_bytes import config_body, config_from
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
@@ -361,7 +360,7 @@ def test_a_declaration_is_the_same_after_the_core(said: dict[str, Any]) -> None:
     }
     declared = RouterDeclared.model_validate(document)
     config = config_of(declared, offset=3, references={})
-    assert unpack_config(frame(config_body(config))).capabilities == config.capabilities
+    assert config_from(config_body(config)).capabilities == config.capabilities
     again = declaration_of(config, "r")
     assert {name: again[name] for name in said} == said
 

@@ -173,15 +173,13 @@ def test_a_router_goes_on_after_a_restart_as_if_there_had_been_none() -> None:
 
 
 @pytest.mark.parametrize("tokens", [None, 0, 68])
-def test_a_record_keeps_its_tokens_and_an_older_program_reads_it(tokens: int | None) -> None:
+def test_a_record_ends_with_what_it_has(tokens: int | None) -> None:
     engine = started()
     x = np.append(np.zeros(D - 1), 1.0)
     record = engine.decide("r", x, now=0.0, input_tokens=tokens)
     packed = record_bytes.pack_record(record)
     assert record_bytes.unpack_record(packed).input_tokens == tokens
     fields = orjson.loads(body_of(packed))
-    # An older program takes what comes after sixteen fields as the model that answered, if it is
-    # there.
     assert fields[16:] == ([] if tokens is None else [None, tokens])
 
 

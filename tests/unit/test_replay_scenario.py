@@ -26,6 +26,7 @@ from studies.simulate.case_file import CaseFile
 from studies.simulate.cases import Case, Cases
 from studies.simulate.estimators import OffPolicy
 from studies.simulate.figures import figures, phases_csv, series_csv
+from studies.simulate.limits import NO_LINES
 from studies.simulate.scenario import BadScenario, Scenario, load_scenario, named
 from studies.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
 from studies.simulate.study_charts import marks_of
@@ -405,6 +406,40 @@ def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> Non
         robust = off.estimates()["doubly robust"]
         assert off.supported and robust.half_width is not None
         assert abs(robust.value - value) < 1.5 * robust.half_width < 0.1
+
+
+def test_a_history_that_chose_by_products_is_not_supported_in_every_output(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(N, 5))
+    products = features * np.roll(features, 1, axis=1)
+    shown, seen = (np.column_stack([one, np.ones(N)]) for one in (features, products))
+    expected = 0.6 + 0.15 * products[:, :3]
+    declared = {
+        "models": {m: {"input_price_per_m": 0.1, "output_price_per_m": 0.4} for m in MODELS},
+        "dimensions": 6,
+        "profile": "paper",
+    }
+    write_history(
+        tmp_path,
+        declared=declared,
+        models=MODELS,
+        contexts=seen,
+        recorded=shown,
+        rewards=np.clip(expected + rng.normal(0.0, 0.05, (N, 3)), 0.0, 1.0),
+        costs=np.full((N, 3), 1e-4) * rng.lognormal(0.0, 0.4, (N, 3)),
+        outcomes=False,
+    )
+    found = played(JsonlHistory(tmp_path), policies=["large", "recorded"])
+    off = found.runs["large"].reward
+    assert not off.supported and off.direct.half_width is None
+    told = figures(found)
+    assert any("not supported: history chose by products" in line for line in told["answer"])
+    estimates = told["policies"]["large"]["estimates"]["reward"]
+    assert not estimates["supported"] and NO_LINES in estimates["verdict"]
+    assert estimates["direct"]["half_width"] is None
+    page = json.dumps(data_of(render(found)))
+    assert page.count("history chose by products of features") >= 2
+    assert "earned" in told["answer"][0]
 
 
 def test_what_history_had_ruled_out_is_not_estimated_from_it(histories: Any) -> None:

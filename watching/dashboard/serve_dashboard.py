@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import FrameType
 
-from doors.gateway.keys import BadKeys, Keys, new_key
+from doors.gateway.api_keys import BadKeys, Keys, new_key
 from doors.gateway.origin import is_loopback
 from doors.gateway.serve import Server, guarded
 from streams.settings import Settings

@@ -31,7 +31,7 @@ from benchmarks.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 from commands.demo.benchmark import Benchmark, Split, load_benchmark
-from commands.demo.portfolio import known_before
+from commands.demo.paper_models import known_before
 from router_state.config import Price
 from streams.priors.fitted_priors import Priors, fields_for_wire
 from studies.history.account import Account
@@ -49,7 +49,7 @@ from studies.simulate.track import Track
 N, D, K = 2500, 9, 4
 HELD_BACK, SEEDS = 100, 30
 """First seed that no constant was chosen on, and how many are played."""
-WORLDS = ("lines", "curves", "products", "chosen by products", "the paper's prompts")
+WORLDS = ("products", "chosen by products", "the paper's prompts", "curves", "lines")
 HISTORIES = {"as it ships": 0.0, "ε 0.05": 0.05, "ε 0.2": 0.2}
 OUTCOMES = ("reward", "cost")
 KINDS = ("direct", "inverse propensity", "doubly robust")
@@ -131,7 +131,7 @@ class Drawn:
 def drawn(world: str, seed: int) -> Drawn:
     """Return a world."""
     rng = np.random.default_rng([21, seed])
-    return _prompts(rng, seed) if world == WORLDS[-1] else _made_up(rng, world)
+    return _prompts(rng, seed) if world == "the paper's prompts" else _made_up(rng, world)
 
 
 def _made_up(rng: np.random.Generator, world: str) -> Drawn:

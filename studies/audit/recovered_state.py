@@ -10,8 +10,8 @@ from math import inf
 from agents.refused_events import refusal_of
 from agents.table import keys
 from agents.table.own_routers import Shard
-from agents.table.stored_declarations import DAMAGE
 from router_state.engine import Engine
+from router_state.errors import DamagedState
 from schemas.dlq import INGEST, VALUE_OMITTED, DeadLetter
 from schemas.event import MalformedEvent
 from schemas.topic_roles import SOURCES
@@ -168,7 +168,7 @@ def gather(
         )
     try:
         shard = Shard(partition)
-    except DAMAGE as error:
+    except DamagedState as error:
         findings.violation(
             Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}"
         )
