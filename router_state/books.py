@@ -106,8 +106,7 @@ class Books:
     def commit(self, request_id: str, record: RequestRecord, ticks: int) -> None:
         """Number a decision, put its expected cost on the books, and move the clocks."""
         self.seq, self.t = record.seq, self.t + ticks
-        if record.decided_at > self.latest:
-            self.latest = record.decided_at
+        self.latest = max(self.latest, record.decided_at)
         self.open_commitments[request_id] = record.decided_at
         self.committed.add(record.expected_cost_usd)
 
