@@ -85,7 +85,7 @@ class Capability:
 
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> object | None:
-        """Invert `pack_declared`. Raises TypeError, LookupError, ValueError."""
+        """Invert `pack_declared`. Raises DamagedState, and InvalidConfig as `read`."""
         return None
 
     @classmethod
@@ -212,7 +212,10 @@ class Capability:
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """Invert `head` and `pack`; `piece` returns a body by its name, b"" where there is none.
-        Raises TypeError, LookupError, ValueError, CorruptSnapshot."""
+
+        Raises:
+            DamagedState: what was kept is not what these return. Anything else is a defect.
+        """
 
     def faults(self) -> Iterator[str]:
         """Yield the faults of a state that can't be true."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from router_state import registered
 from router_state.billing import Billing
-from router_state.books import checked_cost, checked_reward
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
@@ -18,6 +17,7 @@ from router_state.kernel import check, exp_of, list_price_of
 from router_state.policies.learning import NOT_LEARNED
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.router import RouterState
+from router_state.totals import checked_cost, checked_reward
 
 Changed = dict[str, RequestRecord | None]
 """Requests that changed, see `Changes.records`."""

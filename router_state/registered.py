@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from router_state.capability import Capability, Hooks
-from router_state.caps.capability import Caps
+from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
-from router_state.latency.capability import Latency
-from router_state.needs.capability import Needed
-from router_state.outages.capability import Outages
+from router_state.latency.latency_target import Latency
+from router_state.needs.needs import Needed
+from router_state.outages.outages import Outages
 from router_state.packing.framing import Json
-from router_state.periods.capability import Periods
+from router_state.periods.period_budgets import Periods
 from router_state.record import RequestRecord
 from router_state.router import RouterState
-from router_state.runs.capability import Runs
-from router_state.sessions.capability import Sessions
+from router_state.runs.runs import Runs
+from router_state.sessions.sessions import Sessions
 
 KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, Sessions, Runs)
 """Their classes; of two that change the same, the later one has the last word."""
@@ -71,7 +71,7 @@ def pack(config: RouterConfig) -> dict[str, Json]:
 
 
 def unpack(body: Mapping[str, Json]) -> dict[str, object]:
-    """Invert `pack`. Raises TypeError, LookupError, ValueError."""
+    """Invert `pack`. Raises DamagedState, InvalidConfig."""
     found = {kind.name: kind.unpack_declared(body.get(kind.name)) for kind in KINDS}
     return {name: declared for name, declared in found.items() if declared is not None}
 

@@ -7,7 +7,6 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.books import Books
 from router_state.capability import Capability, Hooks
 from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
@@ -18,6 +17,7 @@ from router_state.newcomers import Newcomers
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.record import RequestRecord
 from router_state.since import Since
+from router_state.totals import Books
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
@@ -84,7 +84,7 @@ class Policy(Protocol):
 
 
 class RouterState(Books):
-    """One router's state, the books among it. `portfolio.declare` adds its arms.
+    """One router's state, the books among it. `redeclaring.declare` adds its arms.
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:

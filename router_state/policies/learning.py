@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router_state.change import bills, rewards
+from router_state.change import bill_change, reward_change
 from router_state.config import Vector
 from router_state.kernel import Arm, CostModel, learn_bill
 from router_state.record import RequestRecord
@@ -31,13 +31,13 @@ def learn_together(
     state.t += 1
     if arm.suspicion is not None:
         # A reward of a decision before the alarm belongs to the arm before its drift.
-        if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
+        if record.seq > arm.suspicion.after and reward_change.test(state, arm, x, reward):
             state.arms.estimate_rewards(state.t, state.config.knobs.gamma)
         return NOT_LEARNED
     gamma = state.config.knobs.gamma
     shift = state.arms.learn(arm, x, reward, state.t, gamma, state.latest)
     if shift is not None:
-        rewards.found(state, arm, shift)
+        reward_change.found(state, arm, shift)
     return arm.rewards.forgotten
 
 
@@ -47,4 +47,4 @@ def learn_bill_together(
     """See `Policy.bill`; a shift of what calls cost raises an alert."""
     found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
     if found is not None:
-        state.journal.alerts.append(bills.alert(costs, found, now=state.latest))
+        state.journal.alerts.append(bill_change.alert(costs, found, now=state.latest))

@@ -16,7 +16,7 @@ from router_state.pacing import prices as prices_of
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.policies.by_profile import POLICIES
 from router_state.profiles import knobs_for
-from router_state.state import restoring, snapshot
+from router_state.state import restoring, state_pieces
 from tests.unit.live_world import PRICES, World, declaration
 
 DRAWS = 20_000
@@ -73,7 +73,7 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
     w = World(Played.start(declaration(budget, cold=("cheap", "middle", "dear"))), late=20)
     w.play(played)
     x = np.array([0.3, -0.2, 0.1, 0.5, 1.0])
-    pieces, prices = snapshot.pack_pieces(w.engine.state), set()
+    pieces, prices = state_pieces.pack_pieces(w.engine.state), set()
     for seed in range(20):
         state = restoring.unpack(lambda name: pieces.get(name, b""), {})
         assert isinstance(state.chance, Chance)

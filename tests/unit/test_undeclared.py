@@ -12,7 +12,7 @@ from benchmarks.played import Played
 from router_state.cache_price import CachePrice
 from router_state.config import Price
 from router_state.registered import KINDS
-from router_state.state import restoring, snapshot
+from router_state.state import restoring, state_pieces
 from tests.unit.core_reference import context, declaration
 
 X = context(1.0, 0.0, 0.0)
@@ -26,7 +26,7 @@ def kinds(one: Played) -> tuple[type, ...]:
 
 def restored(one: Played) -> Played:
     """Return a router put together from another one's pieces, with its requests."""
-    pieces = snapshot.pack_pieces(one.state)
+    pieces = state_pieces.pack_pieces(one.state)
     opened = one.state.open_commitments
     records = {name: copy(record) for name, record in one.records.items()}
     return Played(restoring.unpack(lambda name: pieces.get(name, b""), opened), records)
@@ -68,4 +68,4 @@ def test_a_bill_has_its_discount_after_the_declaration_that_named_it_and_a_resta
     for router in (one, again):
         router.settle("1", tokens=(2000, 100), cached=2000)
     assert again.state.spend_usd == one.state.spend_usd < 1e-3
-    assert snapshot.pack_pieces(again.state) == snapshot.pack_pieces(one.state)
+    assert state_pieces.pack_pieces(again.state) == state_pieces.pack_pieces(one.state)

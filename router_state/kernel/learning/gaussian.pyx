@@ -9,7 +9,7 @@ The remaining prior is prior·decay.
 from functools import lru_cache
 import numpy as np
 
-from ground.refusing import CorruptSnapshot
+from ground.refusing import DamagedState
 from router_state.kernel.numbers.linear cimport (
     dot, factor, invert, product, take_off_rows, times,
 )
@@ -149,11 +149,11 @@ cdef class Gaussian:
         return self.A() @ self.theta
 
     def restore(self, kept):
-        """Restore from `kept`. Raises CorruptSnapshot."""
+        """Restore from `kept`. Raises DamagedState."""
         size, d = self.at + self.d, self.d
         rows, rest = divmod(len(kept) - size, d)
         if rest or not 0 <= rows <= (TAILS - 1 if d >= WIDE else 0):
-            raise CorruptSnapshot(f"{len(kept)} numbers are not a regression of {d} dimensions")
+            raise DamagedState(f"{len(kept)} numbers are not a regression of {d} dimensions")
         self.own()
         self.array[: len(kept)] = kept
         self.pending = rows
