@@ -105,7 +105,7 @@ class _Loan(Struct, array_like=True):
     begin: float
     usd: float
     until: float
-    back: bool = False
+    back: bool
 
 
 class Kept(Struct):
@@ -116,7 +116,7 @@ class Kept(Struct):
     n: Whole
     moves: Whole
     lines: list[tuple[str, Identity, list[_Loan], Packed]]
-    epoch: Whole = -1
+    epoch: Whole
 
 
 @dataclass(slots=True)
@@ -235,7 +235,7 @@ class Leases:
             "n": self.n,
             "moves": self.moves,
             "lines": [_pack(line) for line in self.lines],
-            **({} if self.epoch < 0 else {"epoch": self.epoch}),
+            "epoch": self.epoch,
         }
 
     @classmethod
@@ -272,7 +272,7 @@ def _move(loose: LeasedAccounts | None, line: LeasedAccounts, lent: Lent) -> Non
 def _pack(line: LeasedAccounts) -> list[Json]:
     budget = line.budget
     identity = [budget.per, budget.zone, budget.starts, budget.until]
-    loans = [[begin, *(loan if loan.back else loan[:2])] for begin, loan in line.loans.items()]
+    loans = [[begin, *loan] for begin, loan in line.loans.items()]
     return [line.line, identity, loans, line.pack()]
 
 

@@ -417,7 +417,7 @@ def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         (HEAD, _set("arms", to=[])),
         (HEAD, _set("arms", to=None)),
         (HEAD, _set("chance", to="zz")),
-        (HEAD, _set("buckets", to=[])),
+        (HEAD, _set("caps", to=[])),
         (HEAD, _set("since", to=None)),
     ],
 )

@@ -74,13 +74,12 @@ def replace_config(record: Any) -> Any:
     return (record.seq, record.model, record.lambda_t, record.propensity, record.expected_cost_usd)
 
 
-def test_without_a_pool_the_state_is_written_as_before() -> None:
+def test_without_a_pool_no_lease_is_written() -> None:
     engine = router(Spending((PeriodBudget(0.2, "day"),)))
     serve(engine, TIMES[:50])
     packed = orjson.loads(body_of(pack_piece(engine.state, PIECE) or b""))
     assert packed.keys() == {"budgets", "traffic", "numbers"}
     assert [len(account) for _, kept in packed["budgets"] for account in kept] == [7]
-    assert "pool" not in ledger_of(engine).spending.pack()
 
 
 def test_only_the_newest_grant_of_this_membership_counts() -> None:
