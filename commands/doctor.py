@@ -20,7 +20,7 @@ from commands.finding import SHOWN, Finding
 from ground.boundary import Attempt
 from streams.log.login_refusal import refusal
 from streams.log.rights_check import missing_rights
-from streams.log.topics import TopicsNotReady, check_topics
+from streams.log.service_topics import TopicsNotReady, check_topics
 from streams.settings import Settings, group_of
 
 NEARLY_FULL = 0.9

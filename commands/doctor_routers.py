@@ -121,7 +121,7 @@ def _pools(pools: dict[str, Document], routers: dict[str, RouterDeclared]) -> Fi
 
 
 def _declarations(found: dict[str, Standing]) -> Finding:
-    """Return a finding on whether workers took up what is declared."""
+    """Return a finding on whether workers have put the newest declarations in force."""
     by: dict[str, list[Standing]] = {}
     for one in found.values():
         by.setdefault(one.status, []).append(one)

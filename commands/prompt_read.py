@@ -1,4 +1,4 @@
-"""Count how many tokens of a prompt the encoder reads, which is all that a router knows of it."""
+"""Count the tokens of a prompt that the encoder reads: a router knows nothing of the others."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class CostReported(Event):
 
     @property
     def subject(self) -> str:
-        """What the bill is of: its request."""
+        """The id of the request that the bill is of."""
         return self.request_id
 
     @property

@@ -48,7 +48,7 @@ _CONTEXT = [0.25] * 25 + [1.0]
 
 
 class RequestNamed(Event):
-    """Identify a request, whatever else its body holds: one that has its answer gets that again."""
+    """Identify a request whose body is wrong: if it has its answer already, it gets that again."""
 
     request_id: RequestId
 
@@ -130,7 +130,7 @@ class RequestSubmitted(Event):
 
     @property
     def is_wordless(self) -> bool:
-        """Whether the request is an image or sound without text: routed on the mean context."""
+        """True for an image or sound without text: it is routed on the mean context."""
         return self.context is None and is_wordless(self.prompt, self.needs)
 
     @field_validator("context")

@@ -28,7 +28,7 @@ def compare(
     """
     from streams.encoder.encoder_by_settings import sentences_of
     from streams.encoder.encoder_choice import choose_encoder
-    from studies.warm_start.compare import ENCODERS, compare_encoders, within_chance
+    from studies.warm_start.compare_encoders import ENCODERS, compare_encoders, within_chance
     from studies.warm_start.judgements import read_judgements
 
     judged = read_judgements(judgements, reading)

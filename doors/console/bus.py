@@ -286,7 +286,7 @@ async def topics_seen(settings: Settings) -> dict[str, int]:
     """Return the partition counts of the topics that the user may see."""
     from aiokafka.admin import AIOKafkaAdminClient
 
-    from streams.log.topics import counts_of
+    from streams.log.service_topics import counts_of
 
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
     try:

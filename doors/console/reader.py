@@ -34,7 +34,7 @@ LOOK_EVERY = 2.0
 ANSWER_WITHIN = 10.0
 """Seconds without an answer after which Kafka is reported to be away."""
 FETCHED_AT_ONCE = 500
-"""Records handled at a time; a visitor's question waits for so long."""
+"""Records handled at a time; a visitor's question waits until they are handled."""
 
 
 class Take(Protocol):

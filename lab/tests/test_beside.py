@@ -17,6 +17,7 @@ from benchmarks.beside.field import Field
 from benchmarks.beside.litellm_routers import lowest_usage, tiers
 from benchmarks.beside.playing import WARM, Job, fixed_points, run
 from benchmarks.beside.trained import PREDICTORS, Fitted
+from benchmarks.report import SIGNED
 from router_state.config import Price
 from tests.prose import rewritten
 
@@ -155,7 +156,7 @@ def test_sentences_are_written_as_wide_as_the_page_s(tmp_path: Path) -> None:
     page_file.write_text("<!-- code -->\n<!-- end -->\n")
     names = "; ".join(f"router {n}, 49.98 % (`live` for the same $0.00452)" for n in range(4))
     page.write("code", f"Above `live`: {names}.\n\n| one |", page_file)
-    text = page_file.read_text()
+    text = SIGNED.sub("Made.", page_file.read_text())
     assert rewritten(text) == text and max(map(len, text.splitlines())) <= 100
 
 
@@ -196,7 +197,8 @@ def test_a_table_is_written_between_its_own_markers_again_and_again(tmp_path: Pa
     page_file.write_text("a\n<!-- code -->\n<!-- end -->\nb\n<!-- paper -->\n<!-- end -->\n")
     for text in ("| one |", "| two |"):
         page.write("code", text, page_file)
-    assert page_file.read_text().startswith("a\n<!-- code -->\n\n| two |\n\n<!-- end -->\nb\n")
-    assert "<!-- paper -->\n<!-- end -->" in page_file.read_text()
+    told = SIGNED.sub("Made.", page_file.read_text())
+    between = "<!-- code -->\n\n| two |\n\nMade.\n\n<!-- end -->"
+    assert told == f"a\n{between}\nb\n<!-- paper -->\n<!-- end -->\n"
     with pytest.raises(ValueError, match="other"):
         page.write("other", "", page_file)

@@ -163,7 +163,17 @@ def test_estimates_from_an_exploring_history_hold_against_the_truth() -> None:
     for kind in off_policy.KINDS:
         asked, given, held, width, error = found[f"reward, {kind}"]
         assert asked == 6 and given >= 5
-        assert held >= given - 1 and error < width < 0.2 * given
+        assert held >= given - 1 and error < width < 0.25 * given
+
+
+def test_intervals_hold_bills_that_few_prompts_make_up() -> None:
+    found = [
+        off_policy.one({"world": "products", "history": "ε 0.2", "seed": seed}) for seed in range(8)
+    ]
+    for kind in ("inverse propensity", "doubly robust"):
+        _, given, held, _, _ = np.sum([one[f"cost, {kind}"] for one in found], axis=0)
+        # By the spread of the weighted calls alone 8 of 10 hold.
+        assert held >= 0.93 * given and given >= 20
 
 
 def test_kept_results_are_not_played_again(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from streams.encoder.encoder import Encoder
 from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.general_projection import general_projection
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projection import Projection
 from streams.encoder.sentence_encoder import Backend, SentenceEncoder
 from streams.encoder.static import SHIPPED, StaticEncoder

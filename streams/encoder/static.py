@@ -13,7 +13,7 @@ import numpy as np
 from ground.files.array_folder import Array
 from streams.encoder.sentence_encoder import Progress, Reading
 from streams.encoder.token_table import VOCABULARY_FILE, read_table
-from streams.encoder.words import Words
+from streams.encoder.word_pieces import Words
 
 SHIPPED = Path(__file__).with_name("minilm")
 """The encoder that comes with the package."""

@@ -20,7 +20,7 @@ from aiokafka.protocol.admin import DescribeGroupsRequest_v3, DescribeGroupsResp
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
-from streams.settings import KafkaAuth
+from streams.kafka_login import KafkaAuth
 
 UNKNOWN = -(2**31)
 """Kafka's answer if it does not tell the rights."""

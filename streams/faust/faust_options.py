@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faust
 import mode
+from faust.types.auth import CredentialsT
 
 from streams.faust.recovery import TableManager
 from streams.settings import Settings
@@ -13,7 +15,7 @@ def faust_options(settings: Settings) -> dict[str, object]:
     brokers = [f"kafka://{address}" for address in settings.bootstrap.split(",")]
     return {
         "broker": ";".join(brokers),
-        "broker_credentials": settings.faust_credentials(),
+        "broker_credentials": _credentials(settings),
         # Static membership (KIP-345): who returns within its session causes no rebalance.
         "consumer_group_instance_id": settings.instance_id,
         # A member that comes back under its instance id must not be known to the group by another
@@ -32,7 +34,7 @@ def faust_options(settings: Settings) -> dict[str, object]:
         # Partitions are given up when what has begun is finished: `Consumer.wait_empty`.
         "stream_wait_empty": True,
         "producer_linger": 0.001,
-        # All replicas in sync: a decision that was said is not lost with a broker.
+        # All replicas in sync: a decision that was published is not lost with a broker.
         "producer_acks": -1,
         "producer_request_timeout": 60.0,
         # What is larger goes through `RecordBatches`.
@@ -51,3 +53,16 @@ def faust_options(settings: Settings) -> dict[str, object]:
         "autodiscover": False,
         "TableManager": TableManager,
     }
+
+
+def _credentials(settings: Settings) -> CredentialsT | None:
+    """Return how to log in, or None on a plain connection."""
+    context = settings.ssl_context()
+    if settings.security_protocol.startswith("SASL") and settings.sasl_password is not None:
+        return faust.SASLCredentials(
+            username=settings.sasl_username,
+            password=settings.sasl_password.get_secret_value(),
+            mechanism=settings.sasl_mechanism,
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context) if context is not None else None

@@ -7,7 +7,7 @@ import asyncio
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
 
-from streams.settings import KafkaAuth
+from streams.kafka_login import KafkaAuth
 
 WITHIN_MS = 5000
 """Milliseconds that the address has to answer."""

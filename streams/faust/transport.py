@@ -40,8 +40,8 @@ COMMITS = 3
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with the one above, deliver lists to `app.sources`, and commit what their agents
-    have finished.
+    """Consume with `LoopConsumer`, deliver lists of records to `app.sources`, and commit what their
+    lanes have finished.
 
     Faust's conductor is passed by: its streams, events, reference counts and gap sets are never
     made.
@@ -91,7 +91,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     @property
     def unreadable(self) -> list[UnreadableBatch]:
         """Return the errors that block source partitions."""
-        return list(self._thread.unreadable.values())
+        return list(self._thread.set_aside.found.values())
 
     @property
     def stalled_for(self) -> float:
@@ -202,7 +202,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     def _filter_committable_offsets(self, tps: Iterable[TP]) -> dict[TP, int]:
         done = self.app.sources.done()
-        return {tp: offset for tp, offset in done.items() if self._should_commit(tp, offset)}
+        return {
+            tp: offset
+            for tp, offset in done.items()
+            if self._should_commit(tp, offset) and self._thread.exists(tp.topic)
+        }
 
 
 class Producer(driver.Producer):  # type: ignore[misc]
@@ -222,7 +226,7 @@ class Producer(driver.Producer):  # type: ignore[misc]
 
 
 class Transport(driver.Transport):  # type: ignore[misc]
-    """Reach Kafka through the consumer and the producer above."""
+    """Make the consumer and the producer of this module."""
 
     Consumer = Consumer
     Producer = Producer

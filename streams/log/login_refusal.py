@@ -19,11 +19,11 @@ async def refusal(settings: Settings) -> str | None:
     None if it is something else.
     """
     address, error = await connection_error(settings.kafka_auth())
-    said = None if error is None else _said(error, settings)
-    return f"Kafka at {address} {said}" if said else None
+    why = None if error is None else _reason(error, settings)
+    return f"Kafka at {address} {why}" if why else None
 
 
-def _said(error: Exception, settings: Settings) -> str | None:
+def _reason(error: Exception, settings: Settings) -> str | None:
     """Return what Kafka does and what to look at; None if it is no question of who asks."""
     match error:
         case SaslAuthenticationFailed():

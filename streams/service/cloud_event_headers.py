@@ -8,7 +8,9 @@ from ground.boundary import Headers, Produce
 from schemas.cloud_events import cloud_event
 from schemas.topic_roles import TOPICS
 
-SAID = frozenset(name for name, topic in TOPICS.items() if not topic.to_service and name != "dlq")
+PUBLISHED = frozenset(
+    name for name, topic in TOPICS.items() if not topic.to_service and name != "dlq"
+)
 """Topics that are published as CloudEvents: those for clients, without dead letters, which are
 copies."""
 
@@ -17,9 +19,9 @@ def as_cloud_events(send: Produce, *, prefix: str, source: str) -> Produce:
     """Return a `send` that gives the headers of a CloudEvent to every record of the service's own
     topics.
     """
-    names = {prefix + name: name for name in SAID}
+    names = {prefix + name: name for name in PUBLISHED}
 
-    async def said(
+    async def send_as_event(
         topic: str,
         value: bytes | None,
         key: bytes | None,
@@ -33,4 +35,4 @@ def as_cloud_events(send: Produce, *, prefix: str, source: str) -> Produce:
             ]
         return await send(topic, value, key, partition, headers)
 
-    return said
+    return send_as_event

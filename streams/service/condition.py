@@ -37,7 +37,7 @@ class Condition:
         self._chatter = Chatter(lambda: self._kafka)
 
     def listen(self) -> None:
-        """Hear what the client complains of."""
+        """Filter the log for complaints of the client."""
         self._chatter.listen()
 
     def not_ready(self) -> str | None:

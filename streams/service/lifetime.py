@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 import uvloop
 
 from streams.log.rights_check import require_rights
-from streams.log.topics import TopicsNotReady, check_topics, cluster_id
+from streams.log.service_topics import TopicsNotReady, check_topics, cluster_id
 from streams.service.collecting import collect_after_losses, little_by_little
 from streams.service.worker_app import App
 from streams.state.lost_state import require_state

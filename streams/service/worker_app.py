@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from streams.log.probe import LogProbe
 from streams.partitioner import partition_of
 from streams.service.cloud_event_headers import as_cloud_events
 from streams.service.condition import Condition
+from streams.service.duties import Duties
 from streams.service.prompts import PromptEncoder
 from streams.service.router_metrics import RouterMetrics
 from streams.service.stalls import watch_loop
@@ -56,6 +56,8 @@ class App(FaustApp):
         troubles: what is wrong beside Kafka, for /readyz; each returns a sentence or None.
         spans: what is traced, or None.
         announce: told where /readyz is served, once it is.
+        duties: what is done by the clock.
+        settle: writes what the next owner must know, after everything has been answered.
         cluster_id: Kafka's own name, of which the keys in Redis are made.
     """
 
@@ -63,6 +65,7 @@ class App(FaustApp):
     guard: GapGuard
     cluster_id = ""
     announce: Callable[[str], None]
+    settle: Callable[[], Awaitable[None]]
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -73,9 +76,8 @@ class App(FaustApp):
         self.troubles: list[Callable[[], str | None]] = []
         self._condition = Condition(self, self.metrics, self.troubles)
         self.spans: Spans | None = None
-        self._duties = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self.duties = Duties(self)
+        self.settle = _nothing
         self.encoder: PromptEncoder | None = None
         # Asked before every record that leaves.
         may_write = self.session.held
@@ -184,24 +186,13 @@ class App(FaustApp):
         if self.spans is not None:
             await asyncio.to_thread(self.spans.stop)
 
-    @asynccontextmanager
-    async def duty(self) -> AsyncIterator[None]:
-        """A context for a timer's work, which a stop waits for because it writes and sends."""
-        # Counted: several timers may be at work.
-        self._duties += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._duties -= 1
-            if not self._duties:
-                self._idle.set()
-
     async def _hand_over(self) -> None:
         """Leave the group; the next owner may write at once, so nothing here may write any more."""
         try:
             async with asyncio.timeout(HAND_OVER_WITHIN):
-                await self._idle.wait()
+                await self.duties.done()
+                if self.session.is_member:
+                    await self.settle()
                 await self.consumer.leave_group()
         except TimeoutError:
             log.warning(
@@ -223,6 +214,10 @@ class App(FaustApp):
         self.metrics.recovery_seconds.set(took)
         log.info("recovered partitions=%s seconds=%.2f", sorted(self.states.owned), took)
         log.info("ready")
+
+
+async def _nothing() -> None:
+    """Do nothing: there are no agents."""
 
 
 def build_app(settings: Settings) -> App:

@@ -27,8 +27,8 @@ from router_state.router import RouterState
 from router_state.state import state_pieces
 from schemas.requests import RequestSubmitted
 from schemas.topic_roles import SOURCES
-from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
+from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
 from studies.history.account import Account
 from studies.history.merge import Merge

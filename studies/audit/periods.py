@@ -26,7 +26,7 @@ def check_periods(router_id: str, engine: Engine, findings: Findings) -> None:
 def _check(account: Account, engine: Engine, findings: Findings, where: str) -> None:
     charged = [r for r in engine.records.values() if account.contains(r.decided_at, r.seq)]
     if len(charged) + account.gone < account.count:
-        # Forgotten before the router had this budget.
+        # Without the records of all its requests nothing can be proved of a period.
         findings.unprovable("period", where, "requests of the period are forgotten")
         return
     usd = account.gone_usd + math.fsum(

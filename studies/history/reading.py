@@ -20,7 +20,7 @@ from studies.history.records import NO_JSON, Record
 
 
 class RecordedCandidate(Struct, frozen=True, gc=False):
-    """One model as a decision saw it; one that was ruled out says less."""
+    """One model as a decision saw it; a number that the decision does not name is not compared."""
 
     model: str
     mean: float | UnsetType = UNSET
@@ -32,7 +32,7 @@ class RecordedCandidate(Struct, frozen=True, gc=False):
 
 
 class Contained(Basis, frozen=True, gc=False):
-    """The events that the state contained, and their order where it is said."""
+    """The events that the state contained; `since` gives their order, where it is known."""
 
     request: int | None = None
     since: str | None = None

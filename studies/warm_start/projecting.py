@@ -30,7 +30,7 @@ without variance would divide by rounding, and later prompts that differ in it w
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """A fitted projection, and what cross-validation says of it.
+    """A fitted projection, and its errors in cross-validation.
 
     Attributes:
         kind: principal components, or partial least squares.

@@ -25,7 +25,7 @@ from agents.table.own_routers import Shard
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
 from streams.changelog_format import EPOCH
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.partitioner import partition_of
 from streams.settings import Settings
 from streams.state.table_partition import Partition

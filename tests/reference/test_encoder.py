@@ -14,12 +14,12 @@ from tokenizers import Tokenizer
 
 from benchmarks.data import load_benchmark
 from streams.encoder.cache import exported_folder
-from streams.encoder.encoder import Encoder
 from streams.encoder.encoder_by_settings import load_encoder, load_sentences
 from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.general_projection import drawn_texts
 from streams.encoder.onnx import OnnxEncoder
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projection import Projection
 from streams.encoder.sentence_encoder import Reading
 from streams.encoder.static import SHIPPED

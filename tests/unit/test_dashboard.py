@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from doors.console.router_standing import Declared
-from doors.gateway.keys import Keys, new_key
+from doors.gateway.api_keys import Keys, new_key
 from doors.gateway.problems import Problem
 from schemas import (
     Candidate,
@@ -31,7 +31,8 @@ from schemas import (
 from schemas.event import Value
 from schemas.pools import PoolDeclared
 from schemas.routers import ModelDeclared, RouterDeclared
-from streams.settings import BadSettings, load_settings
+from streams.settings import load_settings
+from streams.settings_problems import BadSettings
 from studies.simulate.cases import Case
 from studies.simulate.scenario import Scenario
 from watching import dashboard

@@ -17,7 +17,7 @@ from streams.encoder.projection import Projection
 from streams.encoder.sentence_encoder import Progress, Reading, SentenceEncoder
 from streams.priors.fitted_priors import cost_prior_for_wire, fields_for_wire, load_priors
 from streams.priors.references import prior_reader
-from studies.warm_start.compare import compare_encoders, within_chance
+from studies.warm_start.compare_encoders import compare_encoders, within_chance
 from studies.warm_start.fit import fit
 from studies.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
 

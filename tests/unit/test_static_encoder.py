@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.implementations import BertWordPieceTokenizer
 
-from streams.encoder.encoder import Encoder
 from streams.encoder.encoder_by_settings import (
     backend_of,
     dimensions_of,
@@ -23,11 +22,12 @@ from streams.encoder.encoder_by_settings import (
 )
 from streams.encoder.encoder_errors import EncoderError, UnusablePrompt
 from streams.encoder.general_projection import GENERAL, SOURCE_FILE, drawn_texts, hash_texts
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projection import Projection
 from streams.encoder.sentence_encoder import Reading
 from streams.encoder.static import SHIPPED, StaticEncoder
 from streams.encoder.token_table import read_table
-from streams.encoder.words import Words
+from streams.encoder.word_pieces import Words
 from streams.encoder.zipf import token_frequencies
 from streams.settings import Settings
 

@@ -17,8 +17,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from doors.console.reader import TopicReader
 from doors.gateway.app import HANDLERS, JSON, RouterId
 from doors.gateway.bodies import read_body
-from doors.gateway.limits import Bounds
 from doors.gateway.problems import Problem
+from doors.gateway.rate_limits import Bounds
 from streams.process_metrics import new_registry
 from streams.settings import Settings
 from watching.dashboard.assets import Assets

@@ -25,7 +25,7 @@ def frontier(
     """Return reward and cost under each budget, of each model alone, and of history.
 
     Args:
-        cases: hands out the cases anew, named by what is being played.
+        cases: returns the cases from the first one on, for a policy of this name.
     """
     points = []
     for step in STEPS:

@@ -291,8 +291,8 @@ class RouterView:
         }
 
     def series(self) -> Document:
-        """Return the charts: at the last event of each bin λ_t as it was, else means over some
-        events.
+        """Return the charts: λ_t as at the last event of each bin, all other series as means over
+        some events.
         """
         first, last, rows = self.bins.table()
         table = rows.astype(np.float64)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from types import FrameType
 
-from doors.gateway.keys import BadKeys, Keys, new_key
+from doors.gateway.api_keys import BadKeys, Keys, new_key
 from doors.gateway.origin import is_loopback
 from doors.gateway.serve import Server, guarded
-from streams.settings import BadSettings, Settings
+from streams.settings import Settings
+from streams.settings_problems import BadSettings
 from watching.dashboard.dashboard_app import Dashboard, build_dashboard
 from watching.dashboard.visitors import Sessions
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from doors.gateway.keys import ANYONE, Key, Keys
+from doors.gateway.api_keys import ANYONE, Key, Keys
 from doors.gateway.origin import from_this_machine, of_another_site
 from doors.gateway.problems import Problem
 

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import dated
+from benchmarks.report import signed
 from tests.chaos.network import chaotic
 from tests.chaos.session import play
 
@@ -134,8 +134,6 @@ def report(found: dict[str, Any]) -> str:
     lines = [
         "# Chaos: what was broken, and what came of it",
         "",
-        dated(),
-        "",
         "Requests at a steady pace with their bills and labels over routers of both profiles, "
         "three Kafka brokers (replication 3), "
         f"one Redis and the workers, all on {os.cpu_count()} cores ({platform.system()}). Always "
@@ -182,7 +180,7 @@ def report(found: dict[str, Any]) -> str:
             f"{sum(ran['requests'] for ran in runs):,} | {seconds} "
             f"| {sum(one['duplicates'] for one in rounds)} | {lost} | {broken} |"
         )
-    lines += ["", "Made by:", ""]
+    lines += ["", "The rounds were played by:", ""]
     every = [ran for runs in found.values() for ran in runs]
     for command in dict.fromkeys(ran["command"] for ran in every):
         mine = [ran for ran in every if ran["command"] == command]
@@ -192,7 +190,7 @@ def report(found: dict[str, Any]) -> str:
             "`PB_SESSION_TIMEOUT` "
             f"{mine[0]['session']:g}; load of the machine {loads[0]} to {loads[-1]}"
         )
-    return "\n".join(lines) + "\n"
+    return signed("\n".join(lines) + "\n")
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ from aiokafka import AIOKafkaProducer
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
 from commands.broker.wire import free_ports
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 
 MODELS = (("small", 0.7, 3e-5), ("middle", 0.85, 3e-4), ("large", 0.95, 3e-3))

@@ -14,9 +14,9 @@ from benchmarks.played import Played
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 from commands.demo.benchmark import load_benchmark
-from commands.demo.scenario import Scenario
+from commands.demo.demo_clients import Sent, Traffic
+from commands.demo.demo_play import Scenario
 from commands.demo.show import Options, compose
-from commands.demo.traffic import Sent, Traffic
 from commands.demo.yardsticks import BEST_MIX, yardsticks
 from schemas import (
     CostReported,

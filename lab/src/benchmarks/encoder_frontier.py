@@ -32,7 +32,7 @@ from benchmarks.policies import make
 from benchmarks.protocol import declaration, draw, episode
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes
-from commands.demo.portfolio import known_before
+from commands.demo.paper_models import known_before
 from streams.encoder.sentence_encoder import Backend
 from streams.priors.fitted_priors import Priors
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from commands.broker.local import LocalKafka
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from tests.chaos.faults import FAULTS, RedisServer, Stage
 from tests.chaos.load import Load

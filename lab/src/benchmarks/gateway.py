@@ -28,7 +28,7 @@ from commands.broker.child import spawn
 from commands.broker.choose import choose_broker
 from commands.broker.wire import free_ports
 from paretobandit_client import Router
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 
 CONTEXT = [0.1, -0.2, 0.3, 0.4, 1.0]

@@ -26,10 +26,10 @@ from benchmarks.protocol import GEMINI, MODERATE, PHASE, draw, three_phases
 from benchmarks.report import Cell, command, print_figures, print_table
 from commands.broker.choose import choose_broker
 from commands.broker.wire import free_ports
-from commands.demo.portfolio import known_before, paper_router
+from commands.demo.paper_models import known_before, paper_router
 from commands.demo.stage import beside, running_worker
 from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 
 BLOCK, IN_FLIGHT = 25, 100

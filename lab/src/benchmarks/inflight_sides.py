@@ -16,7 +16,7 @@ from agents.declaring.configuration import config_of
 from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from doors.console.bus import Bus, Follower, open_bus
-from doors.console.declarations import put_in_force
+from doors.console.changing_declarations import put_in_force
 from schemas import (
     CostReported,
     Event,

@@ -5,8 +5,12 @@ uv run python -m benchmarks.off_policy [--quick]
 
 Histories are recorded by the engine that ships, exploring as it does by itself and with a declared
 ε. They know the called models' rewards and costs only; the truth of every choice is kept aside.
-Four worlds: outcomes that follow lines, outcomes that bend along a feature, outcomes half of which
-only products of features tell, and the paper's prompts, on which every model was judged.
+Five worlds: outcomes that follow lines, outcomes that bend along a feature, outcomes half of which
+only products of features tell, the same where history also chose by these products, and the paper's
+prompts, on which every model was judged.
+
+Constants were chosen on seeds below `HELD_BACK` and on the paper's test prompts, which `--quick`
+plays. The others play seeds from there on, and the paper's validation prompts.
 """
 
 from __future__ import annotations
@@ -25,9 +29,9 @@ from benchmarks.arena import Array
 from benchmarks.elsewhere import drawing
 from benchmarks.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.rows import Job, gather
-from commands.demo.benchmark import Benchmark, load_benchmark
-from commands.demo.portfolio import known_before
+from benchmarks.rows import Job, Row, gather
+from commands.demo.benchmark import Benchmark, Split, load_benchmark
+from commands.demo.paper_models import known_before
 from router_state.config import Price
 from streams.priors.fitted_priors import Priors, fields_for_wire
 from studies.history.account import Account
@@ -43,10 +47,16 @@ from studies.simulate.study import survey, world_of
 from studies.simulate.track import Track
 
 N, D, K = 2500, 9, 4
-WORLDS = ("lines", "curves", "products", "the paper's prompts")
+HELD_BACK, SEEDS = 100, 30
+"""First seed that no constant was chosen on, and how many are played."""
+WORLDS = ("products", "chosen by products", "the paper's prompts", "curves", "lines")
 HISTORIES = {"as it ships": 0.0, "ε 0.05": 0.05, "ε 0.2": 0.2}
 OUTCOMES = ("reward", "cost")
 KINDS = ("direct", "inverse propensity", "doubly robust")
+COLUMNS = (
+    *("history", "estimate of, by", "given", "estimates"),
+    *("held by 95 %", "95 % interval", "mean ±, of the truth", "mean error"),
+)
 
 
 class Witness(Simulation):
@@ -100,12 +110,17 @@ def _no_encoder(*_: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Contexts (n, d), true rewards and costs (n, K), and a declaration of the K models."""
+    """Contexts (n, d), true rewards and costs (n, K), and a declaration of the K models.
+
+    Attributes:
+        router_sees: contexts (n, d) that history chose by.
+    """
 
     X: Array
     rewards: Array
     costs: Array
     declared: Mapping[str, Any]
+    router_sees: Array
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -116,16 +131,19 @@ class Drawn:
 def drawn(world: str, seed: int) -> Drawn:
     """Return a world."""
     rng = np.random.default_rng([21, seed])
-    return _prompts(rng, seed) if world == WORLDS[-1] else _made_up(rng, world)
+    return _prompts(rng, seed) if world == "the paper's prompts" else _made_up(rng, world)
 
 
 def _made_up(rng: np.random.Generator, world: str) -> Drawn:
     X, tasks = drawing.contexts(N, D, str(rng.choice(drawing.CONTEXTS)), rng)
-    told, owns, by_prompt = X, (0.02, 0.1), 0.3
-    if world == "products":
+    told, router_sees, owns, by_prompt = X, X, (0.02, 0.1), 0.3
+    if "products" in world:
         features = X[:, :-1]
-        told = np.column_stack([features * np.roll(features, 1, axis=1), X])
+        products = features * np.roll(features, 1, axis=1)
+        told = np.column_stack([products, X])
         owns, by_prompt = (0.1, 0.2), 0.8
+        if world == "chosen by products":
+            router_sees = np.column_stack([products, X[:, -1]])
     own, base = float(rng.choice(owns)), rng.uniform(0.4, 0.7, K)
     effects = partial(drawing.effects, told, curved=world == "curves")
     expected = np.clip(base + 0.05 * effects(1, rng) + own * effects(K, rng), 0.02, 0.98)
@@ -135,12 +153,13 @@ def _made_up(rng: np.random.Generator, world: str) -> Drawn:
     bills = drawing.bills(listed, told, tasks, kind, rng, by_prompt=by_prompt)
     budget = float(np.exp(np.log(bills.costs.mean(0)).mean()))
     models = _declared(tuple(f"m{k}" for k in range(K)), listed)
-    return Drawn(X, rewards, bills.costs, {**models, "budget_usd_per_request": budget})
+    declared = {**models, "budget_usd_per_request": budget}
+    return Drawn(X, rewards, bills.costs, declared, router_sees)
 
 
 def _prompts(rng: np.random.Generator, seed: int) -> Drawn:
     """Return the paper's prompts in an order, under a budget; every second time without priors."""
-    data, priors = _benchmark()
+    data, priors = _benchmark("test" if seed < HELD_BACK else "val")
     order = rng.permutation(len(data))
     declared = _declared(data.models, data.prices)
     if seed % 2:
@@ -148,12 +167,13 @@ def _prompts(rng: np.random.Generator, seed: int) -> Drawn:
             fields |= fields_for_wire(priors, model)
     budget = float(np.exp(rng.uniform(np.log(1e-4), np.log(5e-3))))
     declared |= {"budget_usd_per_request": budget, "dimensions": data.contexts.shape[1]}
-    return Drawn(data.contexts[order], data.rewards[order], data.costs[order], declared)
+    X = data.contexts[order]
+    return Drawn(X, data.rewards[order], data.costs[order], declared, X)
 
 
 @cache
-def _benchmark() -> tuple[Benchmark, Priors]:
-    return load_benchmark("test", encoder="static"), known_before("static")
+def _benchmark(split: Split) -> tuple[Benchmark, Priors]:
+    return load_benchmark(split, encoder="static"), known_before("static")
 
 
 def one(job: Job) -> dict[str, tuple[float, ...]]:
@@ -164,7 +184,8 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
             Path(folder),
             declared={**world.declared, "epsilon": HISTORIES[job["history"]], "seed": job["seed"]},
             models=world.models,
-            contexts=world.X,
+            contexts=world.router_sees,
+            recorded=world.X,
             rewards=world.rewards,
             costs=world.costs,
             outcomes=False,
@@ -209,33 +230,45 @@ def _judge(run: OffPolicy, true: float, kind: str) -> tuple[float, ...]:
     return 1.0, 1.0, float(error <= estimate.half_width), estimate.half_width / true, error / true
 
 
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of `count` (Wilson 1927), as if estimates of one history
+    were independent.
+    """
+    z2 = 1.959964**2 / count
+    middle = (share + z2 / 2.0) / (1.0 + z2)
+    off = (z2 * (share * (1.0 - share) + z2 / 4.0)) ** 0.5 / (1.0 + z2)
+    return middle - off, middle + off
+
+
 def run(quick: bool) -> None:
     """Compare off-policy estimates with the truth, over many histories."""
-    seeds = 4 if quick else 40
-    jobs: list[Job] = [
-        {"world": world, "history": history, "seed": seed}
-        for world in WORLDS
-        for history in HISTORIES
-        for seed in range(seeds)
-    ]
-    table, figures = [], {}
-    rows = gather(one, jobs, extra=("held", "width", "error"))
-    for r in rows:
-        asked, given = r.pop("cost_over_budget"), r.pop("reward")
-        names = r["world"], r["history"], r["phase"]
-        if not given:
-            table.append([*names, "0%", "–", "–", "–"])
-            continue
-        held, width, error = (r[name] / given for name in ("held", "width", "error"))
-        numbers = f"{given / asked:.0%}", f"{held:.3f}", f"{width:.1%}", f"{error:.1%}"
-        table.append([*names, *numbers])
-        figures[" ".join(names)] = held
-    columns = (
-        *("world", "history", "estimate of, by", "given"),
-        *("held by 95 %", "mean ±, of the truth", "mean error"),
-    )
-    print_table(f"{seeds} histories of each, five or six policies", columns, table)
+    seeds = range(4) if quick else range(HELD_BACK, HELD_BACK + SEEDS)
+    figures: dict[str, float] = {}
+    for world in WORLDS:
+        jobs: list[Job] = [
+            {"world": world, "history": history, "seed": seed}
+            for history in HISTORIES
+            for seed in seeds
+        ]
+        rows = gather(one, jobs, extra=("held", "width", "error"))
+        title = f"{world}: {len(seeds)} histories of each, five or six policies"
+        print_table(title, COLUMNS, [_told(r) for r in rows])
+        for r in rows:
+            if r["reward"]:
+                figures[f"{world} {r['history']} {r['phase']}"] = r["held"] / r["reward"]
     print_figures("off_policy", figures)
+
+
+def _told(r: Row) -> list[str]:
+    asked, given = r["cost_over_budget"], r["reward"]
+    names = r["history"], r["phase"]
+    if not given:
+        return [*names, "0%", "0", "–", "–", "–", "–"]
+    held, width, error = (r[name] / given for name in ("held", "width", "error"))
+    count = round(given * r["seeds"])
+    low, high = wilson(held, count)
+    numbers = f"{held:.3f}", f"{low:.2f}–{high:.2f}", f"{width:.1%}", f"{error:.1%}"
+    return [*names, f"{given / asked:.0%}", f"{count:,}", *numbers]
 
 
 if __name__ == "__main__":

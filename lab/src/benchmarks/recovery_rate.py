@@ -26,7 +26,7 @@ from commands.broker.child import spawn
 from commands.broker.local import LocalKafka
 from streams.changelog_format import EPOCH
 from streams.faust.faust_options import faust_options
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.service.lifetime import serve
 from streams.service.worker import build_worker
 from streams.settings import Settings, load_settings

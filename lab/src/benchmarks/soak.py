@@ -29,7 +29,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from benchmarks.trend import trend
 from commands.broker.local import LocalKafka
 from router_state.kernel import WINDOW
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from studies.audit.run import audit
 from studies.audit.topic_reading import KafkaTopics
@@ -257,7 +257,6 @@ def main() -> int:
     arguments = parser.parse_args()
     found = asyncio.run(soak(arguments.minutes, arguments.rate, arguments.seed))
     found |= {
-        "command": f"make soak ARGS='{' '.join(sys.argv[1:])}'",
         "cores": os.cpu_count(),
         "system": platform.system(),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.figure import entitle, figure, save_png
 from benchmarks.inks import GRID, LINES
-from benchmarks.report import dated
+from benchmarks.report import signed
 from benchmarks.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE
 from benchmarks.twins import shown
 
@@ -29,8 +29,6 @@ def report(found: dict[str, Any]) -> str:
     )
     lines = [
         "# Soak: memory, latency and lag over time",
-        "",
-        dated(),
         "",
         f"{found['minutes']:g} minutes, {found['rate']:.0f} requests/s with their bills and "
         "labels: half of the "
@@ -71,10 +69,8 @@ def report(found: dict[str, Any]) -> str:
         ),
         "",
         shown("soak.png", "memory, latency and lag over time"),
-        "",
-        f"Made by `{found['command']}`.",
     ]
-    return "\n".join(lines) + "\n"
+    return signed("\n".join(lines) + "\n")
 
 
 def draw(found: dict[str, Any], target: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.report import dated
+from benchmarks.report import signed
 from benchmarks.twins import shown
 from paper.claims import claims
 from paper.compare import Row
@@ -57,8 +57,6 @@ def page(
     lines = [
         "# The paper's experiments, run again",
         "",
-        dated(),
-        "",
         f"**{told['agree']} of {told['compared']} numbers that the paper prints agree with the "
         "paper profile; the reference "
         f"library, run here, agrees with {reached}.** Encoder `{encoder}`.",
@@ -94,7 +92,7 @@ def page(
             f"{shown(file, f'{name}, drawn as in the paper')}\n" for file in figures.get(name, ())
         ]
         lines += markdown(rows)
-    return "\n".join(lines) + "\n"
+    return signed("\n".join(lines) + "\n")
 
 
 def _fewer(seeds: Mapping[str, int]) -> list[str]:

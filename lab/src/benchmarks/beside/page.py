@@ -14,6 +14,7 @@ from benchmarks.beside.entrants import OURS
 from benchmarks.beside.field import Field
 from benchmarks.beside.result import Estimate, Row
 from benchmarks.inks import INK, LINES, QUIET
+from benchmarks.report import signed
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE, PICTURE = DOCS / "beside.md", DOCS / "beside.png"
@@ -125,6 +126,7 @@ def write(name: str, text: str, page: Path = PAGE) -> None:
     if not between.search(before):
         raise ValueError(f"{page} has no place for the table {name!r}")
     lines = [line if line.startswith("|") else fill(line) for line in text.splitlines()]
+    lines = signed("\n".join(lines)).splitlines()
     told = between.sub(lambda m: "\n".join([m[1], *lines, "", m[2]]), before)
     page.write_text(told, encoding="utf-8")
 

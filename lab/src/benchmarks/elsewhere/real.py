@@ -25,7 +25,7 @@ from benchmarks.data import (
 from benchmarks.elsewhere.made import ordered
 from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
 from benchmarks.protocol import prompts
-from commands.demo.portfolio import known_before
+from commands.demo.paper_models import known_before
 from router_state.config import Prior
 from streams.encoder.general_projection import GENERAL
 from streams.encoder.projection import Projection

@@ -124,7 +124,7 @@ def _session(decision: RouteDecided) -> str:
 
 
 def because_of(decision: RouteDecided) -> str:
-    """Return why the model was chosen; that scores are drawn is said where they are."""
+    """Return why the model was chosen, and whether its score was drawn."""
     reason = decision.reason.value
     drawn = any(candidate.deviation is not None for candidate in decision.candidates or ())
     because = BECAUSE.get(reason, reason)

@@ -191,7 +191,8 @@ async def _declared(session: Session) -> Collection[str]:
 @json_option
 @pass_session
 def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
-    """Show what pools have lent to routers and why, what is spent, and what will be at the end.
+    """Show the money that pools have lent to routers and why, what is spent, and the forecast for
+    the end of each period.
 
     \b
       pbstream pools show

@@ -193,7 +193,7 @@ def _fit_history(
     from studies.history.account import Account
     from studies.simulate.cases import Cases
     from studies.simulate.observed import NothingObserved, observe
-    from studies.simulate.traffic import TrafficSeen
+    from studies.simulate.usual_week import TrafficSeen
     from studies.warm_start.fit import fit_observed
 
     account, traffic = Account(), TrafficSeen()

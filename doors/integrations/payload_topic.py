@@ -13,7 +13,7 @@ from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.structs import TopicPartition
 
 from doors.integrations.convert import Converted, convert
-from doors.integrations.found import Finder
+from doors.integrations.payload_items import Finder
 from doors.integrations.remembered import Remembered
 from ground.messages import Record
 from schemas import MalformedEvent, encode
@@ -55,7 +55,7 @@ class Rewinding(ConsumerRebalanceListener):  # type: ignore[misc]
         """Do nothing: what was read was committed."""
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Begin before what is done."""
+        """Begin some records before the committed offset, to remember what they hold."""
         first = await self._consumer.beginning_offsets(list(assigned)) if assigned else {}
         for tp in assigned:
             done = await self._consumer.committed(tp)
@@ -90,6 +90,7 @@ class Ingest:
         self._finder = finder
         self._scores = scores
         self._remembered = Remembered()
+        self._warned = False
         self._topic = topic
         self._group = group
         self.done = Ingested()
@@ -175,7 +176,7 @@ class Ingest:
         )
 
     def _look_at(self, record: Record) -> None:
-        """Remember what a record holds whose events were sent before."""
+        """Remember the content of a record whose events were sent before."""
         with suppress(MalformedEvent):
             self._converted(record)
 
@@ -184,6 +185,13 @@ class Ingest:
         self.done.refused += len(found.refused)
         self.done.refused_records += bool(found.refused)
         self.done.passed_over += found.passed_over
+        if (
+            found.passed_over
+            and not self._warned
+            and (unmet := self._remembered.unmet(self._scores))
+        ):
+            self._warned = True
+            log.warning("%s:%d:%d: %s", record.topic, record.partition, record.offset, unmet)
         place = record.topic, record.partition, record.offset
         for one in found.refused:
             log.warning("%s:%d:%d, item %d refused: %s", *place, one.index, one.error)

@@ -1,5 +1,5 @@
-"""Change a router's declaration: read it, edit it, write it unless somebody else did meanwhile, and
-wait until it is in force.
+"""Change a router's declaration: read the one in force, edit it, write it unless somebody wrote
+another meanwhile, and wait until the new one is in force.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """First and longest pause, in seconds, before a change that came too late is tried again; pauses
 are random, so that two writers do not meet again."""
 PATIENCE = 2.0
-"""Seconds in which a worker that has just started may write again what is in force."""
+"""Seconds in which a worker that has just started may write the declaration in force again."""
 LETTERS = 1000
 """Newest dead letters of a partition that are searched for one that was just written."""
 

@@ -11,9 +11,9 @@ from router_state.router import RouterState
 from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.routers import decode_router
-from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Ends
+from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
 from studies.history.records import Record
 

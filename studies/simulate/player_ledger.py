@@ -13,8 +13,8 @@ from studies.simulate.world import World
 
 
 class Due(NamedTuple):
-    """A bill or a reward to be sent once so many requests are decided; `topic` is `costs` or
-    `rewards`.
+    """A bill or a reward, to be sent once a given number of requests is decided; `topic` is `costs`
+    or `rewards`.
     """
 
     decided: int

@@ -65,7 +65,7 @@ class Recent:
             self._bytes -= len(self._values.popitem(last=False)[1])
 
     def get(self, ref: Ref) -> bytes | None:
-        """Return a decision if it is still kept, else None."""
+        """Return a decision, or None where it is no longer kept."""
         return self._values.get(ref)
 
 

@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from commands import letters
-from commands.letters import HOPELESS, Found
+from commands import dead_letter_search as letters
+from commands.dead_letter_search import HOPELESS, Found
 from doors.console.bus import Bus, open_bus
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table

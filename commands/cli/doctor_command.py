@@ -1,4 +1,4 @@
-"""`pbstream doctor`: what is there, what is not, and what to do."""
+"""`pbstream doctor`: look at all that a service stands on, and say what to mend."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def create(session: Session, as_json: bool) -> None:
     PB_PARTITIONS (8) bounds how many workers can share the load; PB_REPLICATION follows the cluster
     (3 where it has three brokers).
     """
-    from streams.log.topics import create_topics, topic_specs
+    from streams.log.service_topics import create_topics, topic_specs
 
     settings = session.settings
     created = run(create_topics(settings))
@@ -48,7 +48,7 @@ def create(session: Session, as_json: bool) -> None:
 @pass_session
 def check(session: Session, as_json: bool) -> None:
     """Check that workers can run on the topics; if not, say what to run, with exit code 1."""
-    from streams.log.topics import TopicsNotReady, check_topics
+    from streams.log.service_topics import TopicsNotReady, check_topics
 
     problems = run(check_topics(session.settings))
     if as_json:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commands.demo.scenario import Scenario
+from commands.demo.demo_play import Scenario
 from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared
 
 Sent = RouterDeclared | RequestSubmitted | CostReported | RewardObserved

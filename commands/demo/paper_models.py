@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 
 from commands.demo.benchmark import load_benchmark, load_rows, projection_for
-from commands.demo.scenario import Scenario
+from commands.demo.demo_play import Scenario
 from schemas import RouterDeclared, decode
 from streams.encoder.projection import Projection
 from streams.priors.fitted_priors import Priors, fields_for_wire

@@ -15,7 +15,7 @@ from doors.integrations.forms import FORMS
 from streams.log.rights import INGEST_GROUP
 
 if TYPE_CHECKING:
-    from doors.integrations.found import Finder
+    from doors.integrations.payload_items import Finder
     from streams.settings import Settings
 
 
@@ -89,11 +89,9 @@ def convert(
     for line in refused:
         click.echo(f"Refused: {line}", err=True)
     if found.passed_over:
-        # A chosen name that none has may be misspelt.
-        others = f" Its scores are named {known.names}." if known.names and not found.taken else ""
-        click.echo(
-            f"{found.passed_over} passed over: without a wanted bill or label.{others}", err=True
-        )
+        if not found.taken and (unmet := known.unmet(chosen)):
+            raise Failure(f"{name}: {unmet}.")
+        click.echo(f"{found.passed_over} passed over: without a wanted bill or label.", err=True)
     elif not found.taken:
         click.echo("It holds no costs or rewards.", err=True)
 
@@ -127,7 +125,7 @@ def ingest(
     \b
       pbstream ingest otlp_spans --from otel --router chat
     """
-    from doors.integrations.ingest import Ingest
+    from doors.integrations.payload_topic import Ingest
 
     finder, chosen = _finder(form, mapping, router_id=router_id, source=source, scores=scores)
     work = Ingest(session.settings, finder, topic=topic, group=group, scores=chosen)
@@ -179,8 +177,8 @@ def _finder(
     """Return the finder of a form or a mapping file, and the names of the scores that were
     chosen."""
     from doors.integrations.convert import finder_of
-    from doors.integrations.found import Defaults
     from doors.integrations.mapping import BadMapping, read_mapping
+    from doors.integrations.payload_items import Defaults
 
     # A payload of an unknown form is not guessed at: a wrong guess would book wrong dollars.
     if (form is None) == (mapping is None):

@@ -19,10 +19,10 @@ from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
 from schemas.reasons import Reason
 from schemas.rewards import RewardObserved
-from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Answers, Ends, Ref, name_of
 from studies.audit.periods import check_periods
+from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
 from studies.history.records import Record
 

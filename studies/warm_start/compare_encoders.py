@@ -27,7 +27,7 @@ class EncoderWorth:
     """The value of one encoder's contexts on held-out prompts.
 
     Attributes:
-        ms_per_prompt: what encoding took, on all CPU threads.
+        ms_per_prompt: time of encoding, on all CPU threads.
         reward_error: root mean square error of the predicted rewards, the mean over the models;
             None: no rewards.
         cost_error: the same of the logarithm of bills, as a factor; None: no bills.

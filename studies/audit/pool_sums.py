@@ -15,8 +15,8 @@ from router_state.pools.pool import Pool
 from router_state.pools.pool_member import Member
 from schemas.event import MalformedEvent, decode
 from schemas.leases import LeaseNoted
-from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
+from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
 
 CLOSE = 1e-6

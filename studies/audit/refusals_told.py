@@ -9,8 +9,8 @@ import orjson
 from schemas.event import MalformedEvent, decode
 from schemas.refusals import EventRefused
 from schemas.topic_roles import SOURCES
-from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
+from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress, Topics
 
 Reasons = dict[tuple[str, int], dict[int, str]]
