@@ -14,7 +14,7 @@ from router_state.changes import CONFIG, HEAD, Outcome
 from router_state.errors import BudgetSpent
 from router_state.events import Asked
 from router_state.packing.framing import body_of
-from router_state.periods.holdings import Granted, Lapsed, Lent
+from router_state.periods.holdings import Grant, Granted, Lapsed
 from router_state.periods.ledger import PIECE
 from router_state.periods.reporting import Reported
 from router_state.periods.spending import PeriodBudget, Spending
@@ -28,24 +28,24 @@ from tests.unit.test_period_money import DAY, MONDAY, config, router, serve
 FAR = MONDAY + 30.0 * DAY
 
 
-def lent(usd: float, *, until: float = FAR, line: str = "shop/day", begin: float = MONDAY) -> Lent:
-    return Lent(line, "day", "UTC", None, None, begin, begin + DAY, usd, until)
+def lent(usd: float, *, until: float = FAR, line: str = "shop/day", begin: float = MONDAY) -> Grant:
+    return Grant(line, "day", "UTC", None, None, begin, begin + DAY, usd, until)
 
 
-def grant(n: int, *lines: Lent, born: int = 0, pool: str = "shop") -> Granted:
+def grant(n: int, *lines: Grant, born: int = 0, pool: str = "shop") -> Granted:
     return Granted(pool, born, n, lines)
 
 
-def member(*lines: Lent, **more: Any) -> Played:
+def member(*lines: Grant, **more: Any) -> Played:
     """Return a router of a pool that has these leases."""
     engine = router(Spending(pool="shop", **more))
     if lines:
-        engine.apply(grant(1, *lines, born=ledger_of(engine).leases.born), MONDAY)  # type: ignore[union-attr]
+        engine.apply(grant(1, *lines, born=ledger_of(engine).holdings.born), MONDAY)  # type: ignore[union-attr]
     return engine
 
 
 def born(engine: Played) -> int:
-    leases = ledger_of(engine).leases
+    leases = ledger_of(engine).holdings
     assert leases is not None
     return leases.born
 
@@ -198,7 +198,7 @@ def test_a_grant_that_is_refused_changes_nothing(why: str) -> None:
     first = Granted("shop", born(engine), 1, (lent(1.0),), epoch=4)
     assert engine.apply(first, MONDAY).outcome is Outcome.APPLIED
     before = pack_pieces(engine.state)
-    wrong = Lent("shop/day", "day", "UTC", None, FAR, MONDAY, MONDAY + DAY, 9.0, FAR)
+    wrong = Grant("shop/day", "day", "UTC", None, FAR, MONDAY, MONDAY + DAY, 9.0, FAR)
     lines = (lent(9.0), wrong) if why == "no period" else (lent(9.0),)
     epoch = {"no period": 4, "no owner": -1, "an earlier owner": 3}[why]
     changes = engine.apply(Granted("shop", born(engine), 2, lines, epoch=epoch), MONDAY)
