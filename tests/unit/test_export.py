@@ -238,7 +238,7 @@ KEPT_APART = {
     EmaPacer: {"budget_usd", "per_log_price"},
     Window: {"contexts", "limited"},
     Bucket: {"cap"},
-    Ledger: {"spending", "budgets", "leases", "traffic"},
+    Ledger: {"spending", "budgets", "holdings", "traffic"},
     Traffic: {"declared", "zone", "sums", "weights"},
 }
 DERIVED = {
