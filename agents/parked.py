@@ -1,29 +1,23 @@
-"""A parked source event, as the durable table keeps it.
-
-For a request, which may hold a prompt, the table has only its place on the source topic, from which
-it is read again after a crash.
-"""
+"""A parked source event, as the durable table keeps it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Self
 
-import orjson
+import msgspec
+from msgspec import structs
 
+from agents.damage import DamagedRecord
+from agents.refusal_kinds import Refused
 from ground.messages import Message, headers_of
 from ground.traces import Headers, trace_of
 from schemas.reasons import Reason
 
 VERSION = 1
 """First byte of what `Parked.pack` returns."""
-LEFT = -1
-"""Size that marks a value which was left on its topic."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(msgspec.Struct, frozen=True, array_like=True):
     """One waiting source event.
 
     Attributes:
@@ -34,7 +28,8 @@ class Parked:
         request_id: what it waits for; None for a request that waits for its router.
         due: seconds since the epoch; then it is refused with `reason`.
         refused: whether its time is up and only its dead letter is still to be delivered.
-        private: whether it may hold a prompt.
+        private: whether it may hold a prompt. Then the table has only its place on the source
+            topic, from which it is read again after a crash.
         trace: the headers of the trace it belongs to.
     """
 
@@ -82,19 +77,18 @@ class Parked:
     @classmethod
     def lost(cls, topic: str, partition: int, offset: int, *, router_id: str, why: str) -> Self:
         """Return an event of which only the place is known, as refused."""
-        reason = Reason.ROUTER_UNREADABLE.value
         return cls(
-            topic,
-            partition,
-            offset,
-            None,
-            None,
-            router_id,
-            None,
-            0.0,
-            reason,
-            f"what waited can't be read ({why})",
-            True,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            key=None,
+            value=None,
+            router_id=router_id,
+            request_id=None,
+            due=0.0,
+            reason=Reason.ROUTER_UNREADABLE.value,
+            detail=f"what waited can't be read ({why})",
+            refused=True,
         )
 
     @property
@@ -102,96 +96,27 @@ class Parked:
         """Return the last part of its key in the table."""
         return f"{self.topic}/{self.offset}"
 
+    @property
+    def refusal(self) -> Refused:
+        """Return the error with which it is refused."""
+        return Refused(self.reason, self.detail)
+
     def refuse(self, error: Exception) -> Parked:
         """Return it as refused, for this reason."""
-        return replace(
-            self, refused=True, reason=str(getattr(error, "reason", self.reason)), detail=str(error)
-        )
+        reason = str(getattr(error, "reason", self.reason))
+        return structs.replace(self, refused=True, reason=reason, detail=str(error))
 
     def pack(self) -> bytes:
-        """Return it as bytes: version, length of the JSON head, head, key, and the value or, if
-        that is private, the trace. The trace of other events is beside the value's size, where
-        older workers skip it."""
-        value = None if self.private else self.value
-        size: int | list[int | tuple[str, str] | None] | None = _size(value)
-        if value is not None and self.trace:
-            size = [len(value), *json_of(self.trace)]
-        head = orjson.dumps(
-            [
-                self.topic,
-                self.partition,
-                self.offset,
-                self.router_id,
-                self.request_id,
-                self.due,
-                self.reason,
-                self.detail,
-                self.refused,
-                _size(self.key),
-                LEFT if self.private else size,
-            ]
-        )
-        return (
-            bytes((VERSION,))
-            + len(head).to_bytes(4, "little")
-            + head
-            + (self.key or b"")
-            + (pack_trace(self.trace) if self.private else value or b"")
-        )
+        """Return it as bytes: the version, then its fields as a MessagePack array."""
+        stored = structs.replace(self, value=None) if self.private else self
+        return bytes((VERSION,)) + msgspec.msgpack.encode(stored)
 
     @classmethod
     def unpack(cls, data: bytes) -> Parked:
-        """Invert `pack`. Raises ValueError for another version, and what decoding raises for
-        damage."""
-        if data[0] != VERSION:
-            raise ValueError(f"version {data[0]} of a parked event is not {VERSION}")
-        end = 5 + int.from_bytes(data[1:5], "little")
-        *fields, key_size, value_size = orjson.loads(data[5:end])
-        topic, partition, offset, router_id, request_id, due, reason, detail, refused = fields
-        middle = end + (key_size or 0)
-        key = None if key_size is None else data[end:middle]
-        value = None if value_size in (None, LEFT) else data[middle:]
-        private = value_size == LEFT
-        trace = unpack_trace(data[middle:]) if private else ()
-        if isinstance(value_size, list):
-            trace = trace_in(value_size[1:])
-        return cls(
-            topic,
-            partition,
-            offset,
-            key,
-            value,
-            router_id,
-            request_id,
-            due,
-            reason,
-            detail,
-            refused,
-            private,
-            trace,
-        )
-
-
-def pack_trace(trace: Headers) -> bytes:
-    """Return a trace as bytes, none for none: a worker that knows of no traces reads what has
-    none."""
-    return orjson.dumps(json_of(trace)) if trace else b""
-
-
-def unpack_trace(data: bytes) -> Headers:
-    """Invert `pack_trace`."""
-    return trace_in(orjson.loads(data)) if data else ()
-
-
-def json_of(trace: Headers) -> list[tuple[str, str]]:
-    """Return a trace as JSON has it."""
-    return [(name, value.decode(errors="replace")) for name, value in trace]
-
-
-def trace_in(pairs: Iterable[tuple[str, str]]) -> Headers:
-    """Invert `json_of`."""
-    return tuple((name, value.encode()) for name, value in pairs)
-
-
-def _size(part: bytes | None) -> int | None:
-    return None if part is None else len(part)
+        """Invert `pack`. Raises DamagedRecord for damage, and for another version."""
+        if data[:1] != bytes((VERSION,)):
+            raise DamagedRecord(f"version {list(data[:1])} of a parked event is not [{VERSION}]")
+        try:
+            return msgspec.msgpack.decode(data[1:], type=cls)
+        except msgspec.DecodeError as error:
+            raise DamagedRecord(f"a parked event: {error}") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 HEAD: Final = b"h"
@@ -21,7 +23,7 @@ DECLARED: Final = b"d"
 WATERMARKS: Final = b"w"
 """The last offsets of the source topics that the partition contains, as JSON; of no router."""
 POOL: Final = b"l"
-"""A pool: its declaration, members and leases, as JSON."""
+"""A piece of a pool, as JSON: its head, its declaration or one member; the part names which."""
 MEMBER: Final = b"m"
 """Mark of a router that is a member of a pool; the part names the pool."""
 GONE: Final = b"g"
@@ -40,3 +42,11 @@ def split(raw: bytes) -> tuple[bytes, str, str]:
     """Invert `key`: kind, router_id, part."""
     router_id, _, part = raw[1:].partition(_END)
     return raw[:1], router_id.decode(), part.decode()
+
+
+def by_kind(raws: Iterable[bytes]) -> Mapping[bytes, list[bytes]]:
+    """Return keys by their kind, in one pass."""
+    found: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for raw in raws:
+        found[raw[:1]].append(raw)
+    return found

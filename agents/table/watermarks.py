@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
 import orjson
 
+from agents.ports import Table
 from agents.table import keys
-from agents.table.request_records import Table
-from agents.table.stored_declarations import DAMAGE
+
+Offsets = dict[str, int]
+"""Last offsets by the topic's full name, as the table has them."""
 
 
 class ForeignState(Exception):
@@ -31,13 +34,18 @@ class Watermarks:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self.offsets: dict[str, int] = {}
+        self.index()
+
+    def index(self) -> None:
+        """Take them from the table."""
+        self.offsets: Offsets = {}
         self.moved = False
         self.unreadable = ""
         try:
-            found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
-            self.offsets = {str(topic): int(offset) for topic, offset in found.items()}
-        except DAMAGE as error:
+            self.offsets = msgspec.json.decode(
+                self._table.get(keys.WATERMARKS) or b"{}", type=Offsets
+            )
+        except msgspec.DecodeError as error:
             self.unreadable = f"{type(error).__name__}: {error}"
 
     def of(self, topic: str) -> int:

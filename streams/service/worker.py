@@ -11,15 +11,16 @@ from faust.types import TP
 
 from agents.context_store import Contexts
 from agents.declaring.declare_routers import declare_routers
-from agents.feedback.learn_from_rewards import LearnFromRewards
-from agents.feedback.pace_spend import PaceSpend
+from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
 from agents.lending.lend_money import DeclarePools, LendMoney, lend
-from agents.partition.partitions import Service
-from agents.ports import Limits, Ports
-from agents.publishing import publish as housekeeping
+from agents.outbox import Outbox
+from agents.partition.partitions import Partitions
+from agents.ports import Encoder, Limits, Meter, Ports, References
 from agents.publishing.behind import Behind
+from agents.publishing.publish import publish
 from agents.routing.route_requests import RouteRequests
 from agents.upkeep.sweep import Sweep
+from agents.upkeep.waits_end import end_waits, resume
 from ground import extras
 from ground.boundary import fatal, leave, now
 from streams.log.partitioner import partition_of
@@ -61,7 +62,7 @@ PUBLISH_EVERY = 0.2
 HOLD_BACK_EVERY = 0.1
 """Seconds between two checks whether bills and labels outrun the requests."""
 LEND_EVERY = 0.5
-"""Seconds between two rounds of pools' loans and members' reports."""
+"""Seconds between two rounds of pools' grants and members' reports."""
 END_WAITS_EVERY = 0.5
 """Seconds between two checks of parked events, by which a wait may be too long."""
 LOOK_BEHIND_EVERY = 0.5
@@ -80,16 +81,16 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     """
     app = build_app(settings)
     app.spans = spans_of(settings) if spans is None else spans
-    service = build_service(app)
-    app.metrics.registry.register(PoolMetrics(service))
-    app.metrics.registry.register(BooksMetrics(service))
-    _register(app, service)
+    partitions = build_partitions(app)
+    app.metrics.registry.register(PoolMetrics(partitions))
+    app.metrics.registry.register(BooksMetrics(partitions))
+    _register(app, partitions)
     return app
 
 
-def build_service(app: App) -> Service:
-    """Return the service of a worker: its agents and their shared state."""
-    return Service(build_ports(app), AGENTS, declare_routers)
+def build_partitions(app: App) -> Partitions:
+    """Return the partitions of a worker, with what is done with their events."""
+    return Partitions(build_ports(app), AGENTS, declare_routers)
 
 
 def spans_of(settings: Settings) -> Spans | None:
@@ -116,28 +117,27 @@ def build_ports(app: App) -> Ports:
         raise BadSettings(f"PB_PRIORS_PATH: {priors} is not a folder; `pbstream fit` makes one")
     encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
     app.encoder = encode
+    topic = {name: settings.topic(name) for name in TOPICS}
+    letters = {name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()}
+    finished = app.metrics.group if app.spans is None else app.finished
     return Ports(
-        topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,
-        inbox=app.sources.inbox,
-        finished=app.metrics.group if app.spans is None else app.finished,
-        produce=app.produce,
-        dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),
-        encode=encode and app.metrics.measured(encode),
-        projections={}
-        if encode is None
-        else {one.dimensions: one.checksum for one in encode.projections},
-        check_projection=projection_checker(settings),
-        read_prior=prior_reader(priors),
+        outbox=Outbox(topic, app.produce, letters),
+        encoder=None if encode is None else _encoder(app, encode),
+        references=References(prior_reader(priors), projection_checker(settings)),
         contexts=_redis_contexts(app),
-        clock=now,
+        meter=Meter(app.metrics.count, finished),
         rank_of=settings.source_rank,
-        partition_of=partial(partition_of, partitions=settings.partitions),
-        count=app.metrics.count,
+        clock=now,
         leave=leave,
         limits=limits_of(settings),
     )
+
+
+def _encoder(app: App, encode: PromptEncoder) -> Encoder:
+    projections = {one.dimensions: one.checksum for one in encode.projections}
+    return Encoder(app.metrics.measured(encode), projections)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -173,11 +173,16 @@ def _redis_contexts(app: App) -> Contexts | None:
 
 
 class SourceTopics:
-    """The source topics, beyond the events that were handed to the agents."""
+    """The source topics of a worker."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._requests = app.settings.topic("requests")
+        self.inbox = app.sources.inbox
+
+    def partition_of(self, router_id: str) -> int:
+        """Return the partition of a router."""
+        return partition_of(router_id, self._app.settings.partitions)
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]
@@ -200,18 +205,22 @@ class SourceTopics:
             app.sources.hold(FEEDBACK, partitions)
 
 
-def _register(app: App, service: Service) -> None:
-    app.states.on_lost(service.lost)
-    app.guard.contained = lambda tp: service.contained(tp.topic, tp.partition)
-    app.states.on_recovered(service.recovered)
-    sweep = Sweep(service)
+def _register(app: App, partitions: Partitions) -> None:
+    app.states.on_lost(partitions.lost)
+    app.guard.contained = lambda tp: partitions.contained(tp.topic, tp.partition)
+    app.states.on_recovered(partitions.recovered)
+
+    async def hold_back() -> None:
+        partitions.hold_back()
+
+    sweep = Sweep(partitions)
     for seconds, duty in (
-        (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
-        (HOLD_BACK_EVERY, lambda: housekeeping.hold_back(service)),
-        (LEND_EVERY, lambda: lend(service)),
-        (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
-        (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
-        (LOOK_BEHIND_EVERY, Behind(service).look),
+        (PUBLISH_EVERY, lambda: publish(partitions)),
+        (HOLD_BACK_EVERY, hold_back),
+        (LEND_EVERY, lambda: lend(partitions)),
+        (END_WAITS_EVERY, lambda: resume(partitions)),
+        (END_WAITS_EVERY, lambda: end_waits(partitions)),
+        (LOOK_BEHIND_EVERY, Behind(partitions).look),
         (SWEEP_EVERY, sweep.round),
     ):
         app.timer(seconds)(_fatal(app, duty))

@@ -11,16 +11,17 @@ from typing import Any
 import orjson
 import pytest
 
+from agents.damage import DamagedRecord
 from agents.parked import Parked
 from agents.refusal_kinds import Refused
 from agents.table import keys
 from router_state.config import LIVE, PAPER, Knobs
 from router_state.packing.framing import body_of, frame
-from router_state.state import config_bytes
+from router_state.state import config_bytes, restoring
 from schemas.dlq import REASON
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
-from tests.memory_worker import MemoryWorker
+from tests.memory_worker import Left, MemoryWorker
 
 OTHER = "other"
 
@@ -180,7 +181,7 @@ async def test_damaged_watermarks_lose_nothing_and_book_nothing_twice(
     )
     await after.take("requests", [again, ask(log, HOME, "next")])
     await after.take("costs", [paid])
-    engine = after.service.shard(0).engine(HOME)
+    engine = after.partitions[0].routers.engine(HOME)
     assert engine is not None and engine.state.spend_usd == 0.001
     answers = [(route["request_id"], route["seq"]) for route in said(after, "routes", HOME)]
     assert answers == [(f"{HOME}-1", 1), ("next", 2)]
@@ -206,8 +207,28 @@ async def test_missing_knobs_are_those_of_the_profile_and_unknown_ones_are_left_
     assert config.knobs == replace(knobs, epsilon=0.5)
 
 
-def test_a_parked_event_of_another_version_is_not_taken_for_one_of_this() -> None:
+@pytest.mark.parametrize(
+    "spoil", [b"", b"\x02", b"\x01", b"\x01\x9d\xa1", b"\x01\xc0", b"\x01\x90"]
+)
+def test_a_parked_event_that_is_damaged_or_of_another_version_is_not_taken_for_one(
+    spoil: bytes,
+) -> None:
     parked = Parked("pb.costs", 0, 7, b"k", b"v", "r", "q", 1.0, "orphan_cost", "why")
     assert Parked.unpack(parked.pack()) == parked
-    with pytest.raises(ValueError, match="version 2"):
-        Parked.unpack(b"\x02" + parked.pack()[1:])
+    with pytest.raises(DamagedRecord):
+        Parked.unpack(spoil)
+
+
+async def test_a_fault_of_this_program_while_it_reads_ends_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, log = await settled()
+    after = await restarted(worker, {})
+
+    def faulty(*given: Any) -> Any:
+        raise AttributeError("a fault of the program")
+
+    monkeypatch.setattr(restoring, "unpack", faulty)
+    with pytest.raises(Left):
+        await after.take("requests", [ask(log, HOME, f"{HOME}-2")])
+    assert after.partitions[0].routers.unreadable == {}

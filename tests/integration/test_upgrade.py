@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.table.own_routers import Shard
+from agents.table.recovered import Recovered
 from router_state.config import ProjectionRef
 from router_state.state import invariants
 from streams.encoder.projection import Projection
@@ -201,10 +201,10 @@ async def test_a_worker_of_this_version_takes_over_from_an_older_one(
     await traffic.settled()
     check(service, traffic)
     for partition in (await service.partitions()).values():
-        shard = Shard(partition)
-        for home in shard:
-            engine = shard.engine(home)
-            assert engine is not None, shard.unreadable
+        routers = Recovered(partition).routers
+        for home in routers:
+            engine = routers.engine(home)
+            assert engine is not None, routers.unreadable
             invariants.check(engine.state, engine.records)
             if home == "projected":
                 assert engine.state.config.projection == ProjectionRef(**projection)
