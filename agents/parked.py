@@ -7,14 +7,12 @@ from typing import Self
 import msgspec
 from msgspec import structs
 
-from agents.damage import DamagedRecord
 from agents.refusal_kinds import Refused
 from ground.messages import Message, headers_of
 from ground.traces import Headers, trace_of
+from router_state.errors import DamagedState
+from router_state.packing.framing import body_of, frame
 from schemas.reasons import Reason
-
-VERSION = 1
-"""First byte of what `Parked.pack` returns."""
 
 
 class Parked(msgspec.Struct, frozen=True, array_like=True):
@@ -107,16 +105,15 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
         return structs.replace(self, refused=True, reason=reason, detail=str(error))
 
     def pack(self) -> bytes:
-        """Return it as bytes: the version, then its fields as a MessagePack array."""
+        """Return it as a framed record: its fields as a MessagePack array."""
         stored = structs.replace(self, value=None) if self.private else self
-        return bytes((VERSION,)) + msgspec.msgpack.encode(stored)
+        return frame(msgspec.msgpack.encode(stored))
 
     @classmethod
     def unpack(cls, data: bytes) -> Parked:
-        """Invert `pack`. Raises DamagedRecord for damage, and for another version."""
-        if data[:1] != bytes((VERSION,)):
-            raise DamagedRecord(f"version {list(data[:1])} of a parked event is not [{VERSION}]")
+        """Invert `pack`. Raises DamagedState."""
+        body = body_of(data, "a parked event")
         try:
-            return msgspec.msgpack.decode(data[1:], type=cls)
-        except msgspec.DecodeError as error:
-            raise DamagedRecord(f"a parked event: {error}") from None
+            return msgspec.msgpack.decode(body, type=cls)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise DamagedState(f"a parked event: {error}") from None

@@ -32,7 +32,7 @@ from benchmarks.report import print_figures, print_table
 from benchmarks.streaming import bills_and_rewards, declarations, requests
 from router_state.engine import Engine
 from streams.service.collecting import little_by_little
-from streams.service.metrics import Metrics
+from streams.service.worker_metrics import Metrics
 from streams.settings import load_settings
 
 STAGES: tuple[tuple[str, Any, str], ...] = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from router_state.events import Asked
 from router_state.kernel import Candidates
 
@@ -23,7 +25,7 @@ class Waits(NamedTuple):
     seconds: list[float]
 
 
-class Choice:
+class Choice(Struct, gc=False, eq=False):
     """The knowledge of a request, and of each model for it.
 
     Attributes:
@@ -43,47 +45,25 @@ class Choice:
         k, why, propensity: the chosen arm, why, and with which probability it was chosen.
     """
 
-    __slots__ = (
-        "at",
-        "beside",
-        "beyond",
-        "excluded",
-        "k",
-        "limited_to",
-        "now",
-        "price",
-        "propensity",
-        "reason",
-        "request",
-        "saves",
-        "seen",
-        "seq",
-        "slot",
-        "tokens",
-        "waits",
-        "warm",
-        "why",
-    )
-    k: int
-    price: float
-    propensity: float
+    request: Asked
+    now: float
+    at: float
+    seq: int
     seen: Candidates
-    slot: int
-    why: str
-
-    def __init__(
-        self, request: Asked, now: float, seq: int, excluded: Excluded, *, latest: float = 0.0
-    ) -> None:
-        self.request, self.now, self.seq, self.excluded = request, now, seq, excluded
-        self.at = max(float(now), latest)
-        self.limited_to: frozenset[str] | None = None
-        self.reason: str | None = None
-        self.beyond = False
-        self.tokens = 0.0
-        self.warm: dict[str, int] | None = None
-        self.saves: Mapping[str, float] | None = None
-        self.waits: Waits | None = None
-        self.beside: list[float] | None = None
+    excluded: Excluded
+    limited_to: frozenset[str] | None = None
+    reason: str | None = None
+    beyond: bool = False
+    tokens: float = 0.0
+    warm: dict[str, int] | None = None
+    saves: Mapping[str, float] | None = None
+    waits: Waits | None = None
+    price: float = 0.0
+    slot: int = -1
+    beside: list[float] | None = None
+    k: int = -1
+    why: str = ""
+    propensity: float = 0.0
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
         """Rule out arms that the request can't be given to, whatever a dollar is worth."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ground.refusing import (
     CorruptSnapshot,
+    DamagedState,
     NonFiniteInput,
     RouterStateError,
     WrongContext,
@@ -112,6 +113,7 @@ __all__ = [
     "ContextLost",
     "CorruptSnapshot",
     "CostOutOfRange",
+    "DamagedState",
     "EmptyPortfolio",
     "InvalidConfig",
     "NoAffordableModel",

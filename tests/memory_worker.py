@@ -25,9 +25,10 @@ from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume
 from streams.faust.sources import Inbox
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
-from streams.service.worker import AGENTS, TOPICS
+from streams.service.agent_ports import TOPICS
+from streams.service.worker import AGENTS
 from streams.settings import Settings
 from streams.state.tables import States
 

@@ -21,14 +21,14 @@ from agents.group import Answers, chunks
 from agents.partition.partition import Partition
 from agents.table import keys
 from ground.messages import Message
+from router_state.errors import DamagedState
+from router_state.packing.framing import body_of, frame
 from schemas.headers import BASED_ON, REPEATED
 
 LEAST_BYTES = 500
 """Bytes of a changelog record beside a kept document; for a short document, all of its bytes."""
-VERSION = 1
-"""First byte of what `pack` returns; another one is read as if nothing had been kept."""
-_HEAD = struct.Struct(">B?q")
-"""Version, `last`, offset: 10 bytes, big-endian, so that no padding depends on the machine."""
+_HEAD = struct.Struct(">?q")
+"""`last`, offset: big-endian, so that no padding depends on the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +62,15 @@ class InForce:
         return zlib.decompress(self.packed)
 
     def pack(self) -> bytes:
-        """Return it as bytes: version, `last`, offset, the document."""
-        return _HEAD.pack(VERSION, self.last, self.offset) + self.packed
+        """Return it as a framed record: `last`, offset, the document."""
+        return frame(_HEAD.pack(self.last, self.offset) + self.packed)
 
     @classmethod
-    def unpack(cls, data: bytes | None) -> Self | None:
-        """Invert `pack`; None if it is damaged or of another version: the configuration has the
-        same content."""
-        if data is None or len(data) < _HEAD.size or data[0] != VERSION:
-            return None
-        _, last, offset = _HEAD.unpack_from(data)
-        found = cls(offset, last, data[_HEAD.size :])
-        try:
-            return found if found.document else None
-        except zlib.error:
-            return None
+    def unpack(cls, data: bytes) -> Self:
+        """Invert `pack`. Raises DamagedState."""
+        body = body_of(data, "the declaration in force")
+        last, offset = _HEAD.unpack_from(body)
+        return cls(offset, last, body[_HEAD.size :])
 
 
 def _stored(partition: Partition, router_id: str) -> bytes | None:
@@ -91,13 +85,17 @@ def _store(partition: Partition, router_id: str, one: InForce) -> None:
 def in_force(partition: Partition, router_id: str) -> InForce | None:
     """Return what is in force of a router, None of one that is not declared.
 
-    Where no document is kept of it, or another one, its document follows from the configuration,
-    and nobody knows what stands behind it.
+    Where no document is kept of it, or a damaged or another one, its document follows from the
+    configuration, and nobody knows what stands behind it.
     """
     engine = partition.routers.engine(router_id)
     if engine is None:
         return None
-    config, found = engine.state.config, InForce.unpack(_stored(partition, router_id))
+    config, stored = engine.state.config, _stored(partition, router_id)
+    try:
+        found = None if stored is None else InForce.unpack(stored)
+    except DamagedState:
+        found = None
     if found is not None and found.offset == config.offset:
         return found
     document = orjson.dumps(declaration_of(config, router_id))

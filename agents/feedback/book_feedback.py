@@ -147,8 +147,8 @@ def _book(
 def _refusal(event: Bill | Reward, partition: Partition) -> Refusal | None:
     if (
         isinstance(event, Reward)
-        and event.at is not None
-        and event.at > utc(partition.clock()) + MAX_AHEAD
+        and event.observed_at is not None
+        and event.observed_at > utc(partition.clock()) + MAX_AHEAD
     ):
         # By the clock, so the refusal is kept: read again after a crash it would be accepted.
         return FromTheFuture("observed_at is more than 5 minutes ahead")

@@ -46,6 +46,7 @@ class Lane:
     Attributes:
         coming: what waits for its group.
         under_way: the groups that are not finished.
+        delivered: parked events whose answer is delivered, to be forgotten with the next group.
     """
 
     def __init__(
@@ -54,8 +55,7 @@ class Lane:
         self._partition, self.coming, self._inbox = partition, coming, inbox
         self._turns, self._ports = turns, ports
         self.under_way = UnderWay(partition.table)
-        # Parked events whose answer is delivered, to be forgotten with the next group.
-        self._delivered: list[Parked] = []
+        self.delivered: list[Parked] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, decode: Decode) -> list[Batch]:
@@ -111,7 +111,7 @@ class Lane:
         group = Group(list(batches))
         # Their answers are delivered, so they are forgotten with this group. A crash before that
         # repeats the answers and loses none.
-        delivered, self._delivered = self._delivered, []
+        delivered, self.delivered = self.delivered, []
         others: list[bool] = []
         look = asyncio.get_running_loop().call_soon(others.append, True)
         packing: str | None = None
@@ -131,7 +131,7 @@ class Lane:
             if failed is None:
                 self.under_way.break_off(error)
                 raise
-            self._delivered = delivered
+            self.delivered = delivered
             self._roll_back()
             if failed is error:
                 raise
@@ -151,7 +151,7 @@ class Lane:
         self._partition.roll_back()
         # The table does not know which parked events already have their answer.
         unanswered = (parked for group in self.under_way for parked in group.answers.delivered)
-        for parked in (*self._delivered, *unanswered):
+        for parked in (*self.delivered, *unanswered):
             self._partition.parking.answer(parked)
 
     def contain(self, batch: Batch) -> None:
@@ -194,7 +194,7 @@ class Lane:
         group.step("publish")
         if group.answers:
             await self._ports.outbox.deliver(group.answers, epoch=self._partition.table.epoch)
-        self._delivered += group.answers.delivered
+        self.delivered += group.answers.delivered
 
     def finish(self, group: Group) -> None:
         """Let its source offsets be committed, once those of all groups before it may."""

@@ -22,8 +22,8 @@ from ground.messages import Record, headers_of
 from router_state.changes import Outcome
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.periods.capability import Periods
-from router_state.periods.leases import Lapsed
+from router_state.periods.holdings import Lapsed
+from router_state.periods.period_budgets import Periods
 from router_state.pools.pool_config import PoolConfig
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import epoch_of

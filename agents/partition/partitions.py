@@ -71,12 +71,21 @@ class Partitions(Worker):
         taken, self._alerts = self._alerts, []
         return taken + super().take_alerts()
 
+    async def forget_delivered(self) -> None:
+        """Forget the refusals whose dead letters were delivered: the next owner would repeat
+        them."""
+        for partition in self:
+            # One that a rebalance has closed takes no more groups.
+            if partition.lane.delivered and partition.table.open:
+                async with partition.lane.group():
+                    pass
+
     def contained(self, topic: str, number: int) -> int:
         """Return the last offset of a source that a partition's state contains, −1 before the first
         and where the partition is not this worker's."""
         return self[number].watermarks.of(topic) if number in self else -1
 
-    def hold_back(self) -> None:
+    async def hold_back(self) -> None:
         """Take no more bills and rewards where too many wait already for requests that are still to
         be answered.
 

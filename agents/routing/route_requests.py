@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Coroutine
 
 import numpy as np
-from msgspec import structs
 
 from agents.feedback.book_feedback import apply_waiting
+from agents.feedback.core_events import asked
 from agents.group import Answers, Batch
 from agents.parked import Parked
 from agents.partition.partition import Partition
@@ -18,11 +18,9 @@ from agents.routing.request_contexts import Prepared, context_of, needs_encoding
 from agents.taking.intake import take_in
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
-from router_state import events, registered
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Needs
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
 from schemas.event import MalformedEvent, decode_keyed
@@ -166,19 +164,13 @@ def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
 def _decided(request: Prepared, engine: Engine, partition: Partition) -> RequestRecord:
     """Return the decision on a request. Raises its refusal."""
     event = request.event
-    asked = events.Asked(
-        event.request_id,
+    moved = asked(
+        event,
         _context(request, engine, partition),
         offset=request.message.offset,
-        allowed_models=event.allowed_models,
-        max_price_per_1k=event.max_price_per_1k,
-        input_tokens=event.tokens_before,
         contained=partition.watermarks.both(*partition.feedback_topics),
-        needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
-        session_id=event.session_id,
-        said=registered.asked(event),
     )
-    changes = partition.routers.apply(event.router_id, asked, now=partition.clock())
+    changes = partition.routers.apply(event.router_id, moved, now=partition.clock())
     if changes.refusal is not None:
         raise changes.refusal
     record = changes.decision

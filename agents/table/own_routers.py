@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from agents.context_store import Decided
-from agents.damage import DAMAGE
 from agents.ports import Table
 from agents.refusal_kinds import RouterUnreadable
 from agents.table import keys
@@ -17,10 +16,11 @@ from agents.table.unpacking import arm_bytes, unpack
 from router_state.changes import Changes
 from router_state.config import RouterConfig
 from router_state.engine import Engine
+from router_state.errors import DamagedState
 from router_state.events import Event
-from router_state.sessions.capability import Sessions
 from router_state.sessions.credit import CREDITED, WHOLE
-from router_state.state import record_bytes, snapshot
+from router_state.sessions.sessions import Sessions
+from router_state.state import record_bytes, state_pieces
 
 
 class Routers:
@@ -98,11 +98,11 @@ class Routers:
                 engine = self._engines[router_id] = unpack(
                     self._table, router_id, self._request_ids[router_id], outlines
                 )
-            except DAMAGE as error:
+            except DamagedState as error:
                 # A damaged router is set aside and not retried; its records stay, and the others go
                 # on.
                 self._request_ids.pop(router_id)
-                self.unreadable[router_id] = f"{type(error).__name__}: {error}"
+                self.unreadable[router_id] = str(error)
                 self._set_aside.append(router_id)
         return engine
 
@@ -186,7 +186,7 @@ class Routers:
             assert isinstance(records, Requests)
             # Sorted, as the order of a set of strings differs from process to process.
             names = sorted(changes.pieces)
-            pieces = dict(zip(names, snapshot.pack(engine.state, names), strict=True))
+            pieces = dict(zip(names, state_pieces.pack(engine.state, names), strict=True))
             records.write(pieces, changes.records, contexts)
         return changed, contexts
 

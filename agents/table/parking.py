@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from agents.damage import DamagedRecord
 from agents.parked import Parked
 from agents.ports import Table
 from agents.table import keys
 from ground.messages import Message
+from router_state.errors import DamagedState
 
 
 class Parking:
@@ -118,7 +118,9 @@ def _read(table: Table, raw: bytes) -> Parked:
     """Return a parked event; an unreadable one is returned as refused, with the ids in its key."""
     try:
         return Parked.unpack(table.records[raw])
-    except DamagedRecord as error:
+    except DamagedState as error:
         _, router_id, part = keys.split(raw)
         topic, _, offset = part.rpartition("/")
+        if not offset.isdecimal():
+            raise DamagedState(f"the place of a parked event: {part}") from None
         return Parked.lost(topic, table.number, int(offset), router_id=router_id, why=str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.group import Note
 from router_state.instants import utc
-from router_state.periods.leases import Granted, Lent
+from router_state.periods.holdings import Granted, Lent
 from router_state.periods.reporting import Held, Reported
 from schemas.leases import Holding, Lease, LeaseNoted
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import orjson
 from msgspec import structs
 
-from agents.damage import DAMAGE, DamagedRecord
 from agents.group import Note
 from agents.ports import Table
 from agents.table import keys
 from agents.table.pool_notes import grant_note, report_note
 from agents.table.reports import OFTEN, Reports
 from router_state.engine import Engine
-from router_state.periods.capability import Periods
-from router_state.periods.leases import Granted
+from router_state.errors import DamagedState
+from router_state.periods.holdings import Granted
+from router_state.periods.period_budgets import Periods
 from router_state.periods.reporting import Reported
 from router_state.pools.pieces import pack_piece, unpack
 from router_state.pools.pool import HEAD, Pool
@@ -65,20 +64,14 @@ class Pools:
         """Return a pool; None if it does not exist or can't be read."""
         found = self._pools.get(pool_id)
         if found is None and pool_id in self._pools and pool_id not in self.unreadable:
+            pieces = sorted(self._pieces[pool_id])
             try:
-                found = self._pools[pool_id] = self._unpack(pool_id)
-            except DAMAGE as error:
-                self.unreadable[pool_id] = f"{type(error).__name__}: {error}"
+                found = self._pools[pool_id] = unpack(
+                    pool_id, {name: self._record(pool_id, name) for name in pieces}
+                )
+            except DamagedState as error:
+                self.unreadable[pool_id] = str(error)
         return found
-
-    def _unpack(self, pool_id: str) -> Pool:
-        """Raise DamagedRecord where the records are damaged."""
-        names = sorted(self._pieces[pool_id])
-        try:
-            pieces = {name: orjson.loads(self._record(pool_id, name)) for name in names}
-            return unpack(pool_id, pieces)
-        except (LookupError, TypeError, ValueError) as error:
-            raise DamagedRecord(f"{type(error).__name__}: {error}") from None
 
     def _record(self, pool_id: str, piece: str) -> bytes:
         return self._table.get(keys.key(keys.POOL, pool_id, piece)) or b""
@@ -222,9 +215,8 @@ class Pools:
             self._table.delete(at)
             return len(at)
         self._pieces[pool.pool_id].add(piece)
-        value = orjson.dumps(packed)
-        self._table.put(at, value)
-        return len(at) + len(value)
+        self._table.put(at, packed)
+        return len(at) + len(packed)
 
     def _drop(self, pool_id: str) -> None:
         del self._pools[pool_id]

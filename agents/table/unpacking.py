@@ -40,7 +40,7 @@ def unpack(
         outlines: of all of them, where they were read before.
 
     Raises:
-        CorruptSnapshot: a record is damaged, or of another version.
+        DamagedState: a record is damaged, or of another version.
     """
     # Earlier outlines are still valid, as only an engine changes requests.
     if outlines is None:

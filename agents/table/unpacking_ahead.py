@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from agents.damage import DAMAGE
 from agents.table.recovered import Recovered
 from agents.table.unpacking import outline
+from router_state.errors import DamagedState
 from router_state.state import record_bytes
 
 AT_ONCE = 500
@@ -36,6 +36,6 @@ async def unpack_ahead(state: Recovered, router_id: str) -> None:
                 await asyncio.sleep(0)
                 if not state.routers.is_packed(router_id):
                     return  # it was unpacked or removed meanwhile
-    except DAMAGE:
+    except DamagedState:
         return  # `engine` says so
     state.routers.engine(router_id, found)

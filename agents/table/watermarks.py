@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import msgspec
 import orjson
 
 from agents.ports import Table
 from agents.table import keys
-
-Offsets = dict[str, int]
-"""Last offsets by the topic's full name, as the table has them."""
+from router_state.errors import DamagedState
+from router_state.packing.framing import body_of, decoded, frame
 
 
 class ForeignState(Exception):
@@ -38,15 +36,13 @@ class Watermarks:
 
     def index(self) -> None:
         """Take them from the table."""
-        self.offsets: Offsets = {}
+        self.offsets: dict[str, int] = {}
         self.moved = False
         self.unreadable = ""
         try:
-            self.offsets = msgspec.json.decode(
-                self._table.get(keys.WATERMARKS) or b"{}", type=Offsets
-            )
-        except msgspec.DecodeError as error:
-            self.unreadable = f"{type(error).__name__}: {error}"
+            self.offsets = unpack(self._table.get(keys.WATERMARKS))
+        except DamagedState as error:
+            self.unreadable = str(error)
 
     def of(self, topic: str) -> int:
         """Return the last offset of a topic that is contained, −1 before the first."""
@@ -71,7 +67,7 @@ class Watermarks:
     def write(self) -> None:
         """Write them into the table."""
         # In the same record batch as the state: an event is contained if and only if its offset is.
-        self._table.put(keys.WATERMARKS, orjson.dumps(self.offsets))
+        self._table.put(keys.WATERMARKS, frame(orjson.dumps(self.offsets)))
         self.moved = False
 
     def require_topics(self, topics: Collection[str]) -> None:
@@ -81,3 +77,11 @@ class Watermarks:
                 f"partition {self._table.number} of the changelog has the state of "
                 f"{', '.join(foreign)}: look at PB_APP_ID"
             )
+
+
+def unpack(kept: bytes | None) -> dict[str, int]:
+    """Return the offsets in a record, by topic; none where there is no record. Raises
+    DamagedState."""
+    if kept is None:
+        return {}
+    return decoded(body_of(kept, "watermarks"), dict[str, int], "watermarks")

@@ -10,13 +10,13 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from ground.messages import Message, headers_of
-from schemas.event import MalformedEvent
+from schemas.event import Event, MalformedEvent
 from schemas.headers import is_forwarded
-from schemas.quick import Quick, read
+from schemas.quick import read
 from schemas.reasons import Reason
 
 M = TypeVar("M", bound=Message)
-E = TypeVar("E", bound=Quick)
+E = TypeVar("E", bound=Event)
 
 
 class WrongPartition(Exception):

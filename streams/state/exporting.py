@@ -17,11 +17,12 @@ from router_state.errors import CorruptSnapshot
 from router_state.router import RouterState
 from router_state.state import portable
 from schemas.topic_roles import SOURCES
+from streams.changelog_format import FENCE, epoch_of
 from streams.log.consumer import log_consumer
-from streams.log.partitioner import partition_of
 from streams.log.stretch import bounds, read_stretch
+from streams.partitioner import partition_of
 from streams.settings import Settings
-from streams.state.partition import EPOCH, FENCE, Partition
+from streams.state.table_partition import Partition
 
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 """Kinds of keys of a router's state, without its requests."""
@@ -76,8 +77,9 @@ async def _read_state(
     async for records in read_stretch(consumer, place, begin, end):
         for record in records:
             if record.key in ALWAYS or (record.key is not None and record.key.startswith(own)):
-                epoch = int(dict(record.headers).get(EPOCH, b"0"))
-                partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
+                partition.recover(
+                    record.key, record.value, offset=record.offset, epoch=epoch_of(record.headers)
+                )
     state = Recovered(partition)
     state.watermarks.require_topics([settings.topic(name) for name in SOURCES])
     return state

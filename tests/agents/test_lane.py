@@ -156,7 +156,7 @@ async def test_partitions_do_not_wait_for_each_other() -> None:
 
 
 def _at_home(number: int) -> str:
-    from streams.log.partitioner import partition_of
+    from streams.partitioner import partition_of
 
     return next(f"h{i}" for i in range(100) if partition_of(f"h{i}", 2) == number)
 

@@ -60,7 +60,7 @@ def encoding_of(worker: MemoryWorker) -> Encoding:
 
 
 def projection_of(worker: MemoryWorker) -> ProjectionRef | None:
-    engine = worker.partitions[0].routers.engine(HOME)
+    engine = worker[0].routers.engine(HOME)
     assert engine is not None
     return engine.state.config.projection
 
@@ -107,7 +107,7 @@ async def test_a_projection_that_is_not_at_hand_as_declared_is_refused_with_its_
     ):
         await worker.take("routers", [log.event("routers", router(HOME, projection=named))])
     assert reasons(worker) == ["wrong_projection"] * 5
-    assert HOME not in worker.partitions[0].routers
+    assert HOME not in worker[0].routers
     unset = await started(settings.model_copy(update={"priors_path": None}))
     await unset.take("routers", [log.event("routers", router(HOME, projection=good))])
     assert reasons(unset) == ["wrong_projection"]
@@ -153,7 +153,7 @@ async def test_a_snapshot_carries_it_into_the_declaration_of_its_import(
 ) -> None:
     worker, log, law = await started(settings), Log(), saved(tmp_path, "law")
     await worker.take("routers", [log.event("routers", router(HOME, projection=law))])
-    engine = worker.partitions[0].routers.engine(HOME)
+    engine = worker[0].routers.engine(HOME)
     assert engine is not None
     file = portable.pack(engine.state, {})
     assert declaration_of(portable.unpack(file).state.config, "copy")["projection"] == law

@@ -8,7 +8,7 @@ import pytest
 
 from agents.declaring import declare_routers
 from agents.routing.waiting_requests import route_waiting
-from streams.state.partition import EPOCH
+from streams.changelog_format import EPOCH
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
 from tests.chaos.recompute import Recomputation, differences

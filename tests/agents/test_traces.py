@@ -20,9 +20,9 @@ from prometheus_client.exposition import choose_encoder
 
 from agents.parked import Parked
 from ground.traces import trace_of
-from streams.service.cloud_events import as_cloud_events
-from streams.service.metrics import Metrics
+from streams.service.cloud_event_headers import as_cloud_events
 from streams.service.spans import Spans
+from streams.service.worker_metrics import Metrics
 from streams.settings import Settings
 from tests.audit_world import DIMENSIONS, World, router
 from tests.memory_worker import MemoryWorker

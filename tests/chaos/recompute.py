@@ -20,12 +20,12 @@ import orjson
 from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.routing.waiting_requests import route_waiting
-from agents.table import keys
+from agents.table import keys, watermarks
 from agents.upkeep.waits_end import end_wait
 from router_state.packing.framing import body_of
 from router_state.state import record_bytes
+from streams.changelog_format import EPOCH, FENCE
 from streams.settings import Settings
-from streams.state.partition import EPOCH, FENCE
 from tests.memory_worker import SOURCES, MemoryWorker
 
 
@@ -64,7 +64,7 @@ def steps(changelog: Iterable[Any]) -> list[Step]:
         elif kind == keys.PARKED and record.value is not None:
             step.parked.append(Parked.unpack(record.value))
         elif kind == keys.WATERMARKS:
-            step.reached = orjson.loads(record.value)
+            step.reached = watermarks.unpack(record.value)
             found.append(Step(0.0))
     return found
 

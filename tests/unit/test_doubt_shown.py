@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from agents.publishing.published_values import route_value
-from doors.console.decision import BECAUSE, because_of, explain_decision
+from doors.console.explained_decision import BECAUSE, because_of, explain_decision
 from router_state.record import RequestRecord
 from router_state.state import record_bytes
 from schemas import RouteDecided, decode

@@ -17,8 +17,8 @@ from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.drawers import IDLE_SECONDS
 from router_state.events import Asked, Charged, Waited
-from router_state.runs.budget import SessionSpent
-from router_state.runs.capability import Runs
+from router_state.runs.run_budget import SessionSpent
+from router_state.runs.runs import Runs
 from router_state.state import invariants, record_bytes
 from schemas.event import MalformedEvent, decode
 from schemas.quick import Request, read
