@@ -17,7 +17,7 @@ from schemas.headers import EPOCH, FORWARDED
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """What leaves a worker.
+    """Send what leaves a worker.
 
     Attributes:
         topic: full topic names by their short ones.

@@ -39,7 +39,7 @@ the batches of a group are applied."""
 
 
 class Worker:
-    """What the partitions of one worker share.
+    """The partitions of one worker, and what they share.
 
     Attributes:
         agents: what is done with the events of each source topic.
@@ -75,7 +75,7 @@ class Partition(Recovered):
     """One partition of this worker.
 
     Attributes:
-        worker: what this worker's partitions share.
+        worker: all partitions of this worker, and what they share.
         inbox: what was fetched.
         waits: how long bills and rewards have waited to be taken.
         lane: the only writer.
@@ -86,7 +86,7 @@ class Partition(Recovered):
         feedback_topics: full names of the topics of bills and of rewards.
         requests_seen_at: time at which the last request taken in was sent, seconds since the epoch.
         undelivered: refusals whose dead letters are to be sent again.
-        interrupted: whether something may be left to be finished, see `agents.upkeep.resume`.
+        interrupted: whether something may be left to be finished, see `agents.upkeep.waits_end`.
         encoding_waiting: held by who answers requests that waited for their routers: what another
             one encodes is not encoded twice.
     """

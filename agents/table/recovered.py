@@ -1,4 +1,4 @@
-"""What the durable table of one partition holds, as its owner recovers it."""
+"""The state of one partition, as its owner recovers it from the durable table."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class GroupSize:
 
 
 class NextGroup:
-    """What of a partition's inbox the next group has, a batch a topic.
+    """Choose from a partition's inbox what the next group has, a batch a topic.
 
     Args:
         topics: names without the prefix, in the order in which the batches of a group are applied.

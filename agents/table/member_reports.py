@@ -1,4 +1,5 @@
-"""When a member reports to its pool: at once where its spend moves, seldom where nothing does."""
+"""Decide when a member reports to its pool: soon where its spend moves, seldom where nothing
+does."""
 
 from __future__ import annotations
 
