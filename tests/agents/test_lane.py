@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from agents.lane.lane import UNDER_WAY, Awaited, Voided
+from agents.lane.lane import Awaited
+from agents.lane.under_way import UNDER_WAY, Gone, Voided
 from agents.table import keys
 from agents.taking.next_group import (
     FEW,
@@ -22,6 +23,7 @@ from agents.taking.next_group import (
     GroupSize,
 )
 from agents.taking.turns import IN_A_ROW, LOOKS, Turns
+from agents.upkeep.sweep import Sweep
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
@@ -100,7 +102,7 @@ async def test_the_next_group_is_applied_while_one_travels_and_each_is_answered_
     worker, log = await started(Slow(ONE_A_GROUP))
     await worker.fetched("requests", ask(log, "a"))
     await worker.fetched("requests", ask(log, "b"))
-    assert worker.service.shards[0].knows(HOME, "b")
+    assert worker.partitions[0].routers.knows(HOME, "b")
     assert (len(worker.waiting), worker.seqs()) == (1, [])  # one batch travels at a time
     await worker.decide()
     assert (len(worker.waiting), worker.seqs()) == (1, [1])
@@ -115,7 +117,7 @@ async def test_what_is_under_way_is_bounded_and_less_than_a_group_waits_for_what
     worker, log = await started(Slow(settings))
     for number in range(10):
         await worker.fetched("requests", ask(log, f"r-{number}"))
-    assert sum(worker.service.shards[0].knows(HOME, f"r-{n}") for n in range(10)) == applied
+    assert sum(worker.partitions[0].routers.knows(HOME, f"r-{n}") for n in range(10)) == applied
     await worker.decide()
     assert (len(worker.waiting), worker.seqs()) == (1, [1])
     await worker.decide()
@@ -173,11 +175,11 @@ async def test_offsets_are_finished_in_the_order_of_the_groups() -> None:
 
 
 async def test_what_is_published_of_a_router_waits_until_it_is_durable() -> None:
-    from agents.publishing import publish as housekeeping
+    from agents.publishing.publish import publish
 
     worker, log = await started()
     await worker.fetched("requests", ask(log, "a"))
-    publishing = asyncio.create_task(housekeeping.publish(worker.service))
+    publishing = asyncio.create_task(publish(worker.partitions))
     await passes()
     assert not publishing.done() and not worker.said
     await worker.decide()
@@ -323,11 +325,11 @@ async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> 
 
 async def test_who_awaits_while_a_group_is_applied_ends_the_process() -> None:
     worker, _ = await started()
-    lane = worker.service.lanes[0]
+    lane = worker.partitions[0].lane
     with pytest.raises(Awaited), lane.applying():
         await asyncio.sleep(0)
     with pytest.raises(Voided):
-        await lane.room()
+        await lane.under_way.room()
 
 
 async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
@@ -340,3 +342,19 @@ async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
     async with asyncio.timeout(5):
         await follows
         await turns.take(NO_REQUESTS)
+
+
+async def test_who_waits_for_room_of_a_partition_that_is_lost_is_told_and_its_timer_goes_on() -> (
+    None
+):
+    worker, _ = await started()
+    await worker.states.close()
+    refusing = asyncio.create_task(worker[0].lane.group().__aenter__())
+    lending = asyncio.create_task(Sweep(worker.partitions).round())
+    await passes()
+    assert not refusing.done() and not lending.done()
+    worker.partitions.lost(frozenset({0}))
+    async with asyncio.timeout(5):
+        with pytest.raises(Gone):
+            await refusing
+        await lending

@@ -105,7 +105,7 @@ async def test_an_image_or_sound_alone_is_decided_on_the_mean_context(
     asked = {"router_id": HOME, "request_id": "r", "needs": {need: True}, **prompt}
     await world.send("requests", asked)
     assert said(world) == ([("r", 1, False)], [])
-    engine = world.worker.service.shard(0).engine(HOME)
+    engine = world.worker.partitions[0].routers.engine(HOME)
     assert engine is not None
     record = engine.records["r"]
     assert record.x is not None
