@@ -9,8 +9,8 @@ from msgspec import structs
 from agents.group import Note
 from agents.ports import Table
 from agents.table import keys
-from agents.table.pool_notes import grant_note, report_note
 from agents.table.member_reports import OFTEN, Reports
+from agents.table.pool_notes import grant_note, report_note
 from router_state.engine import Engine
 from router_state.errors import DamagedState
 from router_state.periods.holdings import Granted
