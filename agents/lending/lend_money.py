@@ -180,7 +180,7 @@ def _report_router(
 ) -> list[Note]:
     """Return a router's report; what it gives back is given back in its state first."""
     now, periods = partition.clock(), engine.state.having(Periods)
-    if periods is not None and any(line.has_lapsed(now) for line in periods.ledger.leased):
+    if periods is not None and any(line.has_lapsed(now) for line in periods.ledger.held):
         partition.routers.apply(router_id, Lapsed(), now=now)
     return partition.pools.report_router(router_id, engine, now=now, due=due)
 
