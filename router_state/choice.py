@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import NamedTuple
 
 from router_state.events import Asked
 from router_state.kernel import Candidates
+from router_state.plan import Plan
 
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
@@ -40,6 +42,9 @@ class Choice:
         waits: how long calls take; None: it is not known, or does not matter.
         price: of a dollar, in reward, see `Pacer.weigh`; slot: its context's in the window.
         beside: what a call of each arm costs in reward beside its dollars; None: nothing.
+        left_usd: dollars that all its calls together may be expected to cost; most_usd: those that
+            they stay below in nine of ten cases.
+        plan: what may follow the call; None: nothing. planned: its expected reward and dollars.
         k, why, propensity: the chosen arm, why, and with which probability it was chosen.
     """
 
@@ -49,8 +54,12 @@ class Choice:
         "beyond",
         "excluded",
         "k",
+        "left_usd",
         "limited_to",
+        "most_usd",
         "now",
+        "plan",
+        "planned",
         "price",
         "propensity",
         "reason",
@@ -65,6 +74,7 @@ class Choice:
         "why",
     )
     k: int
+    planned: tuple[float, float]
     price: float
     propensity: float
     seen: Candidates
@@ -84,6 +94,8 @@ class Choice:
         self.saves: Mapping[str, float] | None = None
         self.waits: Waits | None = None
         self.beside: list[float] | None = None
+        self.plan: Plan | None = None
+        self.left_usd = self.most_usd = inf
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
         """Rule out arms that the request can't be given to, whatever a dollar is worth."""
@@ -96,3 +108,7 @@ class Choice:
         """Rule out arms that a limit of money does not allow; `reason` is why that changes the
         decision, where it does."""
         self.excluded, self.reason = excluded, self.reason or reason
+
+    def spare(self, usd: float) -> None:
+        """Limit what all its calls together may be expected to cost."""
+        self.left_usd = min(self.left_usd, usd)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from router_state import feedback
+from router_state import feedback, planned
 from router_state.books import checked_cost
 from router_state.changes import HEAD, Changes, Outcome
 from router_state.config import RouterConfig
@@ -23,6 +23,7 @@ from router_state.events import (
     OfCapability,
     Orphaned,
     Redeclared,
+    Verified,
     Waited,
 )
 from router_state.record import Records
@@ -100,7 +101,7 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
-    changes.outcome = feedback.settle(engine.state, engine.records, event)
+    changes.outcome = planned.settle(engine.state, engine.records, event)
     if changes.outcome is not Outcome.DUPLICATE:
         engine.state.since.billed(event.offset, waited=event.waited)
         changes.records[event.request_id] = engine.records[event.request_id]
@@ -111,6 +112,13 @@ def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None
     changes.records |= changed
     if changes.outcome is not Outcome.DUPLICATE:
         engine.state.since.rewarded(event.offset, waited=event.waited)
+
+
+def _verified(engine: Engine, event: Verified, now: float, changes: Changes) -> None:
+    changes.outcome = planned.verify(engine.state, engine.records, event)
+    if changes.outcome is not Outcome.DUPLICATE:
+        engine.state.since.rewarded(event.offset, waited=event.waited)
+        changes.records[event.request_id] = engine.records[event.request_id]
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:
@@ -150,6 +158,7 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Asked: _asked,
     Charged: _charged,
     Judged: _judged,
+    Verified: _verified,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
     Waited: _waited,

@@ -6,12 +6,13 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import orjson
-from msgspec import structs, to_builtins
+from msgspec import convert, structs, to_builtins
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price
 from router_state.kernel import Candidates
 from router_state.packing.framing import Json, frame, loads, reading
+from router_state.plan import Plan
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 
 RECORD_SCALARS = (
@@ -42,7 +43,7 @@ def pack_record(record: RequestRecord) -> bytes:
                 *_SCALARS_OF(record),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
                 _seen(record.candidates),
-                None if (bill := record.bill) is None else (bill.cost_usd, bill.revision),
+                _bill(record.bill),
                 None if record.label is None else _LABEL_OF(record.label),
                 record.expired,
                 record.applied,
@@ -51,6 +52,13 @@ def pack_record(record: RequestRecord) -> bytes:
             default=structs.astuple,
         )
     )
+
+
+def _bill(bill: Settlement | None) -> tuple[float, int] | tuple[float, int, bool] | None:
+    """Return a bill; a third entry says that another call may have to be paid for."""
+    if bill is None:
+        return None
+    return (bill.cost_usd, bill.revision, True) if bill.open else (bill.cost_usd, bill.revision)
 
 
 def _seen(found: Candidates | None) -> list[Json] | None:
@@ -71,8 +79,12 @@ def _optional(record: RequestRecord) -> list[Json]:
 
 
 def _call(packed: dict[str, Json]) -> Call:
-    cache = packed.get("cache")
-    return Call(**packed if cache is None else {**packed, "cache": CachePrice(**cache)})
+    found, cache, plan = dict(packed), packed.get("cache"), packed.get("plan")
+    if cache is not None:
+        found["cache"] = CachePrice(**cache)
+    if plan is not None:
+        found["plan"] = convert(plan, Plan)
+    return Call(**found)
 
 
 class Outline(NamedTuple):
@@ -96,7 +108,7 @@ def outline(request_id: str, data: bytes) -> Outline:
             fields[RECORD_SCALARS.index("seq")],
             fields[RECORD_SCALARS.index("decided_at")],
         )
-        return Outline(request_id, seq, decided_at, bill is None and not expired)
+        return Outline(request_id, seq, decided_at, (bill is None or len(bill) > 2) and not expired)
 
 
 def unpack_record(data: bytes) -> RequestRecord:

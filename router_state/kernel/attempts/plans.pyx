@@ -1,0 +1,235 @@
+"""Plans of two calls: a model answers, a verifier looks at the answer, another model answers if it
+did not pass.
+
+With t and f the shares of right and of wrong answers that pass, a plan (a, look, b) is worth
+
+    t·r_a + (1 − P)·r_b − gap,    P = t·r_a + f·(1 − r_a),    gap = ρ·(t − f)·√(r_a(1 − r_a)·r_b(1 − r_b)),
+
+at a cost of c_a + fee + (1 − P)·c_b. The gap is what b earns less where a has failed, as prompts
+are hard for all models alike; a ρ of 1 says that a verdict tells no more than that.
+
+Whatever a and the look are, the best b is taken to be the other model whose call alone is best. So of all
+K·L·(K − 1) plans K·L have to be compared.
+"""
+
+from libc.math cimport sqrt
+
+import numpy as np
+
+from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
+from router_state.kernel.costs.cost_model cimport CostModel
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, known, view
+from router_state.kernel.pacing.dual cimport Options
+from router_state.kernel.pacing.dual import FAR as _FAR
+from router_state.kernel.pacing.window import CLOSED, PRICES
+
+cdef Real LEAST = 0.02
+"""Least probability that an answer is right, and one less the largest: rewards are estimates beyond
+0 and 1, too."""
+cdef Real OPEN = -0.5 * CLOSED
+"""Score below which an arm is closed."""
+cdef Real NONE = -float("inf")
+cdef Real FAR = _FAR
+
+
+cdef class Looks:
+    """The looks that can be taken at an answer: each is a verifier and the bin from which it
+    passes.
+
+    Attributes:
+        L, K: looks and models.
+        array: the dollars of each look and its ρ (2L), then by look and model the shares of right answers
+            that pass (LK), and those of wrong ones (LK).
+    """
+
+    def __init__(self, Index L, Index K):
+        self.L, self.K, self.array = L, K, np.zeros(2 * L + 2 * L * K)
+        self.values = view(self.array)
+
+    def put(self, Index look, Index k, Real right, Real wrong):
+        """Set which shares of the k-th model's right and wrong answers a look passes."""
+        if not (0 <= look < self.L and 0 <= k < self.K):
+            raise IndexError(f"there is no look {look} at model {k}")
+        self.values[2 * self.L + look * self.K + k] = right
+        self.values[2 * self.L + (self.L + look) * self.K + k] = wrong
+
+    def charge(self, Index look, Real usd, Real alike):
+        """Set what a look costs, and its ρ."""
+        if not 0 <= look < self.L:
+            raise IndexError(f"there is no look {look}")
+        self.values[look], self.values[self.L + look] = usd, alike
+
+    cdef Real passes(self, Index look, Index k) noexcept:
+        return self.values[2 * self.L + look * self.K + k]
+
+    cdef Real slips(self, Index look, Index k) noexcept:
+        return self.values[2 * self.L + (self.L + look) * self.K + k]
+
+    cdef Real alike(self, Index look) noexcept:
+        return self.values[self.L + look]
+
+    cdef Real gap(self, Index look, Index k, Real r, Real b) noexcept:
+        """Return by how much less a second answer earns for having followed one of the k-th model
+        that did not pass, times the probability of that; r, b: what both are expected to earn."""
+        tells: Real = self.passes(look, k) - self.slips(look, k)
+        return self.alike(look) * max(tells, 0.0) * sqrt(r * (1.0 - r) * b * (1.0 - b))
+
+    cdef Real fee(self, Index look) noexcept:
+        return self.values[look]
+
+
+cdef class PlannedOptions(Options):
+    """The options of a window's contexts where each may also choose a plan.
+
+    Args:
+        single: scores and costs of the arms alone.
+        looks: at their answers.
+        shut: by row, the numbers of the looks that its request can't have.
+    """
+
+    def __init__(self, Options single, Looks looks, dict shut):
+        Options.__init__(self, single.n, single.K)
+        if looks.K != single.K or single.n > len(PRICES):
+            raise ValueError(f"looks at {looks.K} models are none at {single.K}")
+        self.array, self.values, self.looks = single.array, single.values, looks
+        self._prices = PRICES
+        self.own = known(PRICES, len(PRICES))
+        self._shut = np.zeros(single.n * looks.L)
+        self.shut = view(self._shut)
+        for row, numbers in shut.items():
+            for look in numbers:
+                if row < single.n and 0 <= look < looks.L:
+                    self.shut[row * looks.L + look] = 1.0
+
+    cdef void choose(self, Real price):
+        """See Options."""
+        Options.choose(self, price)
+        if price >= FAR:
+            return
+        n, K, L = self.n, self.K, self.looks.L
+        looks, own = self.looks, self.own
+        scores: Floats = self.values
+        costs: Floats = behind(scores, K * n)
+        won: Floats = behind(costs, (K + 1) * n)
+        for row in range(n):
+            b: Index = <Index>won[row]
+            top: Real = scores[b * n + row] - price * costs[b * n + row]
+            if scores[b * n + row] < OPEN:
+                continue
+            # The second best, for plans that begin with the best.
+            other: Index = -1
+            most: Real = NONE
+            for k in range(K):
+                value: Real = scores[k * n + row] - price * costs[k * n + row]
+                if k != b and value > most and scores[k * n + row] >= OPEN:
+                    most, other = value, k
+            gain: Real = 0.0
+            score: Real = 0.0
+            dollars: Real = 0.0
+            for k in range(K):
+                at: Index = k * n + row
+                second: Index = other if k == b else b
+                if second < 0 or scores[at] < OPEN:
+                    continue
+                then: Index = second * n + row
+                r: Real = bounded(scores[at])
+                other_r: Real = bounded(scores[then])
+                alone: Real = scores[at] - price * costs[at]
+                following: Real = scores[then] - price * costs[then]
+                for look in range(L):
+                    if self.shut[row * L + look] > 0.0:
+                        continue
+                    right: Real = looks.passes(look, k) * r
+                    fails: Real = 1.0 - right - looks.slips(look, k) * (1.0 - r)
+                    fee: Real = looks.fee(look) * own[row]
+                    less: Real = r - right + looks.gap(look, k, r, other_r)
+                    more: Real = alone - less - price * fee + fails * following - top
+                    if more > gain:
+                        gain = more
+                        score = scores[at] - less + fails * scores[then]
+                        dollars = costs[at] + fee + fails * costs[then]
+            if gain > 0.0:
+                self.total += score - scores[b * n + row]
+                self.dollars += dollars - costs[b * n + row]
+
+
+def best_plan(
+    Candidates seen,
+    Index b,
+    Looks looks,
+    models,
+    *,
+    shut,
+    Real per_dollar,
+    Real left_usd,
+    Real most_usd,
+):
+    """Return the plan that is better than a call of the b-th arm alone by the most, and ends with
+    that arm or begins with it: (first, look, second, gain); None if there is none.
+
+    Args:
+        models: the arms' models of costs.
+        shut: numbers of looks that can't be taken.
+        per_dollar: what a dollar costs in reward.
+        left_usd: dollars that both calls may be expected to cost, and the look; most_usd: what they
+            stay below in nine of ten cases.
+    """
+    K: Index = seen.K
+    if looks.K != K or not 0 <= b < K or len(models) != K:
+        raise ValueError(f"looks at {looks.K} models are none at {K}")
+    values: Floats = seen._values
+    top: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
+    other: Index = -1
+    most: Real = NONE
+    for k in range(K):
+        value: Real = values[ROW * k + MEAN] - values[ROW * k + PENALTY]
+        if k != b and value > most and seen.excluded[k] is None:
+            most, other = value, k
+    found = None
+    gain: Real = 0.0
+    one: CostModel
+    for k in range(K):
+        second: Index = other if k == b else b
+        if second < 0 or seen.excluded[k] is not None:
+            continue
+        at: Floats = behind(values, ROW * k)
+        then: Floats = behind(values, ROW * second)
+        r: Real = bounded(at[MEAN])
+        other_r: Real = bounded(then[MEAN])
+        alone: Real = at[MEAN] - at[PENALTY]
+        following: Real = then[MEAN] - then[PENALTY]
+        for look in range(looks.L):
+            if shut and look in shut:
+                continue
+            right: Real = looks.passes(look, k) * r
+            fails: Real = 1.0 - right - looks.slips(look, k) * (1.0 - r)
+            fee: Real = looks.fee(look)
+            less: Real = r - right + looks.gap(look, k, r, other_r)
+            more: Real = alone - less - per_dollar * fee + fails * following - top
+            if more > gain and at[COST] + fee + then[COST] <= left_usd:
+                one = models[k]
+                dear: Real = one.dear(at[COST]) + fee
+                one = models[second]
+                if dear + one.dear(then[COST]) <= most_usd:
+                    gain, found = more, (k, look, second, more)
+    return found
+
+
+def expected_of(Candidates seen, Looks looks, Index first, Index look, Index second):
+    """Return of a plan the expected reward, the probability of a second call, and by how much less
+    that earns for following an answer that did not pass, for a ρ of 1."""
+    if not (0 <= look < looks.L and max(first, second) < min(seen.K, looks.K)):
+        raise IndexError(f"there is no look {look} at {first}")
+    at: Floats = behind(seen._values, seen.row(first))
+    then: Floats = behind(seen._values, seen.row(second))
+    r: Real = bounded(at[MEAN])
+    right: Real = looks.passes(look, first) * r
+    fails: Real = 1.0 - right - looks.slips(look, first) * (1.0 - r)
+    lost: Real = looks.gap(look, first, r, bounded(then[MEAN]))
+    alike: Real = looks.alike(look)
+    reward: Real = at[MEAN] - (r - right) + fails * then[MEAN] - lost
+    return reward, fails, lost / (alike * max(fails, LEAST)) if alike > 0.0 else 0.0
+
+
+cdef inline Real bounded(Real reward) noexcept:
+    return LEAST if reward < LEAST else 1.0 - LEAST if reward > 1.0 - LEAST else reward
