@@ -7,22 +7,23 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test test-reference pytest lint fuzz worlds chaos chaos-quick soak site beside
+.PHONY: help demo setup test test-lab test-reference pytest lint fuzz worlds chaos chaos-quick soak site beside
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
 	@echo 'make demo ARGS="--requests 300"    a shorter one; pbstream demo --help names all options'
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
 	@echo 'make test                          set-up, lint and all tests, with the quick round of chaos'
+	@echo 'make test-lab                      types and tests of the laboratory, lab/'
 	@echo 'make test-reference                the encoder on torch, and the export to ONNX (5 GB of packages)'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
 	@echo 'make site                          build the pages of docs/ as a site, into build/site'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
-	@echo 'make chaos                         kill and cut for hours; docs/lab/chaos.md has the report (ARGS="--scale 0.1")'
+	@echo 'make chaos                         kill and cut for hours; lab/docs/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   that round alone: everything that can break, some minutes'
-	@echo 'make beside                        play other routers beside this one: docs/beside.md (ARGS="--quick")'
-	@echo 'make soak                          half an hour at half load: docs/lab/soak.md (ARGS="--minutes 10")'
+	@echo 'make beside                        play other routers beside this one: lab/docs/beside.md (ARGS="--quick")'
+	@echo 'make soak                          half an hour at half load: lab/docs/soak.md (ARGS="--minutes 10")'
 
 demo:
 	@tools/setup demo
@@ -44,9 +45,14 @@ test: setup
 pytest:
 	$(RUN) pytest -n 6 --dist loadfile --no-loadscope-reorder --ignore tests/reference $(ARGS)
 
+test-lab:
+	@tools/setup lab
+	$(RUN) mypy --config-file lab/pyproject.toml
+	$(RUN) pytest -n 6 --dist loadfile lab/tests --ignore lab/tests/reference $(ARGS)
+
 test-reference:
 	@tools/setup reference
-	$(RUN) pytest tests/reference $(ARGS)
+	$(RUN) pytest tests/reference lab/tests/reference $(ARGS)
 
 site:
 	NO_MKDOCS_2_WARNING=1 $(UV) run --locked --only-group site mkdocs build
@@ -65,8 +71,10 @@ worlds: setup
 chaos-quick: setup
 	$(RUN) pytest tests/chaos/test_quick_round.py $(ARGS)
 
-soak: setup
-	$(RUN) python -m tests.chaos.soak $(ARGS)
+soak:
+	@tools/setup lab
+	$(RUN) python -m benchmarks.soak $(ARGS)
 
-chaos: setup
-	$(RUN) python -m tests.chaos.run $(ARGS)
+chaos:
+	@tools/setup lab
+	$(RUN) python -m benchmarks.chaos $(ARGS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from agents.refusals import EncoderUnavailable
+from agents.refusal_kinds import EncoderUnavailable
 from router_state.config import ProjectionRef, Vector
 
 Ref = tuple[str, str]

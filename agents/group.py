@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from agents.context_store import Decided
-from agents.intake import forwarded
-from agents.lease_notes import Note
 from agents.parked import Parked
 from agents.ports import Ports
+from agents.table.pool_notes import Note
+from agents.taking.intake import forwarded
 from ground.messages import Message, Record
 from ground.traces import Headers
 from schemas.event import encode

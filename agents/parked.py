@@ -6,18 +6,16 @@ it is read again after a crash.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
-import orjson
+from msgspec import Struct, json
 
 from ground.messages import Message, headers_of
 from ground.traces import Headers, trace_of
+from router_state.packing.framing import body_of, decoded, frame
 from schemas.reasons import Reason
 
-VERSION = 1
-"""First byte of what `Parked.pack` returns."""
 LEFT = -1
 """Size that marks a value which was left on its topic."""
 
@@ -109,15 +107,11 @@ class Parked:
         )
 
     def pack(self) -> bytes:
-        """Return it as bytes: version, length of the JSON head, head, key, and the value or, if
-        that is private, the trace. The trace of other events is beside the value's size, where
-        older workers skip it."""
+        """Return it as a framed record: length of the JSON head, head, key, and the value where
+        that is not private."""
         value = None if self.private else self.value
-        size: int | list[int | tuple[str, str] | None] | None = _size(value)
-        if value is not None and self.trace:
-            size = [len(value), *json_of(self.trace)]
-        head = orjson.dumps(
-            [
+        head = json.encode(
+            _Head(
                 self.topic,
                 self.partition,
                 self.offset,
@@ -128,69 +122,52 @@ class Parked:
                 self.detail,
                 self.refused,
                 _size(self.key),
-                LEFT if self.private else size,
-            ]
+                LEFT if self.private else _size(value),
+                [(name, value.decode(errors="replace")) for name, value in self.trace],
+            )
         )
-        return (
-            bytes((VERSION,))
-            + len(head).to_bytes(4, "little")
-            + head
-            + (self.key or b"")
-            + (pack_trace(self.trace) if self.private else value or b"")
-        )
+        size = len(head).to_bytes(4, "little")
+        return frame(size + head + (self.key or b"") + (value or b""))
 
     @classmethod
     def unpack(cls, data: bytes) -> Parked:
-        """Invert `pack`. Raises ValueError for another version, and what decoding raises for
-        damage."""
-        if data[0] != VERSION:
-            raise ValueError(f"version {data[0]} of a parked event is not {VERSION}")
-        end = 5 + int.from_bytes(data[1:5], "little")
-        *fields, key_size, value_size = orjson.loads(data[5:end])
-        topic, partition, offset, router_id, request_id, due, reason, detail, refused = fields
-        middle = end + (key_size or 0)
-        key = None if key_size is None else data[end:middle]
-        value = None if value_size in (None, LEFT) else data[middle:]
-        private = value_size == LEFT
-        trace = unpack_trace(data[middle:]) if private else ()
-        if isinstance(value_size, list):
-            trace = trace_in(value_size[1:])
+        """Invert `pack`. Raises DamagedState."""
+        body = body_of(data, "a parked event")
+        end = 4 + int.from_bytes(body[:4], "little")
+        head = decoded(body[4:end], _Head, "a parked event")
+        middle = end + (head.key_size or 0)
         return cls(
-            topic,
-            partition,
-            offset,
-            key,
-            value,
-            router_id,
-            request_id,
-            due,
-            reason,
-            detail,
-            refused,
-            private,
-            trace,
+            head.topic,
+            head.partition,
+            head.offset,
+            None if head.key_size is None else body[end:middle],
+            None if head.value_size in (None, LEFT) else body[middle:],
+            head.router_id,
+            head.request_id,
+            head.due,
+            head.reason,
+            head.detail,
+            head.refused,
+            head.value_size == LEFT,
+            tuple((name, value.encode()) for name, value in head.trace),
         )
 
 
-def pack_trace(trace: Headers) -> bytes:
-    """Return a trace as bytes, none for none: a worker that knows of no traces reads what has
-    none."""
-    return orjson.dumps(json_of(trace)) if trace else b""
+class _Head(Struct, array_like=True):
+    """The JSON head of a packed event; `value_size` is `LEFT` of one whose value is private."""
 
-
-def unpack_trace(data: bytes) -> Headers:
-    """Invert `pack_trace`."""
-    return trace_in(orjson.loads(data)) if data else ()
-
-
-def json_of(trace: Headers) -> list[tuple[str, str]]:
-    """Return a trace as JSON has it."""
-    return [(name, value.decode(errors="replace")) for name, value in trace]
-
-
-def trace_in(pairs: Iterable[tuple[str, str]]) -> Headers:
-    """Invert `json_of`."""
-    return tuple((name, value.encode()) for name, value in pairs)
+    topic: str
+    partition: int
+    offset: int
+    router_id: str
+    request_id: str | None
+    due: float
+    reason: str
+    detail: str
+    refused: bool
+    key_size: int | None
+    value_size: int | None
+    trace: list[tuple[str, str]]
 
 
 def _size(part: bytes | None) -> int | None:

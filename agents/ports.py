@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
-from agents.requests import Table
+from agents.table.request_records import Table
 from ground.boundary import Produce
 from ground.messages import Record
 from router_state.config import Prior, ProjectionRef

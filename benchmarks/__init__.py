@@ -1,5 +1,10 @@
-"""Measure the product, and the product against its references: `uv run python -m benchmarks.NAME
-[--quick]`.
+"""Measure the core, the stream and a worker: `uv run python -m benchmarks.NAME [--quick]`.
 
-Only `paper` imports it, and no wheel holds it. It may import every room.
+Tests and `tools/` use some modules of it. What a router is worth is measured in `lab/`, under the
+same name: `python -m benchmarks.NAME` finds both. No module here imports one of the laboratory, and
+no wheel holds either.
 """
+
+from pathlib import Path
+
+__path__.append(str(Path(__file__).parents[1] / "lab" / "src" / "benchmarks"))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.declared import config_of
-from agents.wire import route_value
+from agents.declaring.configuration import config_of
+from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from schemas.event import decode_keyed
 from schemas.routers import RouterDeclared
@@ -47,14 +47,23 @@ class Recorder:
             file.close()
 
     def request(
-        self, request_id: str, x: np.ndarray, outcomes: Mapping[str, tuple[float, float]] | None
+        self,
+        request_id: str,
+        x: np.ndarray,
+        outcomes: Mapping[str, tuple[float, float]] | None,
+        *,
+        recorded: np.ndarray | None = None,
     ) -> str:
-        """Decide a request, write it and its decision, and return the model."""
+        """Decide a request, write it and its decision, and return the model.
+
+        Args:
+            recorded: the context that is written; None: the one that is decided by.
+        """
         self._at = round(self._at + SPACING, 6)
         body: dict[str, Any] = {
             "router_id": ROUTER,
             "request_id": request_id,
-            "context": x.tolist(),
+            "context": (x if recorded is None else recorded).tolist(),
         }
         if outcomes is not None:
             body["metadata"] = {
@@ -104,6 +113,7 @@ def write_history(
     contexts: np.ndarray,
     rewards: np.ndarray,
     costs: np.ndarray,
+    recorded: np.ndarray | None = None,
     outcomes: bool = True,
     bill_after: int = 30,
     reward_after: int = 100,
@@ -113,6 +123,7 @@ def write_history(
     Args:
         declared: value of `pb.routers`, without the router_id.
         contexts: shape (n, d); rewards, costs: shape (n, K), columns in the order of `models`.
+        recorded: contexts that the requests show, where history chose by others; shape (n, d).
         outcomes: put what every model would have earned into the requests' metadata.
         bill_after, reward_after: decisions between a request and its feedback.
     """
@@ -126,7 +137,8 @@ def write_history(
             if outcomes
             else None
         )
-        k = models.index(recorder.request(request_id, x, known))
+        shown = None if recorded is None else recorded[i]
+        k = models.index(recorder.request(request_id, x, known, recorded=shown))
         heapq.heappush(due, (i + bill_after, 2 * i, request_id, float(costs[i, k])))
         heapq.heappush(due, (i + reward_after, 2 * i + 1, request_id, float(rewards[i, k])))
     _deliver(recorder, due, until=len(contexts) + max(bill_after, reward_after))

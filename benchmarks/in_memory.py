@@ -13,11 +13,11 @@ from typing import Any
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from agents import housekeeping
-from agents.service import Service
-from streams.log.partitioner import partition_of
-from streams.service.app import App, build_app
+from agents.partition.partitions import Service
+from agents.publishing import publish as housekeeping
+from streams.partitioner import partition_of
 from streams.service.worker import build_service
+from streams.service.worker_app import App, build_app
 from streams.settings import Settings
 
 Events = Sequence[tuple[bytes, bytes]]
@@ -41,9 +41,6 @@ class Nowhere:
         """Return the partitions of any topic."""
         return range(self._partitions)
 
-    def _partition(self, topic: str, *others: Any) -> int:
-        return 0  # of a record without a key
-
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> Any:
         """Close a batch as the client does, and say where it landed."""
         builder.close()
@@ -62,9 +59,9 @@ class InMemory:
         self.settings = settings
         self.app: App = build_app(settings)
         self.log = Nowhere(settings.partitions)
-        self.app._producer = SimpleNamespace(_ensure_producer=lambda: self.log)
-        self.app.lease.extend(1e9)
-        self.app.lease.join()
+        self.app.producer = SimpleNamespace(client=self.log)
+        self.app.session.extend(1e9)
+        self.app.session.join()
         self.service: Service = build_service(self.app)
         self.service.ports.log.end_of = lambda name, partition: 0  # type: ignore[method-assign]
         self._offsets: dict[tuple[str, int], int] = defaultdict(int)

@@ -23,27 +23,27 @@ from typing import Any
 import click
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-import agents.feedback
-import agents.housekeeping
-import agents.route_requests
-from agents.shard import Shard
+from agents.feedback import book_feedback
+from agents.publishing import publish
+from agents.routing import route_requests
+from agents.table.own_routers import Shard
 from benchmarks.in_memory import InMemory
 from benchmarks.report import print_figures, print_table
 from benchmarks.streaming import bills_and_rewards, declarations, requests
 from router_state.engine import Engine
 from streams.service.collecting import little_by_little
-from streams.service.metrics import Metrics
+from streams.service.worker_metrics import Metrics
 from streams.settings import load_settings
 
 STAGES: tuple[tuple[str, Any, str], ...] = (
-    ("decode", agents.route_requests, "take_in"),
-    ("decode", agents.feedback, "take_in"),
+    ("decode", route_requests, "take_in"),
+    ("decode", book_feedback, "take_in"),
     ("apply: the core", Engine, "apply"),
     ("persist: pack", Shard, "write"),
     ("persist, publish: record batches", BatchBuilder, "append"),
     ("persist, publish: record batches", BatchBuilder, "close"),
-    ("publish: the decision as JSON", agents.route_requests, "route_value"),
-    ("publish: pb.lambda", agents.housekeeping, "_update"),
+    ("publish: the decision as JSON", route_requests, "route_value"),
+    ("publish: pb.lambda", publish, "_update"),
     ("metrics", Metrics, "finished"),
     ("metrics", Metrics, "count"),
 )

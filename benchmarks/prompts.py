@@ -31,7 +31,7 @@ from benchmarks.streaming import (
     worker_environment,
 )
 from commands.broker.choose import choose_broker
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import load_settings
 
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +22,12 @@ from rich.console import Console
 from rich.table import Table
 
 Cell = str | int | float
+SIGNED = re.compile(
+    r"(?:Made by `[^`\n]+`|Written by hand) at `[0-9a-f]{8}(?:-dirty)?`, 20\d\d-\d\d-\d\d\."
+)
+"""The line below a table of a page. The commit is the one that was checked out, or brought it."""
+UNSIGNED = re.compile(rf"(?:^\|.*(?:\n|\Z))++(?!\n*{SIGNED.pattern})", re.MULTILINE)
+"""A table of Markdown without that line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +78,23 @@ class Choice:
 EVERYTHING = Choice()
 
 
-def dated() -> str:
-    """Return the line that a page of measurements says its date in."""
-    return f"Dated {datetime.now(UTC):%Y-%m-%d}: no figure on this page is newer."
+def made() -> str:
+    """Return the line under a table that names what made it: a command, a commit, a day."""
+    words, root = ["python", *sys.orig_argv[1:]], Path(__file__).parent
+    asked = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
+    ran = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
+    state = ran.stdout.strip() or "no checkout of git"
+    return f"Made by `{shlex.join(words)}` at `{state}`, {datetime.now(UTC):%Y-%m-%d}."
+
+
+def signed(page: str, line: str | None = None) -> str:
+    """Return Markdown with a line below each table that has none yet: `made`, or the one given."""
+    return UNSIGNED.sub(lambda table: f"{table[0].rstrip()}\n\n{line or made()}\n", page)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Print rows as a table; the first column is left-aligned, the others right, floats with four
-    digits.
+    digits. The line of `made` stands below.
     """
     table = Table(title=title, title_justify="left")
     for index, column in enumerate(columns):
@@ -84,6 +104,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell
     # A pipe has no width: the table is then as wide as it wants to be.
     console = Console()
     (console if console.is_terminal else Console(width=200)).print(table)
+    print(made())
 
 
 def print_figures(

@@ -33,7 +33,7 @@ from benchmarks.streaming import (
     worker_environment,
 )
 from commands.broker.wire import free_ports
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 
 ECHO = ["-m", "benchmarks.stream_echo", "worker", "-l", "error"]

@@ -90,7 +90,7 @@ class Notes:
 def noting(notes: Notes) -> None:
     """Let a worker tell what it fetches and finishes."""
     from streams.faust.sources import Sources
-    from streams.service.metrics import Metrics
+    from streams.service.worker_metrics import Metrics
 
     finished, deliver = Metrics.group, Sources.deliver
 

@@ -18,9 +18,9 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from commands.doctor_routers import examine_routers
 from commands.finding import SHOWN, Finding
 from ground.boundary import Attempt
-from streams.log.reaching import refusal
+from streams.log.login_refusal import refusal
 from streams.log.rights_check import missing_rights
-from streams.log.topics import TopicsNotReady, check_topics
+from streams.log.service_topics import TopicsNotReady, check_topics
 from streams.settings import Settings, group_of
 
 NEARLY_FULL = 0.9
@@ -77,7 +77,7 @@ def _codecs() -> Finding:
 
 
 def _encoder(settings: Settings) -> Finding:
-    from streams.encoder.load import backend_of, dimensions_of
+    from streams.encoder.encoder_by_settings import backend_of, dimensions_of
 
     if settings.encoder_backend == "none":
         return Finding(

@@ -21,7 +21,7 @@ AHEAD = timedelta(seconds=5)
 
 async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     """Yield findings on routers, clocks and the contexts of prompts."""
-    from streams.encoder.load import projections_of
+    from streams.encoder.encoder_by_settings import projections_of
 
     async with open_bus(settings, *TOPICS, "pools") as bus:
         found, pools = await standings(bus), await read_pools(bus)
@@ -62,7 +62,7 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
 
 def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
     """Return a finding on the projections that routers declare."""
-    from agents.declared import projection_ref
+    from agents.declaring.configuration import projection_ref
     from ground.files.array_folder import UnusableArrays
     from streams.encoder.projections import require_projection
 
@@ -121,7 +121,7 @@ def _pools(pools: dict[str, Document], routers: dict[str, RouterDeclared]) -> Fi
 
 
 def _declarations(found: dict[str, Standing]) -> Finding:
-    """Return a finding on whether workers took up what is declared."""
+    """Return a finding on whether workers have put the newest declarations in force."""
     by: dict[str, list[Standing]] = {}
     for one in found.values():
         by.setdefault(one.status, []).append(one)

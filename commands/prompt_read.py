@@ -1,4 +1,4 @@
-"""Count how many tokens of a prompt the encoder reads, which is all that a router knows of it."""
+"""Count the tokens of a prompt that the encoder reads: a router knows nothing of the others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ground.files.array_folder import UnusableArrays
 from schemas import RequestSubmitted
 from schemas.prompt_length import is_wordless
-from streams.encoder.errors import EncoderError
-from streams.encoder.load import backend_of, sentences_of
+from streams.encoder.encoder_by_settings import backend_of, sentences_of
+from streams.encoder.encoder_errors import EncoderError
 
 if TYPE_CHECKING:
     from streams.settings import Settings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from doors.console.bus import open_bus
-from doors.console.declarations import refusal_of
+from doors.console.changing_declarations import refusal_of
 from doors.console.failures import Failure, NoAnswer
 from doors.console.taken_up import TOPICS as STANDING
 from doors.console.taken_up import absence_of

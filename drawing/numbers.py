@@ -14,7 +14,7 @@ UNTIL = (
 
 
 def number(value: float | None, digits: int = 3, *, signed: bool = False) -> str:
-    """Write a number with so many decimals, or none from a thousand on; zero has no sign."""
+    """Write a number with this many decimals, or none from a thousand on; zero has no sign."""
     if value is None:
         return "–"
     # The z of the pattern leaves no "-0.000" of what is rounded to nothing.

@@ -86,7 +86,7 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
 
 
 async def pause(seconds: float) -> None:
-    """Sleep for so many seconds."""
+    """Sleep for this number of seconds."""
     import asyncio  # here: it is a quarter of the time in which `pbstream --help` starts
 
     await asyncio.sleep(seconds)
@@ -129,7 +129,7 @@ async def retrying(
 
 
 class Produce(Protocol):
-    """Hand one record over to be sent; what is returned holds its delivery."""
+    """Hand one record over to be sent, and return its delivery."""
 
     def __call__(
         self,

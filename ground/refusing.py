@@ -27,6 +27,15 @@ class WrongContext(RouterStateError):
 
 
 class CorruptSnapshot(RouterStateError):
-    """Bytes that claim to be a snapshot are damaged, truncated, foreign or newer than this code."""
+    """The file that a router is to start from is damaged, truncated, foreign or of another
+    format."""
 
     reason = "corrupt_snapshot"
+
+
+class DamagedState(Exception):
+    """A record of the state is not as it was written, or of a format that this program does not
+    know. Whoever owns the record is set aside; no other exception of a reader means damage.
+
+    It is no refusal of the core: no event is wrong.
+    """

@@ -8,10 +8,10 @@ A capability is a folder of `router_state` with one class derived from this one,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 from weakref import ref
 
+from msgspec import Struct
 from numpy.random import Generator
 
 from router_state.arms import Arms
@@ -27,6 +27,8 @@ from router_state.plan import Plan, Taught, Verdict
 from router_state.record import Records, RequestRecord
 from router_state.since import Since
 
+Heard: TypeAlias = tuple[Verdict, Taught | None]
+"""What a plan keeps of a verdict, and what the model learns of it."""
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
 """Requests by their ids, and a reward of each."""
 
@@ -38,13 +40,15 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
-        always: whether every router has it, also one that declares nothing of it.
+        undeclared: whether a router that declares nothing of it may need it. It has it from the
+            first request on that names a session or says something of a capability, or the first
+            call that fails or that something is kept of.
         offset: of the router's declaration that is in force, on its topic.
     """
 
     __slots__ = ("_arms", "journal", "offset")
     name: ClassVar[str]
-    always: ClassVar[bool] = False
+    undeclared: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         # Arms know who keeps something by the slots of their window, and a circle would not be
@@ -86,7 +90,7 @@ class Capability:
 
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> object | None:
-        """Invert `pack_declared`. Raises TypeError, LookupError, ValueError."""
+        """Invert `pack_declared`. Raises DamagedState, and InvalidConfig as `read`."""
         return None
 
     @classmethod
@@ -102,8 +106,8 @@ class Capability:
         return {}
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force, None if there is none (`always`); what was learned and what
-        is owed stays."""
+        """Put a declaration in force, None if there is none (`undeclared`); what was learned and
+        what is owed stays."""
 
     def dropped(self) -> None:
         """Note that it is declared no more: its pieces are to be deleted."""
@@ -192,7 +196,7 @@ class Capability:
 
     def verified(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
-    ) -> tuple[Verdict, Taught | None] | None:
+    ) -> Heard | None:
         """Learn a verdict on an answer of a plan, which does not have it yet; return what the plan
         is to keep of it, and what the model learns. None: the verifier is not its own."""
         return None
@@ -232,7 +236,10 @@ class Capability:
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """Invert `head` and `pack`; `piece` returns a body by its name, b"" where there is none.
-        Raises TypeError, LookupError, ValueError, CorruptSnapshot."""
+
+        Raises:
+            DamagedState: what was kept is not what these return. Anything else is a defect.
+        """
 
     def faults(self) -> Iterator[str]:
         """Yield the faults of a state that can't be true."""
@@ -243,31 +250,23 @@ class Capability:
         return {}
 
 
-class Acting(NamedTuple):
-    """The capabilities that each hook of a decision, a bill and a reward calls: those of a router
-    that override it, by their places in its tuple."""
+class Hooks(Struct, frozen=True, gc=False):
+    """The hooks that events call: those that a router's capabilities override, in their order.
 
-    expect: tuple[int, ...] = ()
-    rule_out: tuple[int, ...] = ()
-    afford: tuple[int, ...] = ()
-    weigh: tuple[int, ...] = ()
-    follow: tuple[int, ...] = ()
-    decided: tuple[int, ...] = ()
-    billed: tuple[int, ...] = ()
-    judged: tuple[int, ...] = ()
-    moved: tuple[int, ...] = ()
+    `complete`: whether those that need no declaration are among its capabilities.
+    """
 
-
-@cache
-def acting(kinds: tuple[type[Capability], ...]) -> Acting:
-    """Return who acts among capabilities of these classes; routers of the same ones share it."""
-    return Acting(
-        *(
-            tuple(
-                k
-                for k, kind in enumerate(kinds)
-                if getattr(kind, hook) is not getattr(Capability, hook)
-            )
-            for hook in Acting._fields
-        )
-    )
+    complete: bool = False
+    expect: tuple[Callable[[Choice], None], ...] = ()
+    rule_out: tuple[Callable[[Choice], None], ...] = ()
+    afford: tuple[Callable[[Choice], None], ...] = ()
+    weigh: tuple[Callable[[Choice], None], ...] = ()
+    follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
+    decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
+    billed: tuple[Callable[[Billing], None], ...] = ()
+    shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
+    judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
+    verified: tuple[
+        Callable[[Verified, RequestRecord, Plan, Vector | None], Heard | None], ...
+    ] = ()
+    moved: tuple[Callable[[RequestRecord, float], None], ...] = ()

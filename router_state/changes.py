@@ -104,8 +104,8 @@ class Changes(Struct):
         decision: the record of the request that was asked for, decided now or before.
         refusal: why the event was refused.
         alerts: what was raised, in order.
-        pieces: names of the pieces to be written anew, see `snapshot.pack_piece`; the head among
-            them where anything changed.
+        pieces: names of the pieces to be written anew, see `state_pieces.pack_piece`; the head
+            among them where anything changed.
         records: the requests that changed; None: it is forgotten.
     """
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from math import inf
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from router_state.events import Asked
 from router_state.kernel import Candidates
 from router_state.plan import Plan
@@ -25,7 +27,7 @@ class Waits(NamedTuple):
     seconds: list[float]
 
 
-class Choice:
+class Choice(Struct, gc=False, eq=False):
     """The knowledge of a request, and of each model for it.
 
     Attributes:
@@ -48,54 +50,29 @@ class Choice:
         k, why, propensity: the chosen arm, why, and with which probability it was chosen.
     """
 
-    __slots__ = (
-        "at",
-        "beside",
-        "beyond",
-        "excluded",
-        "k",
-        "left_usd",
-        "limited_to",
-        "most_usd",
-        "now",
-        "plan",
-        "planned",
-        "price",
-        "propensity",
-        "reason",
-        "request",
-        "saves",
-        "seen",
-        "seq",
-        "slot",
-        "tokens",
-        "waits",
-        "warm",
-        "why",
-    )
-    k: int
-    planned: tuple[float, float]
-    price: float
-    propensity: float
+    request: Asked
+    now: float
+    at: float
+    seq: int
     seen: Candidates
-    slot: int
-    why: str
-
-    def __init__(
-        self, request: Asked, now: float, seq: int, excluded: Excluded, *, latest: float = 0.0
-    ) -> None:
-        self.request, self.now, self.seq, self.excluded = request, now, seq, excluded
-        self.at = max(float(now), latest)
-        self.limited_to: frozenset[str] | None = None
-        self.reason: str | None = None
-        self.beyond = False
-        self.tokens = 0.0
-        self.warm: dict[str, int] | None = None
-        self.saves: Mapping[str, float] | None = None
-        self.waits: Waits | None = None
-        self.beside: list[float] | None = None
-        self.plan: Plan | None = None
-        self.left_usd = self.most_usd = inf
+    excluded: Excluded
+    limited_to: frozenset[str] | None = None
+    reason: str | None = None
+    beyond: bool = False
+    tokens: float = 0.0
+    warm: dict[str, int] | None = None
+    saves: Mapping[str, float] | None = None
+    waits: Waits | None = None
+    left_usd: float = inf
+    most_usd: float = inf
+    price: float = 0.0
+    slot: int = -1
+    beside: list[float] | None = None
+    plan: Plan | None = None
+    planned: tuple[float, float] = (0.0, 0.0)
+    k: int = -1
+    why: str = ""
+    propensity: float = 0.0
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
         """Rule out arms that the request can't be given to, whatever a dollar is worth."""

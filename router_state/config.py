@@ -116,7 +116,9 @@ class Knobs:
         _require("ridge", self.ridge, LEAST_RIDGE <= self.ridge < inf, f"≥ {LEAST_RIDGE:g}")
         _require("v_max", self.v_max, 1.0 <= self.v_max < inf, "≥ 1")
         _require("n_eff", self.n_eff, 0.0 < self.n_eff < inf, "> 0")
-        _require("onboarding_pulls", self.onboarding_pulls, self.onboarding_pulls >= 0, "≥ 0")
+        for name in ("onboarding_pulls", "seed"):
+            value = getattr(self, name)
+            _require(name, value, isinstance(value, int) and value >= 0, "a whole number ≥ 0")
         _require("epsilon", self.epsilon, 0.0 <= self.epsilon <= 1.0, "in [0, 1]")
         _require(
             "commitment_ttl_seconds",

@@ -3,6 +3,7 @@ what is written down."""
 
 from __future__ import annotations
 
+from router_state import registered
 from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
@@ -20,33 +21,46 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
             no model may be called. That a cap is reached or a budget spent may have been noted.
     """
-    arms, policy, pacer = state.arms, state.policy, state.pacer
-    choice = Choice(request, now, state.seq + 1, arms.open or [], latest=state.latest)
-    # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
-    _look(state, choice)
-    _rule_out(state, choice)
+    if not state.hooks.complete and (request.session_id is not None or request.said is not None):
+        registered.begin(state)
+    arms, policy, pacer, hooks, now = state.arms, state.policy, state.pacer, state.hooks, float(now)
+    # What does not fit has moved nothing: the context is checked here.
+    seen, at = policy.look(state, request), max(now, state.latest)
+    choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [])
+    for expect in hooks.expect:
+        expect(choice)
+    # 1. Who may be called: by the request, by capabilities, and by money.
+    eligibility.rule_out(arms, choice)
+    for rule_out in hooks.rule_out:
+        rule_out(choice)
+    for afford in hooks.afford:
+        afford(choice)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, choice):
-        _look(state, choice)
+        choice.seen = policy.look(state, request)
+        for expect in hooks.expect:
+            expect(choice)
     # 2. What a dollar is worth.
     prices.weigh(pacer, arms, choice)
-    for k in state.acting.weigh:
-        state.capabilities[k].weigh(choice)
+    for weigh in hooks.weigh:
+        weigh(choice)
     relaxed = policy.admit(state, choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     if choice.why == "ucb":
-        for k in state.acting.follow:
-            state.capabilities[k].follow(choice, state.chance, pacer.budget_usd)
+        for follow in hooks.follow:
+            follow(choice, state.chance, pacer.budget_usd)
         choice.why = choice.reason or relaxed or "ucb"
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
     arms.played(choice.k, state.t, choice.why == "onboarding")
     pacer.commit(record.expected_cost_usd)
-    _note(state, choice, record)
-    if pacer.budget_usd is not None and record.seq % EVERY == 0:
+    # Calls and money are counted beside the books, too.
+    for decided in hooks.decided:
+        decided(choice, record)
+    if record.seq % EVERY == 0 and pacer.budget_usd is not None:
         state.newcomers.look(
             arms,
             choice.seen,
@@ -56,22 +70,6 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
             journal=state.journal,
         )
     return record
-
-
-def _look(state: RouterState, choice: Choice) -> None:
-    """Expect what calls earn and cost."""
-    choice.seen = state.policy.look(state, choice.request)
-    for k in state.acting.expect:
-        state.capabilities[k].expect(choice)
-
-
-def _rule_out(state: RouterState, choice: Choice) -> None:
-    """Rule out models: by the request, by capabilities, and by money."""
-    eligibility.rule_out(state.arms, choice)
-    for k in state.acting.rule_out:
-        state.capabilities[k].rule_out(choice)
-    for k in state.acting.afford:
-        state.capabilities[k].afford(choice)
 
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
@@ -89,7 +87,7 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         usd,
         state.pacer.lambda_t,
         state.config.offset,
-        float(choice.now),
+        choice.now,
         request.offset,
         arm.price,
         request.x,
@@ -98,9 +96,3 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         request.input_tokens,
         call=None if plan is None else Call(plan=plan),
     )
-
-
-def _note(state: RouterState, choice: Choice, record: RequestRecord) -> None:
-    """Note the call wherever calls and money are counted beside the books."""
-    for k in state.acting.decided:
-        state.capabilities[k].decided(choice, record)

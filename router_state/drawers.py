@@ -7,13 +7,14 @@ Each drawer is a piece of its own, so that an event writes little.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from zlib import crc32
 
 import orjson
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 
 from router_state.changes import Journal
+from router_state.packing.framing import decoded
 
 DRAWERS, IN_DRAWER = 256, 32
 """Drawers, each a piece of its own, and entries in one: 8,192 of a router."""
@@ -38,10 +39,11 @@ class Drawers(Generic[Kept]):
         piece: prefix of the names of their pieces, which begins with `\\x1f`.
     """
 
-    __slots__ = ("_journal", "_kind", "_piece", "drawers")
+    __slots__ = ("_journal", "_piece", "_rows", "drawers")
 
     def __init__(self, kind: type[Kept], piece: str, journal: Journal) -> None:
-        self._kind, self._piece, self._journal = kind, piece, journal
+        self._piece, self._journal = piece, journal
+        self._rows: Any = list[tuple[str, kind]]  # type: ignore[valid-type]
         self.drawers: dict[int, dict[str, Kept]] = {}
 
     def __len__(self) -> int:
@@ -92,12 +94,11 @@ class Drawers(Generic[Kept]):
 
     def restore(self, piece: Callable[[str], bytes]) -> None:
         """Invert `pack` of all drawers; `piece` returns a body by its name, b"" where there is
-        none. Raises TypeError, LookupError, ValueError."""
+        none. Raises DamagedState."""
         for number in range(DRAWERS):
             if body := piece(f"{self._piece}{number}"):
-                self.drawers[number] = {
-                    name: convert(one, self._kind) for name, one in orjson.loads(body)
-                }
+                kept: list[tuple[str, Kept]] = decoded(body, self._rows, f"{self._piece}{number}")
+                self.drawers[number] = dict(kept)
 
     def are_sound(self) -> bool:
         """Tell whether the entries stand where they belong, and not too many of them."""

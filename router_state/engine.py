@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 from router_state import feedback, planned
-from router_state.books import checked_cost
 from router_state.changes import HEAD, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
@@ -28,8 +27,9 @@ from router_state.events import (
 )
 from router_state.record import Records
 from router_state.router import RouterState
-from router_state.state import portable, portfolio, sweeping
-from router_state.state.snapshot import piece_names
+from router_state.state import portable, redeclaring, sweeping
+from router_state.state.state_pieces import piece_names
+from router_state.totals import checked_cost
 
 
 class Engine:
@@ -63,7 +63,7 @@ class Engine:
             state = portable.start(config.snapshot, config)
             now, config = state.latest, replace(config, snapshot=None)
         engine = cls(state, {} if records is None else records)
-        portfolio.declare(state, config, now=now)
+        redeclaring.declare(state, config, now=now)
         state.since.declared(config.offset)
         # What nothing has changed yet is written, too: a reader misses no piece.
         state.journal.pieces.update(piece_names(state))
@@ -127,7 +127,7 @@ def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> 
 
 
 def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes) -> None:
-    portfolio.declare(engine.state, event.config, now=now)
+    redeclaring.declare(engine.state, event.config, now=now)
     engine.state.since.declared(event.config.offset, now=now)
 
 
@@ -145,7 +145,7 @@ def _aged(engine: Engine, event: Aged, now: float, changes: Changes) -> None:
     changes.records |= dict.fromkeys(
         sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit)
     )
-    portfolio.drop_retired(engine.state, before=event.before)
+    redeclaring.drop_retired(engine.state, before=event.before)
 
 
 def _crowded(engine: Engine, event: Crowded, now: float, changes: Changes) -> None:

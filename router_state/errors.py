@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ground.refusing import (
     CorruptSnapshot,
+    DamagedState,
     NonFiniteInput,
     RouterStateError,
     WrongContext,
@@ -131,6 +132,7 @@ __all__ = [
     "ContextLost",
     "CorruptSnapshot",
     "CostOutOfRange",
+    "DamagedState",
     "EmptyPortfolio",
     "InvalidConfig",
     "NoAffordableModel",

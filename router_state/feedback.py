@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from router_state import registered
 from router_state.billing import Billing
-from router_state.books import checked_cost, checked_reward
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
@@ -15,12 +15,13 @@ from router_state.errors import (
     UnknownRequest,
     UnpricedModel,
 )
-from router_state.events import Charged, Judged
+from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
 from router_state.plan import Taught
 from router_state.policies.learning import NOT_LEARNED
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.router import RouterState
+from router_state.totals import checked_cost, checked_reward
 
 
 def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
@@ -36,26 +37,39 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
-    x = context_of(state, record, event.x)
-    billing = Billing(event, record, cost_usd)
-    billing.x, billing.seq, billing.now = x, state.seq, state.latest
-    state.pacer.settle(cost_usd, billing.charged_usd, billing.first)
+    first, unanswered = before is None, event.status in UNANSWERED
+    billing = Billing(
+        event,
+        record,
+        context_of(state, record, event.x),
+        event.model or record.called,
+        cost_usd,
+        record.expected_cost_usd if before is None else before.cost_usd,
+        first,
+        not first and record.is_answered,
+        unanswered,
+        state.seq,
+        state.latest,
+    )
+    state.pacer.settle(cost_usd, billing.charged_usd, first)
     state.bill(event.request_id, record, cost_usd)
-    for k in state.acting.billed:
-        state.capabilities[k].billed(billing)
+    if not state.hooks.complete and (unanswered or record.call is not None):
+        registered.begin(state)
+    for billed in state.hooks.billed:
+        billed(billing)
     if billing.reward is not None:
         learn_failure(state, billing, billing.reward)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not billing.answered:
-        if not billing.unanswered:
+        if not unanswered:
             _learn_bill(state, billing)
         billing.keep_attempt()
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
     record.candidates = record.waits = None
     records[event.request_id] = record
-    return APPLIED if billing.first else REVISED
+    return APPLIED if first else REVISED
 
 
 def remembered(records: Records, request_id: str) -> RequestRecord:
@@ -127,6 +141,8 @@ def tokens_usd(
     if price is None:
         return None
     usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
+    if not state.hooks.complete and record.call is not None:
+        registered.begin(state)
     for one in state.capabilities:
         usd -= one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
     return usd
@@ -199,8 +215,8 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     forgotten = NOT_LEARNED
     if label is None:
         taught: Taught | None = Taught(x, reward)
-        for k in state.acting.judged:
-            taught = state.capabilities[k].judged(record, x, reward)
+        for judged in state.hooks.judged:
+            taught = judged(record, x, reward)
         if arm is not None and taught is not None:
             forgotten = state.policy.learn(state, arm, record, *taught)
         state.rewards_applied += 1
@@ -233,10 +249,9 @@ def judge(
     """Learn a reward of a request, or of all that a capability says it is of; return the outcome,
     and the requests that changed. Raises as `learn`, and as `Capability.shared`."""
     checked_reward(event.reward)
-    for one in state.capabilities:
-        shared = one.shared(event, records)
-        if shared is not None:
-            return _learn_shared(state, records, *shared)
+    for shared in state.hooks.shared:
+        if (found := shared(event, records)) is not None:
+            return _learn_shared(state, records, *found)
     outcome = learn(state, records, event)
     new = outcome is not DUPLICATE
     return outcome, {event.request_id: records[event.request_id]} if new else {}

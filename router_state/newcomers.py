@@ -13,7 +13,7 @@ PATIENCE = WINDOW // EVERY
 """Solutions of λ_t in a row that must agree: those in which the whole window is renewed. It is high
 for a while after every debt, but a debt is paid back sooner (`HORIZON`)."""
 LOSS = 0.02
-"""Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
+"""Reward that trying may cost per request, dollars counted by their price (lab/docs); budgets,
 where there is no such price."""
 FEW_BILLS = 40.0
 """Bills from which a model is no newcomer any more."""

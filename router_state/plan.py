@@ -10,8 +10,8 @@ from router_state.kernel.given import Price, Vector
 
 
 class Taught(NamedTuple):
-    """What a model's rewards are to learn: a context, shape (d,), and a value, both times the root of
-    their weight."""
+    """An observation for a model's rewards: a context, shape (d,), and a value, both times the root
+    of its weight."""
 
     x: Vector
     reward: float

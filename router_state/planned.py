@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from router_state import feedback
+from router_state import feedback, registered
 from router_state.billing import Billing
-from router_state.books import checked_cost
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price
 from router_state.errors import (
@@ -21,6 +20,7 @@ from router_state.events import UNANSWERED, Charged, Verified
 from router_state.plan import NOTHING, Plan, Step
 from router_state.record import PLAIN, Records, RequestRecord, Settlement
 from router_state.router import RouterState
+from router_state.totals import checked_cost
 
 
 def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
@@ -43,20 +43,36 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         return DUPLICATE
     unanswered = event.status in UNANSWERED
     now = structs.replace(made, cost_usd=cost_usd, revision=event.revision, unanswered=unanswered)
-    billing = Billing(event, record, cost_usd)
-    billing.x, billing.seq, billing.now = (
+    later = plan.with_attempt(event.attempt, now)
+    before, first = _charged(record, plan), record.bill is None
+    billed = record.bill
+    moved_usd = _book(state, event.request_id, record, later, revision=event.revision)
+    billing = Billing(
+        event,
+        record,
         feedback.context_of(state, record, event.x),
+        called,
+        cost_usd,
+        # So that the difference is by how much the whole request is charged with more.
+        cost_usd - moved_usd,
+        first,
+        made.cost_usd is not None and not made.unanswered,
+        unanswered,
         state.seq,
         state.latest,
     )
-    billing.called, billing.answered = called, made.cost_usd is not None and not made.unanswered
-    plan = plan.with_attempt(event.attempt, now)
-    _move(state, event.request_id, record, plan, billing)
+    state.pacer.settle(before + moved_usd, before, first)
+    if not state.hooks.complete:
+        registered.begin(state)
+    settled, record.bill = record.bill, billed  # hooks see the bill before
+    for hook in state.hooks.billed:
+        hook(billing)
+    record.bill = settled
     if billing.reward is not None:
         feedback.learn_failure(state, billing, billing.reward)
     if not billing.answered and not unanswered and price is not None:
         feedback.learn_cost(state, billing, price)
-    if record.label is None and event.attempt == plan.last:
+    if record.label is None and event.attempt == later.last:
         record.answered_by = None if called == record.model else called
     record.candidates = record.waits = None
     records[event.request_id] = record
@@ -81,7 +97,7 @@ def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     x = feedback.context_of(state, record, event.x)
-    found = (one.verified(event, record, plan, x) for one in state.capabilities)
+    found = (verified(event, record, plan, x) for verified in state.hooks.verified)
     said = next((one for one in found if one is not None), None)
     if said is None:
         raise UnknownVerifier(
@@ -93,7 +109,11 @@ def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
         state.policy.learn(state, arm, record, *taught)
     verdicts = {**made.verdicts, event.verifier: kept}
     now = plan.with_attempt(event.attempt, structs.replace(made, verdicts=verdicts))
-    _move(state, event.request_id, record, now, None)
+    before = _charged(record, record.plan)
+    moved_usd = _book(state, event.request_id, record, now, revision=None)
+    state.pacer.settle(before + moved_usd, before, False)
+    for moved in state.hooks.moved:
+        moved(record, moved_usd)
     if record.label is None and now.failed and len(now.steps) > 1:
         record.answered_by = now.steps[1].model
     records[event.request_id] = record
@@ -119,38 +139,27 @@ def _single(record: RequestRecord) -> Plan:
     return Plan((step,), (made,), labelled=-1 if record.label is None else 0)
 
 
-def _move(
-    state: RouterState,
-    request_id: str,
-    record: RequestRecord,
-    plan: Plan,
-    billing: Billing | None,
-) -> None:
-    """Put a plan of which more is known into the record and on the books."""
+def _book(
+    state: RouterState, request_id: str, record: RequestRecord, plan: Plan, *, revision: int | None
+) -> float:
+    """Put a plan of which more is known into the record and on the books; return by how many
+    dollars the request is charged with more.
+
+    Args:
+        revision: of the bill that came; None: none came.
+    """
     before, bill = _charged(record, record.plan), record.bill
     if record.plan is not None and record.plan.may_go_on and plan.failed is False:
         release(state, plan)
     awaited, spent = record.awaited_usd, 0.0 if bill is None else bill.cost_usd
     record.call = structs.replace(record.call or PLAIN, plan=plan)
-    first = bill is None and billing is not None
-    if billing is not None or bill is not None:
-        revision = billing.event.revision if billing is not None else bill.revision if bill else 0
+    if revision is None and bill is not None:
+        revision = bill.revision
+    if revision is not None:
         record.bill = Settlement(plan.spent_usd, revision, plan.is_open and not record.expired)
-    after = _charged(record, plan)
-    if first:
-        state.settled += 1
+        state.settled += bill is None
     state.move(request_id, record, before_usd=spent, awaited_usd=awaited)
-    if billing is None:
-        state.pacer.settle(after, before, False)
-        for k in state.acting.moved:
-            state.capabilities[k].moved(record, after - before)
-        return
-    settled, record.bill = record.bill, bill  # hooks see the bill before
-    billing.first, billing.charged_usd, billing.difference_usd = first, before, after - before
-    state.pacer.settle(after, before, first)
-    for k in state.acting.billed:
-        state.capabilities[k].billed(billing)
-    record.bill = settled
+    return _charged(record, plan) - before
 
 
 def release(state: RouterState, plan: Plan) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from router_state.attempts.capability import Attempts
-from router_state.capability import Capability, acting
-from router_state.caps.capability import Caps
+from router_state.attempts.attempts import Attempts
+from router_state.capability import Capability, Hooks
+from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
-from router_state.latency.capability import Latency
-from router_state.needs.capability import Needed
-from router_state.outages.capability import Outages
+from router_state.latency.latency_target import Latency
+from router_state.needs.needs import Needed
+from router_state.outages.outages import Outages
 from router_state.packing.framing import Json
-from router_state.periods.capability import Periods
+from router_state.periods.period_budgets import Periods
 from router_state.record import RequestRecord
 from router_state.router import RouterState
-from router_state.runs.capability import Runs
-from router_state.sessions.capability import Sessions
+from router_state.runs.runs import Runs
+from router_state.sessions.sessions import Sessions
 
 KINDS: tuple[type[Capability], ...] = (
     Needed,
@@ -81,26 +81,58 @@ def pack(config: RouterConfig) -> dict[str, Json]:
 
 
 def unpack(body: Mapping[str, Json]) -> dict[str, object]:
-    """Invert `pack`. Raises TypeError, LookupError, ValueError."""
+    """Invert `pack`. Raises DamagedState, InvalidConfig."""
     found = {kind.name: kind.unpack_declared(body.get(kind.name)) for kind in KINDS}
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
-    """Give a router the capabilities that are declared, and take from it the others."""
+    """Give a router the capabilities that are declared, and take from it the others; those that
+    began without a declaration stay."""
     before = {one.name: one for one in state.capabilities}
     found: list[Capability] = []
     for kind in KINDS:
-        one = before.pop(kind.name, None)
-        if kind.always or kind.name in config.capabilities:
-            one = kind(state.arms, state.journal) if one is None else one
+        one, declared = before.pop(kind.name, None), kind.name in config.capabilities
+        if declared and one is None:
+            one = kind(state.arms, state.journal)
+        if one is not None and (declared or kind.undeclared):
             one.offset = config.offset
             one.declare(config.capabilities.get(kind.name), now=now)
             found.append(one)
         elif one is not None:
             one.dropped()
-    state.capabilities, state.acting = tuple(found), acting(tuple(map(type, found)))
-    state.arms.slotted = tuple(one for one in found if type(one).placed is not Capability.placed)
+    _give(state, found)
+
+
+def begin(state: RouterState) -> None:
+    """Give a router the capabilities that need no declaration: an event is about one of them."""
+    there = {one.name: one for one in state.capabilities}
+    for kind in KINDS:
+        if kind.undeclared and kind.name not in there:
+            one = there[kind.name] = kind(state.arms, state.journal)
+            one.offset = state.config.offset
+            one.declare(None, now=state.latest)
+    _give(state, [there[kind.name] for kind in KINDS if kind.name in there])
+
+
+def end(state: RouterState) -> None:
+    """Take from a restored router the capabilities that nobody declares and that hold nothing."""
+    declared = state.config.capabilities
+    _give(state, [one for one in state.capabilities if one.name in declared or one.pieces])
+
+
+def _give(state: RouterState, found: list[Capability]) -> None:
+    state.capabilities = tuple(found)
+    state.arms.slotted = tuple(one for one in found if _overrides(one, "placed"))
+    there = {one.name for one in found}
+    complete = all(kind.name in there for kind in KINDS if kind.undeclared)
+    _, *names = Hooks.__struct_fields__
+    called = [[getattr(one, name) for one in found if _overrides(one, name)] for name in names]
+    state.hooks = Hooks(complete, *map(tuple, called))
+
+
+def _overrides(one: Capability, hook: str) -> bool:
+    return getattr(type(one), hook) is not getattr(Capability, hook)
 
 
 def head(state: RouterState) -> dict[str, Json]:

@@ -7,8 +7,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.books import Books
-from router_state.capability import Acting, Capability
+from router_state.capability import Capability, Hooks
 from router_state.changes import CONFIG, Journal
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
@@ -18,6 +17,7 @@ from router_state.newcomers import Newcomers
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.record import RequestRecord
 from router_state.since import Since
+from router_state.totals import Books
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
@@ -84,15 +84,15 @@ class Policy(Protocol):
 
 
 class RouterState(Books):
-    """One router's state, the books among it. `portfolio.declare` adds its arms.
+    """One router's state, the books among it. `redeclaring.declare` adds its arms.
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:
         config: the declaration in force; policy: the one of its profile.
         arms: what is known of every model.
         pacer: spends the budget.
-        capabilities: what it has beside plain routing, in the order of `registered.KINDS`; acting:
-            who of them does something in which hook.
+        capabilities: what it has beside plain routing, in the order of `registered.KINDS`; hooks:
+            what events call of them.
         journal: what has changed since it was last written.
         chance: draws posterior samples, ties, probes and pulls.
         newcomers: whom the budget has no place for; not kept.
@@ -100,20 +100,20 @@ class RouterState(Books):
     """
 
     __slots__ = (
-        "acting",
         "arms",
         "capabilities",
         "chance",
         "config",
+        "hooks",
         "journal",
         "newcomers",
         "pacer",
         "policy",
         "since",
     )
-    acting: Acting
     capabilities: tuple[Capability, ...]
     chance: Chances
+    hooks: Hooks
     pacer: Pacer
     policy: Policy
 
@@ -122,7 +122,7 @@ class RouterState(Books):
         self.config, self.journal = config, Journal()
         self.chance = Chance(config.knobs.seed)
         self.arms, self.pacer = Arms(config.dimensions, self.journal), Unpaced()
-        self.capabilities, self.acting, self.newcomers = (), Acting(), Newcomers()
+        self.capabilities, self.hooks, self.newcomers = (), Hooks(), Newcomers()
         self.since = Since()
 
     @property

@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from router_state.events import OfCapability
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, converted
 
 MOST_STEPS = 64
 """Most steps kept between two decisions."""
@@ -72,15 +72,11 @@ class Since:
         return [self.text(), self.since_seq, *self.told.items()]
 
     @classmethod
-    def unpack(cls, packed: Json) -> Since:
-        """Invert `pack`."""
-        text, since_seq, *told = packed
+    def unpack(cls, packed: list[Json]) -> Since:
+        """Invert `pack`. Raises DamagedState."""
+        text, since_seq = converted(packed[:2], tuple[str, int], "head: since")
+        told = converted(packed[2:], list[tuple[int, str]], "head: since")
         return cls(text.split(), dict(told), since_seq)
-
-    @classmethod
-    def unknown(cls, *, seq: int) -> Since:
-        """Return the steps of a state whose program kept none."""
-        return cls([UNKNOWN], since_seq=seq + 1)
 
     def text(self) -> str:
         """Return the steps as they are kept and published."""

@@ -26,12 +26,12 @@ def cloud_event(
 ) -> list[tuple[str, bytes]]:
     """Return the headers that make a record a CloudEvent.
 
-    Its id is made of what it says: a record that is said again after a crash, byte for byte, has
-    the same one.
+    The event's id is a hash of the record: a record that is published again after a crash, byte for
+    byte, has the same id.
 
     Args:
         topic: the topic's name without prefix.
-        source: URI reference of the service that says it.
+        source: URI reference of the service that publishes the record.
     """
     digest = hashlib.sha256(b"\x00".join((topic.encode(), key or b"", value))).hexdigest()
     attributes = {

@@ -98,9 +98,20 @@ class CostReported(Event):
     latency_ms: Milliseconds | None = optional("From the call to the end of the answer")
     first_token_ms: Milliseconds | None = optional("From the call to the first token")
 
+    @property
+    def subject(self) -> str:
+        """The id of the request that the bill is of."""
+        return self.request_id
+
+    @property
+    def tokens(self) -> tuple[int, int] | None:
+        """Input and output tokens, where both are known."""
+        into, out = self.input_tokens, self.output_tokens
+        return None if into is None or out is None else (into, out)
+
     @model_validator(mode="after")
     def _some_bill(self) -> Self:
-        if self.cost_usd is None and (self.input_tokens is None or self.output_tokens is None):
+        if self.cost_usd is None and self.tokens is None:
             raise refuse(
                 Reason.MISSING_FIELD,
                 "the bill has neither cost_usd nor both of input_tokens and output_tokens",

@@ -129,8 +129,8 @@ def decode_keyed(model: type[E], *, key: bytes | None, value: bytes | None) -> E
 def decode_declared(
     model: type[E], *, key: bytes | None, value: bytes | None
 ) -> tuple[str, E | None]:
-    """Read a declaration of a compacted topic, or with None that what it declared is gone; return
-    its key beside it.
+    """Read a declaration of a compacted topic, and return its key and the declaration; None where
+    its value is null, which removes what was declared.
 
     Raises:
         MalformedEvent: as `decode`; `wrong_key` also where there is no key.

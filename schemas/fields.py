@@ -53,8 +53,8 @@ def path_of(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 def innermost(faults: Mapping[str, str]) -> dict[str, str]:
-    """Leave out of faults by dotted path those of a whole whose part is wrong: pydantic names
-    both."""
+    """Return the faults, by dotted path, of the innermost fields: pydantic names a wrong part, and
+    the whole that holds the part."""
     return {
         path: fault
         for path, fault in faults.items()
@@ -69,7 +69,7 @@ def _printable(text: str) -> str:
 
 
 def _parse_time(value: object) -> object:
-    """Read RFC 3339 text; leave everything else to the strict datetime check."""
+    """Read RFC 3339 text; pydantic's strict check of times refuses all other values."""
     if not isinstance(value, str):
         return value
     if not _RFC_3339.fullmatch(value):
@@ -81,6 +81,8 @@ def _parse_time(value: object) -> object:
 
 
 def _utc(time: datetime) -> datetime:
+    if time.tzinfo is UTC:
+        return time
     if time.utcoffset() != timedelta(0):
         raise refuse(Reason.INVALID_FIELD, "is not in UTC")
     return time.replace(tzinfo=UTC)
@@ -101,11 +103,6 @@ def _bounded_json(value: dict[str, object]) -> dict[str, object]:
             raise
         raise refuse(Reason.NON_FINITE, "holds a number that is not finite") from None
     return value
-
-
-def utc_of(text: str) -> datetime:
-    """Return an RFC 3339 time in UTC. Raises PydanticCustomError, a ValueError."""
-    return _utc(_parse_time(text))  # type: ignore[arg-type]  # text becomes a time
 
 
 RouterId = Annotated[

@@ -26,7 +26,7 @@ none of an earlier owner than it has seen, nor one without this header once it h
 
 
 def epoch_of(headers: Iterable[tuple[str, bytes | None]]) -> int:
-    """Read whose grant a record is; −1 where it does not say so."""
+    """Return the epoch of the worker that wrote a grant; −1 where the headers do not say."""
     value = dict(headers).get(EPOCH)
     return int(value) if value is not None and value.isdigit() and len(value) <= 16 else -1
 

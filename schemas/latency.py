@@ -1,4 +1,4 @@
-"""Parts of a router's declaration, and of what is published of it: how long calls may take."""
+"""Latency: how long calls may take, in a router's declaration and in its published state."""
 
 from typing import Annotated, Literal, Self
 

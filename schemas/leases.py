@@ -1,5 +1,5 @@
-"""Topic `leases`: what a member says to its pool (`report`), and what a pool lends to a member
-(`grant`). Workers write and read it, nobody else.
+"""Topic `leases`: reports of members to their pool (`report`), and money that a pool lends to a
+member (`grant`). Workers write and read it, nobody else.
 
 Key: whom it is for: `pool_id` of a report, `member_id` of a grant. Version 1. Compatible: new
 optional fields.

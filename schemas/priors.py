@@ -59,7 +59,7 @@ class CostPrior(Content):
 
 
 class Reference(Content):
-    """Name a folder of arrays that the worker can read, and the checksum of what it holds."""
+    """Name a folder of arrays that the worker can read, and the checksum of the arrays."""
 
     ref: Annotated[
         Label, Field(description="File name or address, resolved by the worker's settings")
@@ -76,7 +76,7 @@ class ReferencedPrior(Reference):
 
 
 class LikePrior(Content):
-    """Start from what is known of another model of the same router."""
+    """Start from the evidence on another model of the same router."""
 
     like: ModelName
     n_eff: Pseudo | None = optional(_N_EFF)

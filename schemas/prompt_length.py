@@ -1,4 +1,4 @@
-"""Say what is known of a request's call before it: whether it holds text, and its tokens."""
+"""Estimate before a call is made how many tokens it sends, and whether it sends text at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def is_wordless(prompt: str | None, needs: Senses | None) -> bool:
 
 
 def input_tokens(said: int | None, prompt: str | None) -> int | None:
-    """Return what the caller said, else what the prompt has by its length, else None."""
+    """Return the tokens that the caller gave, or those of the prompt by its length; None where
+    there is neither."""
     if said is not None or not prompt or prompt.isspace():
         return said
     return -(-len(prompt.encode(errors="surrogatepass")) // BYTES_PER_TOKEN)

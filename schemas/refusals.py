@@ -19,8 +19,8 @@ KEY: Final = "router_id"
 
 
 class EventRefused(Event):
-    """Tell that an event got a dead letter, and why; one whose router cannot be read has a dead
-    letter only.
+    """Announce the dead letter of an event, and its reason. An event whose router cannot be read is
+    not announced.
     """
 
     model_config = documented(

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from schemas.capabilities import Needs
 from schemas.event import Event, documented, optional
 from schemas.fields import JsonObject, Label, ModelName, RequestId, Tokens, refuse
-from schemas.prompt_length import is_wordless
+from schemas.prompt_length import input_tokens, is_wordless
 from schemas.reasons import Reason
 
 TOPIC: Final = "requests"
@@ -48,7 +48,7 @@ _CONTEXT = [0.25] * 25 + [1.0]
 
 
 class RequestNamed(Event):
-    """Identify a request, whatever else its body holds: one that has its answer gets that again."""
+    """Identify a request whose body is wrong: if it has its answer already, it gets that again."""
 
     request_id: RequestId
 
@@ -122,6 +122,17 @@ class RequestSubmitted(Event):
     )
     needs: Needs | None = optional("What the model must offer; absent: nothing in particular")
 
+    @property
+    def tokens_before(self) -> int | None:
+        """The input tokens as far as they are known before the call: as the request says, else by
+        the prompt's length."""
+        return input_tokens(self.input_tokens, self.prompt)
+
+    @property
+    def is_wordless(self) -> bool:
+        """True for an image or sound without text: it is routed on the mean context."""
+        return self.context is None and is_wordless(self.prompt, self.needs)
+
     @field_validator("context")
     @classmethod
     def _bias_is_one(cls, context: tuple[float, ...] | None) -> tuple[float, ...] | None:
@@ -144,15 +155,13 @@ class RequestSubmitted(Event):
 
     @model_validator(mode="after")
     def _something_to_route(self) -> Self:
-        if self.context is None and not is_wordless(self.prompt, self.needs):
-            if self.prompt is None:
+        prompt = self.prompt
+        if self.context is None and not is_wordless(prompt, self.needs):
+            if prompt is None:
                 raise refuse(Reason.MISSING_PROMPT, "the request has neither prompt nor context")
-            if not self.prompt or self.prompt.isspace():
+            if not prompt or prompt.isspace():
                 raise refuse(Reason.EMPTY_PROMPT, "the prompt is empty")
             # A character has at most 4 bytes, so that almost no prompt is encoded to be measured.
-            if (
-                4 * len(self.prompt) > MAX_PROMPT_BYTES
-                and len(self.prompt.encode()) > MAX_PROMPT_BYTES
-            ):
+            if 4 * len(prompt) > MAX_PROMPT_BYTES and len(prompt.encode()) > MAX_PROMPT_BYTES:
                 raise refuse(Reason.PROMPT_TOO_LARGE, "the prompt is over 1 MiB of UTF-8")
         return self

@@ -82,7 +82,7 @@ class Applied(Content):
     declared_rewards: Annotated[
         Offset, Field(description="As `rewards`, when the declaration in force had come in force")
     ]
-    request: Offset | None = optional("Offset of the request that it answers; newer workers say it")
+    request: Offset | None = optional("Offset of the request that it answers")
     since: Annotated[str, Field(pattern=STEPS, max_length=MOST_LETTERS)] | None = optional(
         "What was applied since the decision before, in its order, as steps between blanks: c12 "
         "bills up to offset 12, r7 rewards up to 7, C9 and R4 a bill and a reward that had waited "

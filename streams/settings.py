@@ -1,25 +1,14 @@
 """Read every setting of the service from the environment (prefix `PB_`), once."""
 
-import os
-import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AliasChoices,
-    Field,
-    SecretStr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
-from streams.settings_problems import PREFIX, misspelt, sentence
-
-if TYPE_CHECKING:
-    from faust.types.auth import CredentialsT
+from streams.kafka_login import KafkaLogin
+from streams.secret_files import FromFiles
+from streams.settings_problems import BadSettings, misspelt, sentence
 
 DAY = 86_400.0
 """Seconds of a day."""
@@ -27,39 +16,12 @@ USUAL_PREFIX = "pb."
 """Prefix of topics where none is set."""
 
 
-class BadSettings(Exception):
-    """Settings cannot be used; the message has one line a problem: variable, problem, example."""
-
-    reason = "bad_settings"
-    retriable = False
-
-
-class KafkaAuth(TypedDict, total=False):
-    """The arguments that every aiokafka client of this service needs beside its own."""
-
-    bootstrap_servers: str
-    security_protocol: str
-    ssl_context: ssl.SSLContext
-    sasl_mechanism: str
-    sasl_plain_username: str | None
-    sasl_plain_password: str
-
-
-class Settings(BaseSettings):
+class Settings(KafkaLogin):
     """All settings of a worker, frozen: environment variables `PB_<NAME>`, or `PB_<NAME>_FILE` with
     a file's path.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True
-    )
-
-    # Kafka
-    bootstrap: str = Field(
-        "127.0.0.1:9092",
-        validation_alias=AliasChoices("PB_BOOTSTRAP", "KAFKA_BOOTSTRAP", "bootstrap"),
-        examples=["kafka-1:9092,kafka-2:9092"],
-    )
+    # Topics, the group, and how a worker reads and writes; `KafkaLogin` has the brokers.
     prefix: str = Field(USUAL_PREFIX, pattern=r"^[A-Za-z0-9._-]{0,64}$", examples=["pb."])
     app_id: str = Field(
         "paretobandit", pattern=r"^[A-Za-z0-9._-]{1,128}$", examples=["paretobandit"]
@@ -67,19 +29,6 @@ class Settings(BaseSettings):
     instance_id: str | None = Field(None, pattern=r"^[A-Za-z0-9._-]{1,249}$", examples=["worker-0"])
     partitions: int = Field(8, ge=1, le=1024, examples=["8"])
     replication: int | None = Field(None, ge=1, le=32767, examples=["3"])
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", examples=["SASL_SSL"]
-    )
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        "SCRAM-SHA-512", examples=["SCRAM-SHA-512"]
-    )
-    sasl_username: str | None = Field(None, examples=["paretobandit"])
-    sasl_password: SecretStr | None = Field(
-        None, examples=["(or its file in PB_SASL_PASSWORD_FILE)"]
-    )
-    ssl_cafile: Path | None = Field(None, examples=["/etc/kafka/ca.pem"])
-    ssl_certfile: Path | None = Field(None, examples=["/etc/kafka/client.pem"])
-    ssl_keyfile: Path | None = Field(None, examples=["/etc/kafka/client.key"])
     session_timeout: float = Field(4.0, ge=1.0, le=30.0, examples=["4"])
     heartbeat: float = Field(0.3, gt=0.0, examples=["0.3"])
     commit_interval: float = Field(0.5, gt=0.0, le=60.0, examples=["0.5"])
@@ -184,22 +133,6 @@ class Settings(BaseSettings):
             else values | {"app_id": group_of(str(values.get("prefix", USUAL_PREFIX)))}
         )
 
-    @field_validator("bootstrap")
-    @classmethod
-    def _addresses(cls, value: str) -> str:
-        for address in value.split(","):
-            host, _, port = address.strip().rpartition(":")
-            if not host or not port.isdigit() or "/" in host or ";" in address:
-                raise ValueError(
-                    f"{address.strip()!r} is not host:port; separate brokers by commas"
-                )
-        return ",".join(address.strip() for address in value.split(","))
-
-    @field_validator("encoder_backend", mode="before")
-    @classmethod
-    def _former_name(cls, value: object) -> object:
-        return "sentence-transformers" if value == "reference" else value
-
     @field_validator("source_ranks", mode="before")
     @classmethod
     def _comma_separated(cls, value: object) -> object:
@@ -222,22 +155,9 @@ class Settings(BaseSettings):
         return value
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "Settings":
+    def _heartbeat_fits(self) -> Self:
         if self.heartbeat * 2 >= self.session_timeout:
             raise ValueError("PB_HEARTBEAT must be less than half of PB_SESSION_TIMEOUT")
-        if self.security_protocol.startswith("SASL") and not (
-            self.sasl_username and self.sasl_password
-        ):
-            raise ValueError(
-                f"PB_SECURITY_PROTOCOL={self.security_protocol} needs PB_SASL_USERNAME and "
-                "PB_SASL_PASSWORD"
-            )
-        if self.sasl_username is not None and not self.security_protocol.startswith("SASL"):
-            raise ValueError(
-                "PB_SASL_USERNAME needs PB_SECURITY_PROTOCOL=SASL_SSL or SASL_PLAINTEXT"
-            )
-        if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
-            raise ValueError("PB_SSL_CERTFILE and PB_SSL_KEYFILE must be given together")
         return self
 
     @property
@@ -253,87 +173,6 @@ class Settings(BaseSettings):
         """Return a reward source's rank; the higher one revises the lower one, 0 is any other."""
         ranks = self.source_ranks
         return len(ranks) - ranks.index(source) if source in ranks else 0
-
-    @property
-    def logs_in(self) -> bool:
-        """Say whether Kafka learns who asks: by a password, or by a certificate."""
-        return self.security_protocol.startswith("SASL") or (
-            self.security_protocol == "SSL" and self.ssl_certfile is not None
-        )
-
-    def ssl_context(self) -> ssl.SSLContext | None:
-        """Return the TLS context for Kafka, or None without TLS. Raises BadSettings for files that
-        hold no certificates.
-        """
-        if not self.security_protocol.endswith("SSL"):
-            return None
-        try:
-            context = ssl.create_default_context(cafile=self.ssl_cafile)
-        except OSError as error:
-            raise BadSettings(
-                f"PB_SSL_CAFILE: cannot read certificates from {self.ssl_cafile}: {error.strerror}"
-            ) from error
-        if self.ssl_certfile is not None:
-            try:
-                context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
-            except OSError as error:
-                raise BadSettings(
-                    f"PB_SSL_CERTFILE, PB_SSL_KEYFILE: cannot use {self.ssl_certfile}: "
-                    f"{error.strerror}"
-                ) from error
-        return context
-
-    def kafka_auth(self) -> KafkaAuth:
-        """Return the arguments that every aiokafka client of this service needs beside its own."""
-        auth: KafkaAuth = {
-            "bootstrap_servers": self.bootstrap,
-            "security_protocol": self.security_protocol,
-        }
-        if (context := self.ssl_context()) is not None:
-            auth["ssl_context"] = context
-        if self.security_protocol.startswith("SASL") and self.sasl_password is not None:
-            auth["sasl_mechanism"] = self.sasl_mechanism
-            auth["sasl_plain_username"] = self.sasl_username
-            auth["sasl_plain_password"] = self.sasl_password.get_secret_value()
-        return auth
-
-    def faust_credentials(self) -> "CredentialsT | None":
-        """Return Faust's `broker_credentials`, or None on a plain connection."""
-        import faust
-
-        context = self.ssl_context()
-        if self.security_protocol.startswith("SASL") and self.sasl_password is not None:
-            return faust.SASLCredentials(
-                username=self.sasl_username,
-                password=self.sasl_password.get_secret_value(),
-                mechanism=self.sasl_mechanism,
-                ssl_context=context,
-            )
-        return faust.SSLCredentials(context) if context is not None else None
-
-
-class FromFiles(PydanticBaseSettingsSource):
-    """Take a setting from the file that `PB_<NAME>_FILE` names, as container secrets are
-    mounted.
-    """
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[object, str, bool]:
-        path = os.environ.get(f"{PREFIX}{field_name.upper()}_FILE")
-        if path is None:
-            return None, field_name, False
-        try:
-            return Path(path).read_text(encoding="utf-8").strip(), field_name, False
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadSettings(
-                f"{PREFIX}{field_name.upper()}_FILE: cannot read {path}: {error}"
-            ) from error
-
-    def __call__(self) -> dict[str, object]:
-        found = {
-            name: self.get_field_value(field, name)[0]
-            for name, field in self.settings_cls.model_fields.items()
-        }
-        return {name: value for name, value in found.items() if value is not None}
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -27,6 +27,13 @@ LINKED = re.compile(r"(tcp|udp|sctp)://")
 services, such as `PB_REDIS_PORT=tcp://…`; they are no settings."""
 
 
+class BadSettings(Exception):
+    """Settings cannot be used; the message has one line a problem: variable, problem, example."""
+
+    reason = "bad_settings"
+    retriable = False
+
+
 def sentence(problem: ErrorDetails, fields: Mapping[str, FieldInfo]) -> str:
     """Return the line about a setting whose value is wrong, with an example of a right one."""
     message = problem["msg"].removeprefix("Value error, ")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from schemas.headers import FORWARDED, REPEATED
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.settings import Settings
 from studies.history.records import Record
 from tests.memory_topics import MemoryTopics

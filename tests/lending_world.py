@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from router_state.engine import Engine
-from router_state.periods.leases import UNKNOWN
+from router_state.periods.holdings import UNKNOWN
 from router_state.pools.pool import Pool
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.settings import Settings
 from tests.memory_worker import Left, MemoryWorker
 from tests.unit.ledgers import kept

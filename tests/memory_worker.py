@@ -12,18 +12,19 @@ from typing import Any
 
 from faust.types import TP
 
-from agents import housekeeping
 from agents.dead_letters import DeadLetters
-from agents.declare_routers import declare_routers
+from agents.declaring.declare_routers import declare_routers
 from agents.group import Group
-from agents.lend_money import lend
+from agents.lending.lend_money import lend
+from agents.partition.partitions import Service
 from agents.ports import Limits, Ports
-from agents.service import Service
-from agents.sweep import Sweep
+from agents.publishing import publish as housekeeping
+from agents.upkeep.sweep import Sweep
 from streams.faust.sources import Inbox
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
-from streams.service.worker import AGENTS, TOPICS
+from streams.service.agent_ports import TOPICS
+from streams.service.worker import AGENTS
 from streams.settings import Settings
 from streams.state.tables import States
 

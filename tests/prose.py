@@ -14,6 +14,8 @@ from pathlib import Path
 
 COLUMNS = 100
 """Longest line of a page, in characters; tables, code and links may be longer."""
+LONGEST = 40
+"""Most words of a sentence."""
 ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|et al|vs|cf|no|approx)|\b[A-Z]|…)\.$")
 """Ends in a full stop that ends no sentence."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\[(*λθ\"'_0-9])")
@@ -22,6 +24,16 @@ MARKER = re.compile(r"(\s*)((?:[-*+]|\d+\.)\s+|(?:> ?)+)?")
 """The indent of a line, and the mark of its list or quotation."""
 UNBROKEN = re.compile(r"`[^`]+`|!?\[[^\]]*\]\([^)]*\)")
 """Inline code or a link, which stands on one line."""
+
+NO_BEGINNING = re.compile(
+    r"(after|as|at|before|behind|below|beneath|beside|between|beyond|by|for|from|how|in|not|of|on"
+    r"|over|since|than|that|times|to|under|until|up to|what|when|where|whether|which|while|who|whom"
+    r"|whose|with|within|without)\b",
+    re.IGNORECASE,
+)
+"""Words with which no docstring says what a thing is or does."""
+IS_NO = re.compile(r"(?<!there )\b(is|are|was|were) no (?!longer\b|need\b)")
+"""Words of an error that says "is no X" instead of "is not an X"."""
 
 
 def sentences(text: str) -> list[str]:
@@ -117,6 +129,33 @@ def prose_of(docstring: str) -> Iterator[str]:
                 yield from re.split(r"\n(?=    \S)", items)
         elif not re.match(r"    |>>>|\x08", part):
             yield part
+
+
+def doubtful_docstrings(path: Path) -> list[str]:
+    """Return the docstrings of a module that do not begin with what a thing is, or have too long
+    a sentence.
+    """
+    found = []
+    for line, text in docstrings(path.read_text(encoding="utf-8")):
+        if NO_BEGINNING.match(text):
+            found.append(f"{path}:{line}: it does not say what it is: {text[:60]}")
+        every = [one for part in prose_of(text) for one in sentences(part)]
+        found += [f"{path}:{line}: too long: {one}" for one in every if words(one) > LONGEST]
+    return found
+
+
+def doubtful_words(path: Path) -> list[str]:
+    """Return the comments of a module that should be docstrings, and texts that say "is no X"."""
+    source = path.read_text(encoding="utf-8")
+    found = [f"{path}: {one}" for one in re.findall(r"^ *#:.*", source, re.MULTILINE)]
+    every = list(ast.walk(ast.parse(source)))
+    remarks = {id(one.value) for one in every if isinstance(one, ast.Expr)}
+    return found + [
+        f"{path}:{one.lineno}: {one.value}"
+        for one in every
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        if id(one) not in remarks and IS_NO.search(one.value)
+    ]
 
 
 def rewritten(page: str) -> str:

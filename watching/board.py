@@ -18,7 +18,7 @@ from schemas import (
     RouteDecided,
 )
 from watching.dashboard.fleet import Fleet
-from watching.dashboard.router import RouterView
+from watching.dashboard.router_view import RouterView
 from watching.tally import budget_of
 
 RATE_SECONDS = 5.0

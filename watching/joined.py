@@ -14,7 +14,8 @@ W = TypeVar("W")
 MOST = 100_000
 """Most requests that are remembered, over all routers; some minutes at 1,000 events a second."""
 MOST_EARLY = 10_000
-"""Most bills and labels kept whose decision has not been read yet, as it is on another topic."""
+"""Most bills and labels that are kept while their decision, which is on another topic, is not read
+yet."""
 
 
 @dataclass(slots=True)
@@ -23,7 +24,7 @@ class Request:
 
     Attributes:
         propensity: probability with which the model was chosen.
-        expected_reward, expected_cost_usd: what the decision expected of it.
+        expected_reward, expected_cost_usd: of the chosen model, as the decision expected them.
         label_rank: rank and revision of the label; bill_revision: of the bill.
     """
 
@@ -102,7 +103,7 @@ class Joined(Generic[W]):
         return self._requests.get(hash((router_id, request_id)))
 
     def wait(self, router_id: str, request_id: str, what: W) -> None:
-        """Keep an event of a request whose decision has not been read yet."""
+        """Keep a bill or a label until its decision is read."""
         self._early.setdefault(hash((router_id, request_id)), []).append(what)
         if len(self._early) > MOST_EARLY:
             del self._early[next(iter(self._early))]

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from doors.console.failures import first_model
 from doors.console.session import named
-from drawing.alerts import sentence
+from drawing.alert_words import sentence
+from drawing.budget_lines import per_request, standing_lines
 from drawing.numbers import dual, dual_in_words, usd
-from drawing.periods import per_request, standing_lines
 from drawing.plot import plot
 from watching.board import Board
 

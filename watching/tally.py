@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from drawing.changes import Prices
+from drawing.declaration_changes import Prices
 from drawing.pareto import Pareto, Point
 from schemas import LambdaUpdated, RouteDecided
 from studies.simulate.limits import ENOUGH, OUT_OF_BALANCE, ROUNDING, Z95
@@ -63,8 +63,8 @@ class Always:
     (doubly robust, Dudík et al. 2011, arXiv:1103.4601). Outcomes are taken to be missing at random.
 
     Attributes:
-        rated, expected: decisions that had the model as a candidate, and the sum of what they
-            expected of it; `now`: the same as a mean that forgets.
+        rated, expected: decisions that had the model as a candidate, and the sum of the outcomes
+            that they expected; `now`: a mean of the same that forgets older decisions.
         weight, weights: Σw and Σw²; gap, gaps: Σw·(outcome − expected) and the sum of its squares.
         missed: Σ(outcome − expected).
     """
@@ -110,7 +110,7 @@ class Always:
         return (self.expected + (self.missed / told if told > 0.0 else 0.0)) / self.rated
 
     def robust(self, told: float) -> tuple[float, float] | None:
-        """Return the estimate and half of its 95 % interval; None where the calls say too little.
+        """Return the estimate and half of its 95 % interval; None where too few calls support it.
 
         Args:
             told: share of the router's requests whose outcome is known.
@@ -132,7 +132,7 @@ class ModelTally:
     Attributes:
         chosen: decisions for it; labels, bills: of its calls.
         deviation_now: the standard deviation of the expected quality; None: not known.
-        called, answered: calls that bills tell of, and those of them that were answered.
+        called, answered: billed calls, and the answered ones among them.
     """
 
     chosen: int = 0
@@ -146,7 +146,7 @@ class ModelTally:
 
     def point(self, name: str, *, labelled: float, billed: float) -> Point:
         """Return the model in the picture: by the doubly robust estimate where calls support it,
-        else as seen where it was called and as expected where not.
+        else by known outcomes where the model was called and expected outcomes elsewhere.
 
         Args:
             labelled, billed: shares of the router's requests that have a label, and a bill.

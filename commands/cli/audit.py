@@ -42,7 +42,7 @@ def audit(session: Session, as_json: bool) -> None:
       pbstream audit
       pbstream audit --json | jq .violations
     """
-    from streams.log.topics import TopicsNotReady, check_topics
+    from streams.log.service_topics import TopicsNotReady, check_topics
     from studies.audit.run import audit as run_audit
     from studies.audit.topic_reading import KafkaTopics
 

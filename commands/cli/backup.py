@@ -15,7 +15,7 @@ import orjson
 
 from commands.cli.snapshot_file import LARGEST, read_file
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, refusal_of
+from doors.console.changing_declarations import TOPICS, refusal_of
 from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import print_json
 from doors.console.session import Session, json_option, option, pass_session, run
@@ -55,7 +55,7 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
     \b
       pbstream snapshot backup /backups --keep 14
     """
-    from streams.log.topics import TopicsNotReady, check_topics
+    from streams.log.service_topics import TopicsNotReady, check_topics
 
     settings, began = session.settings, time.monotonic()
     if problems := run(check_topics(settings)):
@@ -148,7 +148,7 @@ async def _declare_all(session: Session, files: list[Path], patience: float) -> 
     """Declare the routers of a backup; return how many were declared and how many existed. Existing
     routers are skipped, because their declarations would be refused and leave dead letters.
     """
-    from commands.cli.routers import every_router
+    from commands.cli.routers_command import every_router
 
     async with open_bus(session.settings, *TOPICS) as bus:
         rows = await every_router(bus)

@@ -16,8 +16,8 @@ from doors.console.session import (
     run,
 )
 from doors.console.taken_up import TOPICS, absence_of, standing_of
+from drawing.budget_lines import per_request, standing_lines
 from drawing.numbers import dual, dual_in_words, number, usd
-from drawing.periods import per_request, standing_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated
 from schemas.budgets import PERIODS

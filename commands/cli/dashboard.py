@@ -28,7 +28,7 @@ def dashboard(session: Session, admin: bool, opens: bool, port: int | None) -> N
       pbstream dashboard --admin --port 18070
     """
     from streams.service.logs import announce, log_to_stderr
-    from watching.dashboard.serve import server_of, sessions_of
+    from watching.dashboard.serve_dashboard import server_of, sessions_of
 
     settings = session.with_port("dashboard_port", port)
     sessions, key = sessions_of(settings, admin=admin)

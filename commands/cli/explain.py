@@ -8,17 +8,17 @@ import click
 from rich.console import Console
 
 from doors.console.bus import open_bus
-from doors.console.decision import explain_decision
-from doors.console.declarations import declared_at
+from doors.console.changing_declarations import declared_at
+from doors.console.explained_decision import explain_decision
 from doors.console.failures import Failure
-from doors.console.found import TOPICS, Found, find
+from doors.console.found_records import TOPICS, Found, find
 from doors.console.output import console, print_json
 from doors.console.router_standing import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS as STANDING
 from doors.console.taken_up import absence_of, standing_of
+from drawing.budget_lines import standing_lines
 from drawing.numbers import seconds, usd
-from drawing.periods import standing_lines
 from schemas import (
     CostReported,
     DeadLetter,
@@ -188,7 +188,7 @@ async def _found(
     router's present state.
 
     Raises:
-        Failure: nothing tells of the request, and there is no such router.
+        Failure: no record is about the request, and there is no such router.
     """
     async with open_bus(session.settings, *TOPICS, *STANDING) as bus:
         found, then = await find(bus, router_id, request_id), None

@@ -26,9 +26,9 @@ def compare(
     """Compare all encoders, and the named one, on a file of judged prompts. Print a table unless
     `quiet`, and return it for programs.
     """
-    from streams.encoder.choice import choose_encoder
-    from streams.encoder.load import sentences_of
-    from studies.warm_start.compare import ENCODERS, compare_encoders, within_chance
+    from streams.encoder.encoder_by_settings import sentences_of
+    from streams.encoder.encoder_choice import choose_encoder
+    from studies.warm_start.compare_encoders import ENCODERS, compare_encoders, within_chance
     from studies.warm_start.judgements import read_judgements
 
     judged = read_judgements(judgements, reading)

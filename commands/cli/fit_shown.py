@@ -31,7 +31,7 @@ def figures(summary: FitSummary, folder: Path, settings: Settings) -> dict[str, 
 
 
 def _projection(summary: FitSummary, settings: Settings) -> dict[str, object]:
-    from streams.encoder.choice import variables_of
+    from streams.encoder.encoder_choice import variables_of
 
     chosen = summary.chosen
     if chosen is None:
@@ -46,7 +46,7 @@ def _projection(summary: FitSummary, settings: Settings) -> dict[str, object]:
 
 def show(summary: FitSummary, folder: Path, settings: Settings, *, from_history: bool) -> None:
     """Print the result of a fit and the commands to type next."""
-    from streams.encoder.choice import variables_of
+    from streams.encoder.encoder_choice import variables_of
 
     columns = ("model", "judged prompts", "mean reward", "bills", "mean cost, $")
     shown = table(*columns, title=f"{summary.prompts:,} prompts, {summary.dimensions} dimensions")

@@ -53,7 +53,7 @@ def gateway(session: Session, new_key: str | None, routers: str, port: int | Non
 
 
 def _print_key(name: str, routers: str) -> None:
-    from doors.gateway.keys import BadKeys, new_key
+    from doors.gateway.api_keys import BadKeys, new_key
 
     try:
         key, line = new_key(name, routers=routers)

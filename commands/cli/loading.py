@@ -15,33 +15,37 @@ from ground.boundary import Attempt
 COMMANDS = {
     "demo": ("demo", "Play the paper's benchmark through a real worker on a real Kafka broker."),
     "broker": ("service", "Start a real Kafka on this machine and stay until Ctrl-C."),
-    "topics": ("topics", "Create the service's topics, or check them."),
+    "topics": ("topics_command", "Create the service's topics, or check them."),
     "worker": ("service", "Run workers until SIGTERM or Ctrl-C."),
     "gateway": ("gateway", "Answer HTTP: decisions, bills and rewards under /v1/routers/ID."),
-    "convert": ("ingest", "Show which events another system's payload makes."),
-    "ingest": ("ingest", "Convert another system's topic to this service's bills and labels."),
+    "convert": ("convert_and_ingest", "Show which events another system's payload makes."),
+    "ingest": (
+        "convert_and_ingest",
+        "Convert another system's topic to this service's bills and labels.",
+    ),
     "models": ("models", "Add, reprice, remove and list the models of a router."),
     "budget": ("budget", "Set what a request may cost on average, and see how that goes."),
-    "pools": ("pools", "Share one budget among several routers, by leases."),
-    "routers": ("routers", "Show, compare and declare whole routers, or let one go."),
+    "pools": ("pools_command", "Share one budget among several routers, by leases."),
+    "routers": ("routers_command", "Show, compare and declare whole routers, or let one go."),
     "request": ("request", "Ask which model shall answer a prompt, and why."),
-    "cost": ("feedback", "Report what a request really cost."),
-    "reward": ("feedback", "Report how good the answer to a request was."),
+    "cost": ("cost_and_reward", "Report what a request really cost."),
+    "reward": ("cost_and_reward", "Report how good the answer to a request was."),
     "explain": ("explain", "Explain why a request went to its model, and what it cost and earned."),
-    "watch": ("watch", "Watch a router live."),
-    "dlq": ("dlq", "Look at the events that were refused, and send some again."),
-    "top": ("top", "Watch all routers live."),
+    "watch": ("watch", "Watch a router live; `dashboard` shows all of them."),
+    "dlq": ("dlq_command", "Look at the events that were refused, and send some again."),
     "dashboard": ("dashboard", "Show all routers, one router, one decision in the browser, live."),
-    "doctor": ("doctor", "Look at everything that a service stands on, and say what to do."),
+    "doctor": (
+        "doctor_command",
+        "Look at everything that a service stands on, and say what to do.",
+    ),
     "replay": (
         "replay",
         "Replay history: verify its decisions, or ask what would have happened otherwise.",
     ),
-    "tune": ("tune", "Choose exploration α and forgetting γ from a router's own history."),
     "audit": ("audit", "Check every promise of a service on its topics."),
     "snapshot": ("snapshot", "Keep what a router has learned in a file, and go on from it."),
-    "fit": ("fit", "Fit warm-up priors of rewards and costs."),
-    "encoder": ("encoder", "Make the files that a worker's encoder runs on."),
+    "fit": ("fit_command", "Fit warm-up priors of rewards and costs."),
+    "encoder": ("encoder_command", "Make the files that a worker's encoder runs on."),
     "completion": ("completion", "Print the script by which a shell completes these commands."),
 }
 """Module under `commands.cli` and help of each command, in the order in which a new user needs
@@ -118,7 +122,7 @@ def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:
         return None
     import asyncio
 
-    from streams.log.reaching import refusal
+    from streams.log.login_refusal import refusal
 
     settings = ctx.ensure_object(Session).settings
     return NoBroker(settings.bootstrap, asyncio.run(refusal(settings)))

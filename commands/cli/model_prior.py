@@ -18,7 +18,7 @@ SHA256 = 64
 
 def prior_from(folder: Path, model: str) -> Document:
     """Return the fields of a model's declaration that a folder's priors fill."""
-    from streams.priors.priors import fields_for_wire, load_priors
+    from streams.priors.fitted_priors import fields_for_wire, load_priors
 
     return fields_for_wire(load_priors(folder), model)
 
@@ -27,7 +27,7 @@ def fitted_in(prior: Path) -> str | None:
     """Return the checksum of the projection that a folder's priors were fitted with; None for
     priors from a history, whose contexts may have been sent.
     """
-    from streams.priors.priors import load_priors
+    from streams.priors.fitted_priors import load_priors
 
     made_by = load_priors(prior).projection
     # Priors of a history say "history of ROUTER" there.
@@ -37,7 +37,7 @@ def fitted_in(prior: Path) -> str | None:
 def projection_in(document: Document, settings: Settings) -> str | None:
     """Return the checksum of the projection that makes a router's contexts of prompts: the one that
     it declares, else the settings' own; None where contexts are sent."""
-    from streams.encoder.load import projection_of
+    from streams.encoder.encoder_by_settings import projection_of
 
     declared = document.get("projection")
     if declared is not None:
@@ -56,9 +56,9 @@ def contexts_of(settings: Settings, prior: Path | None, projection: Path | None)
     """Return the `dimensions` that a new router declares, and the prior's projection if it differs
     from the settings'.
     """
-    from streams.encoder.load import projection_of
+    from streams.encoder.encoder_by_settings import projection_of
     from streams.encoder.projection import Projection
-    from streams.priors.priors import load_priors
+    from streams.priors.fitted_priors import load_priors
 
     takes_prompts = settings.encoder_backend != "none"
     if projection is not None:
@@ -75,7 +75,7 @@ def mismatch(settings: Settings, model: Document) -> str | None:
     """Return advice if a prior does not fit the contexts that these settings make of prompts; None
     if it fits.
     """
-    from streams.encoder.load import projections_of
+    from streams.encoder.encoder_by_settings import projections_of
 
     wanted = _of_prior(model)
     if wanted is None or settings.encoder_backend == "none":

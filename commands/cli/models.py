@@ -55,7 +55,8 @@ def reprice(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Change a model's list prices from the next decision on; what was learned of it stays.
+    """Change a model's list prices from the next decision on; what the router has learned of the
+    model stays.
 
     \b
       pbstream models reprice large --input-price 0.6 --output-price 5

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from doors.console.bus import Bus, open_bus
-from doors.console.declarations import TOPICS, read_router, write_router
+from doors.console.changing_declarations import TOPICS, read_router, write_router
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.router_file import ABSENT

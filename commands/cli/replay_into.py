@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def play_into(
     session: Session, history: History, router_id: str, options: Options, stack: ExitStack
 ) -> None:
-    from streams.log.topics import create_topics
+    from streams.log.service_topics import create_topics
     from streams.settings import group_of
     from studies.history.account import Account
     from studies.simulate.case_file import CaseFile

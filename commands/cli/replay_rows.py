@@ -82,7 +82,7 @@ def show_rows(
 
 def _started(prior: Path) -> Document:
     """Return the fields of a declaration that a folder's priors and projection fill."""
-    from streams.priors.priors import fields_for_wire, load_priors
+    from streams.priors.fitted_priors import fields_for_wire, load_priors
 
     priors = load_priors(prior)
     known = dict.fromkeys((*priors.models, *(() if priors.costs is None else priors.costs.models)))

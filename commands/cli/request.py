@@ -10,8 +10,8 @@ from uuid import uuid4
 import click
 
 from doors.console.bus import Bus, open_bus
-from doors.console.decision import explain_decision
-from doors.console.declarations import refusal_of
+from doors.console.changing_declarations import refusal_of
+from doors.console.explained_decision import explain_decision
 from doors.console.failures import Failure, NoAnswer, Refused
 from doors.console.output import console, print_json
 from doors.console.session import (
@@ -118,16 +118,16 @@ def request(
             "a prompt is given in quotes; - is standard input only for --context -"
         )
     event = _event(
-        router_id,
-        request_id or uuid4().hex[:12],
-        prompt,
-        context,
-        allowed=allowed,
-        max_price=max_price,
+        router_id=router_id,
+        request_id=request_id or uuid4().hex[:12],
+        prompt=prompt,
+        context=None if context is None else _numbers(context),
+        allowed_models=allowed or None,
+        max_price_per_1k=max_price,
         input_tokens=input_tokens,
-        needs=needs,
         session_id=session_id,
-        session_budget=session_budget,
+        session_budget_usd=session_budget,
+        needs=dict.fromkeys(needs, True) or None,
     )
 
     async def ask() -> RouteDecided:
@@ -184,40 +184,14 @@ async def _explained(bus: Bus, refused: Refused, router_id: str) -> Failure:
     return Failure(f"the request was refused, {refused.reason}: {why}")
 
 
-def _event(
-    router_id: str,
-    request_id: str,
-    prompt: str | None,
-    context: IO[str] | None,
-    *,
-    allowed: tuple[str, ...],
-    max_price: float | None,
-    input_tokens: int | None,
-    needs: tuple[str, ...],
-    session_id: str | None,
-    session_budget: float | None,
-) -> RequestSubmitted:
-    fields: dict[str, object] = {"router_id": router_id, "request_id": request_id}
-    if prompt is not None:
-        fields["prompt"] = prompt
-    if context is not None:
-        fields["context"] = _numbers(context)
-    if allowed:
-        fields["allowed_models"] = allowed
-    if max_price is not None:
-        fields["max_price_per_1k"] = max_price
-    if input_tokens is not None:
-        fields["input_tokens"] = input_tokens
-    if session_id is not None:
-        fields["session_id"] = session_id
-    if session_budget is not None:
-        fields["session_budget_usd"] = session_budget
-    if needs:
-        fields["needs"] = dict.fromkeys(needs, True)
+def _event(**fields: object) -> RequestSubmitted:
+    """Return the request of what was given. Raises Refused."""
+    given = {name: value for name, value in fields.items() if value is not None}
     try:
         # Checked with the workers' decoder, so that a refusal here reads as it would there.
-        return decode(RequestSubmitted, dumps(fields))
+        return decode(RequestSubmitted, dumps(given))
     except MalformedEvent as error:
+        router_id = str(fields["router_id"])
         raise Refused(
             "the request", error.reason.value, error.message, router_id=router_id
         ) from error

@@ -8,7 +8,7 @@ import sys
 import click
 
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, Edit, write_router
+from doors.console.changing_declarations import TOPICS, Edit, write_router
 from doors.console.document import faults
 from doors.console.failures import Failure
 from doors.console.output import print_json

@@ -9,7 +9,7 @@ import click
 
 from commands.cli.router_change import change, field_of, price_checked, require_router, sure
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, put_in_force, read_router
+from doors.console.changing_declarations import TOPICS, put_in_force, read_router
 from doors.console.failures import Failure
 from doors.console.output import console as screen
 from doors.console.output import print_json, table

@@ -109,8 +109,8 @@ def worker(session: Session, log_level: str, processes: int, port: int | None) -
     http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
     """
     from ground.boundary import exit_at_once
+    from streams.service.lifetime import run, serve
     from streams.service.logs import announce, log_to_stderr
-    from streams.service.serving import run, serve
     from streams.service.worker import build_worker
 
     settings = session.with_port("web_port", port)

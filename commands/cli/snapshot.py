@@ -10,7 +10,7 @@ import click
 from commands.cli.backup import backup, restore
 from commands.cli.snapshot_file import LARGEST, read_file
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, put_in_force, read_router
+from doors.console.changing_declarations import TOPICS, put_in_force, read_router
 from doors.console.failures import Failure, Refused
 from doors.console.output import console, print_json, table
 from doors.console.session import (
@@ -74,7 +74,7 @@ def export_command(
       pbstream snapshot export chat.pbs --router acme.chat
     """
     from ground.files.atomic_file import replacing
-    from streams.log.topics import TopicsNotReady, check_topics
+    from streams.log.service_topics import TopicsNotReady, check_topics
     from streams.state.exporting import pack, read_state
 
     settings = session.settings

@@ -18,7 +18,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 
 from commands.crew.member import Member
 from commands.crew.summing import Sums
-from streams.service.memory import usual_memory
+from streams.service.memory_limit import usual_memory
 from streams.service.web import Web
 from streams.settings import Settings
 

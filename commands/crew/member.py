@@ -75,8 +75,8 @@ class Member:
 def work(settings: Settings, log_level: str, crew: Connection) -> None:
     """Run a worker until SIGTERM, or until its crew is gone."""
     from ground.boundary import Attempt, exit_at_once
+    from streams.service.lifetime import run, serve
     from streams.service.logs import log_to_stderr, say_why
-    from streams.service.serving import run, serve
     from streams.service.worker import build_worker
 
     log_to_stderr(log_level, settings.log_format)

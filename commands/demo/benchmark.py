@@ -21,11 +21,11 @@ from ground.files.atomic_file import replacing
 from ground.files.cache_folder import cache_folder
 from ground.json_values import Document
 from router_state.config import Price
-from streams.encoder.choice import choose_encoder
 from streams.encoder.distill import COMPONENTS
-from streams.encoder.load import sentences_of
+from streams.encoder.encoder_by_settings import sentences_of
+from streams.encoder.encoder_choice import choose_encoder
 from streams.encoder.projection import Projection
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 from streams.settings import Settings
 
 Split = Literal["test", "val"]

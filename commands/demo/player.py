@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from commands.demo.traffic import Outcome, Sent, Traffic
+from commands.demo.demo_clients import Outcome, Sent, Traffic
 from doors.console.bus import Bus, Follower, open_bus
-from doors.console.declarations import put_in_force
+from doors.console.changing_declarations import put_in_force
 from doors.console.failures import NoAnswer
 from drawing.pareto import Pareto
 from ground.messages import Record
@@ -57,7 +57,7 @@ class Play:
         refused: reasons by request_id.
         dead_letters: every dead letter of the router's partitions, feedback and declarations
             included.
-        state: the router's last state; all feedback is in it.
+        state: the router's last state, which contains all feedback.
         alerts: what the service reported.
         picture: what the router reached, as the dashboard and `pbstream watch` compute it.
         seconds: from the first request to the last answer, and until all feedback was applied.

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table as RichTable
 
+from commands.demo.demo_play import Scenario
 from commands.demo.player import Play
-from commands.demo.scenario import Scenario
 from commands.demo.series import WINDOW, Series, path_of, series_of
 from commands.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
 from doors.console.output import table
-from drawing.alerts import sentence
+from drawing.alert_words import sentence
 from drawing.numbers import usd
 from drawing.page import Report as Page
 from drawing.page import Table, page

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from commands.demo.demo_clients import Outcome
+from commands.demo.demo_play import Matrix, Scenario
 from commands.demo.player import Play
-from commands.demo.scenario import Matrix, Scenario
-from commands.demo.traffic import Outcome
 from drawing.page import Chart
 from drawing.pareto import short
 from router_state.pacing.dollar_dual import UNREACHABLE

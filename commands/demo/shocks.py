@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from commands.demo.scenario import Scenario
+from commands.demo.demo_play import Scenario
 from schemas import ModelDeclared, RouterDeclared
 
 LLAMA, MISTRAL, GEMINI = range(3)

@@ -25,16 +25,16 @@ from rich.live import Live
 from commands.broker.choose import Broker, choose_broker
 from commands.broker.wire import free_ports
 from commands.demo.benchmark import projection_for
+from commands.demo.demo_clients import Traffic
+from commands.demo.demo_play import Scenario
+from commands.demo.paper_models import held_out_prompts, known_before, paper_router
 from commands.demo.player import Play, Player
-from commands.demo.portfolio import held_out_prompts, known_before, paper_router
 from commands.demo.report import Report
-from commands.demo.scenario import Scenario
 from commands.demo.shocks import SHOCKS
 from commands.demo.stage import beside, delete_topics, running_dashboard, running_worker
-from commands.demo.traffic import Traffic
-from drawing.alerts import sentence
-from streams.encoder.choice import choose_encoder, variables_of
-from streams.log.topics import create_topics
+from drawing.alert_words import sentence
+from streams.encoder.encoder_choice import choose_encoder, variables_of
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from watching import screen
 from watching.board import Board

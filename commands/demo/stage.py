@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from commands.broker.child import spawn
 from commands.broker.wire import free_ports
 from doors.console.failures import Failure
-from streams.log.topics import topic_specs
+from streams.log.service_topics import topic_specs
 from streams.settings import Settings
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from commands.demo.scenario import Matrix, Scenario
+from commands.demo.demo_play import Matrix, Scenario
 
 ALWAYS, BEST_MIX = "always ", "best fixed mix within the budget"
 """Beginning of a fixed choice's name, and the name of the best mix of them."""

@@ -98,7 +98,7 @@ class Bus:
 
     def home(self, name: str, router_id: str) -> int:
         """Return the number of a router's partition."""
-        from streams.log.partitioner import partition_of
+        from streams.partitioner import partition_of
 
         return partition_of(router_id, self._partitions[name])
 
@@ -245,7 +245,7 @@ async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
     from aiokafka import AIOKafkaProducer
     from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
-    from streams.log.reaching import refusal
+    from streams.log.login_refusal import refusal
     from streams.log.rights_check import require_rights
 
     try:
@@ -286,7 +286,7 @@ async def topics_seen(settings: Settings) -> dict[str, int]:
     """Return the partition counts of the topics that the user may see."""
     from aiokafka.admin import AIOKafkaAdminClient
 
-    from streams.log.topics import counts_of
+    from streams.log.service_topics import counts_of
 
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
     try:

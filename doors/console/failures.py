@@ -12,7 +12,7 @@ from doors.console.session import named
 
 
 class Failure(click.ClickException):
-    """A command could not do what it was asked for (exit code 1)."""
+    """Error of a command that could not do its work (exit code 1)."""
 
 
 class NoAnswer(Failure):

@@ -16,8 +16,9 @@ from doors.console.bus import partitions_of_topics
 from doors.console.failures import Failure
 from ground.messages import Record
 from paretobandit_client.outage import CURRENT, Outage, quieten
-from streams.log.consumer import UnreadableBatch, log_consumer
-from streams.log.reaching import refusal
+from streams.faust.unreadable import UnreadableBatch
+from streams.log.consumer import log_consumer
+from streams.log.login_refusal import refusal
 from streams.log.rights_check import MissingRights
 from streams.settings import Settings
 
@@ -33,7 +34,7 @@ LOOK_EVERY = 2.0
 ANSWER_WITHIN = 10.0
 """Seconds without an answer after which Kafka is reported to be away."""
 FETCHED_AT_ONCE = 500
-"""Records handled at a time; a visitor's question waits for so long."""
+"""Records handled at a time; a visitor's question waits until they are handled."""
 
 
 class Take(Protocol):

@@ -49,7 +49,7 @@ SHARED = (
     ("prefix", "TEXT", 'Prefix of topic names; default: PB_PREFIX, else "pb.".'),
     ("app_id", "TEXT", "The consumer group; default: PB_APP_ID, else it follows from the prefix."),
 )
-"""Options that every command takes: parameter, what it takes, help."""
+"""Options of every command: parameter, type and help of each."""
 
 
 class _Text(click.types.StringParamType):

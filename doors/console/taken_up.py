@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from doors.console.bus import Bus
 
 TOPICS = ("routers", "lambda", "refusals")
-"""Topics that tell what is in force, and what is not."""
+"""Topics that hold declarations, in force or refused."""
 EARLIER_MS = 300_000
 """Milliseconds by which a refusal may be dated before its declaration: two clocks differ."""
 MOST_REFUSALS, NEWEST = 100_000, 1000
@@ -80,7 +80,7 @@ async def standing_of(bus: Bus, router_id: str) -> Standing:
 
 
 async def require_in_force(bus: Bus, router_id: str) -> tuple[Declared, str | None]:
-    """Return the declaration in force, and what is to be said of a later one.
+    """Return the declaration in force, and a note on a later one that is not.
 
     Raises:
         NoRouter: none was declared. NotReadable: compaction removed it.
@@ -205,7 +205,7 @@ async def _find(
 
 
 def _refusal(record: Record) -> EventRefused | None:
-    """Return the refusal of a declaration; None: it is of another event."""
+    """Return the refusal of a declaration; None where a dead letter is about another event."""
     if b'"routers"' not in (record.value or b""):
         return None
     try:

@@ -16,11 +16,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
-from doors.console.decision import BECAUSE
-from doors.gateway import documented, events
+from doors.console.explained_decision import BECAUSE
+from doors.gateway import documented, http_events
+from doors.gateway.api_keys import Keys
 from doors.gateway.door import Door
 from doors.gateway.foreign import ForeignPayloads
-from doors.gateway.keys import Keys
 from doors.gateway.measured import Measured
 from doors.gateway.problems import Problem
 from ground.json_values import Document
@@ -87,7 +87,7 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
         decision is on `pb.routes`.
         """
         bodies, is_batch = await door.events(request, router_id)
-        asked = events.asks(router_id, bodies)
+        asked = http_events.asks(router_id, bodies)
         seconds = min(timeout or door.patience, door.patience)
         # A single decision is returned byte for byte as on the log; its problem is the response
         # itself.
@@ -144,14 +144,14 @@ def _add_reports(app: FastAPI, door: Door) -> None:
     async def costs(request: Request, router_id: RouterId) -> Response:
         """Report what requests cost; a batch is taken as a whole or not at all."""
         bodies, _ = await door.events(request, router_id)
-        await door.deliver(events.costs(router_id, bodies))
+        await door.deliver(http_events.costs(router_id, bodies))
         return _accepted(len(bodies))
 
     @app.post("/v1/routers/{router_id}/rewards", **documented.reports("Reward"))
     async def rewards(request: Request, router_id: RouterId) -> Response:
         """Report how good answers were; a batch is taken as a whole or not at all."""
         bodies, _ = await door.events(request, router_id)
-        await door.deliver(events.rewards(router_id, bodies))
+        await door.deliver(http_events.rewards(router_id, bodies))
         return _accepted(len(bodies))
 
 

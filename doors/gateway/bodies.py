@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from doors.gateway.limits import Bounds
 from doors.gateway.problems import Problem
+from doors.gateway.rate_limits import Bounds
 from ground.json_text import ESCAPED_HALF, dumps, loads
 from schemas import Reason
 
@@ -85,7 +85,7 @@ async def read_body(request: Request, bounds: Bounds, *, gzipped: bool = False) 
     """Return a request's body.
 
     Args:
-        gzipped: take gzip as well, as exporters of traces send it unless told otherwise.
+        gzipped: take gzip as well, which exporters of traces send by default.
 
     Raises:
         Problem: its type is not JSON, or it is too large, packed or not, or too slow.

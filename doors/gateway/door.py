@@ -10,15 +10,15 @@ import msgspec
 import orjson
 from starlette.requests import Request
 
+from doors.gateway.api_keys import ANYONE, Key, Keys
 from doors.gateway.bodies import read_body, read_events
 from doors.gateway.books import Books
-from doors.gateway.keys import ANYONE, Key, Keys
-from doors.gateway.letters import Letters
-from doors.gateway.limits import Allowance, Bounds, Recent
 from doors.gateway.lookup import Lookup
 from doors.gateway.metrics import GatewayMetrics
 from doors.gateway.origin import from_this_machine
+from doors.gateway.payload_letters import Letters
 from doors.gateway.problems import Problem
+from doors.gateway.rate_limits import Allowance, Bounds, Recent
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.answered import Answered
 from paretobandit_client.events import Ask, Cost, Reward

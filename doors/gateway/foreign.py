@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from starlette.requests import Request
 
 from doors.gateway.door import Door
-from doors.gateway.events import report_of
+from doors.gateway.http_events import report_of
 from doors.gateway.problems import Problem
 from doors.integrations.convert import Converted, Taken, convert, finder_of
-from doors.integrations.found import Defaults, NotCovered
+from doors.integrations.payload_items import Defaults, NotCovered
 from doors.integrations.remembered import Remembered
 from ground.json_values import Document
-from schemas import MalformedEvent
+from schemas import MalformedEvent, Reason
 
 REMEMBERED = 10_000
 """Most routers and forms whose payloads are remembered; the one not used for longest is forgotten
@@ -50,7 +50,7 @@ class ForeignPayloads:
         Raises:
             Problem: nothing of it could be taken, or Kafka did not store it.
         """
-        body = await self._door.body(request, router_id)
+        body, known = await self._door.body(request, router_id), self._of(router_id, form)
         try:
             # Aside: thousands of spans would hold up decisions. One after the other, as they share
             # what is remembered.
@@ -60,7 +60,7 @@ class ForeignPayloads:
                     body,
                     finder_of(form, Defaults(router_id)),
                     headers=dict(request.headers),
-                    remembered=self._of(router_id, form),
+                    remembered=known,
                     scores=scores,
                     may=lambda named: self._door.may(request, named),
                 )
@@ -78,6 +78,11 @@ class ForeignPayloads:
                 errors = [one.as_json() for one in found.refused]
                 why = "forbidden" if isinstance(first, NotCovered) else first.reason.value
                 raise Problem(why, str(first), errors=errors)
+        elif found.passed_over and not found.taken and (unmet := known.unmet(scores)):
+            # Else a mistyped name would be accepted for ever, and no label be learned.
+            wrong = MalformedEvent(Reason.INVALID_FIELD, unmet)
+            await self._door.letters.keep(body, wrong, router_id=router_id, form=form)
+            raise Problem.of(wrong)
         return SOME_ACCEPTED if found.refused else ACCEPTED, _answer(found)
 
     def _of(self, router_id: str, form: str) -> Remembered:

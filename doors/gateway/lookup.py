@@ -8,9 +8,9 @@ from aiokafka.errors import KafkaError
 
 from doors.console.bus import open_bus
 from doors.console.failures import Failure
-from doors.console.found import may_name
-from doors.gateway.limits import Recent
+from doors.console.found_records import may_name
 from doors.gateway.problems import Problem
+from doors.gateway.rate_limits import Recent
 from schemas import MalformedEvent, RouteDecided, decode
 from streams.settings import Settings
 

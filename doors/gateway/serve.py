@@ -16,11 +16,12 @@ import uvloop
 from fastapi import FastAPI
 
 from doors.console.failures import Failure
+from doors.gateway.api_keys import BadKeys, Keys
 from doors.gateway.app import build_gateway
-from doors.gateway.keys import BadKeys, Keys
 from doors.gateway.origin import is_loopback
 from doors.gateway.protocol import KEEP_ALIVE, GuardedProtocol
-from streams.settings import BadSettings, Settings
+from streams.settings import Settings
+from streams.settings_problems import BadSettings
 
 CLOSING = 15
 """Seconds that open requests have to finish at shutdown."""

@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping
 
-from doors.integrations.found import Defaults, Found, Item, Topic, Unconvertible, rfc3339
+from doors.integrations.payload_items import Defaults, Found, Item, Topic, Unconvertible, rfc3339
 from ground.json_text import loads_leniently
 from ground.json_values import Document, Json
 from schemas import Reason

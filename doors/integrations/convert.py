@@ -12,7 +12,7 @@ import orjson
 
 from doors.integrations import cloudevents, langfuse, litellm_log, otel
 from doors.integrations.documents import documents_of, line_of
-from doors.integrations.found import (
+from doors.integrations.payload_items import (
     Defaults,
     Finder,
     Found,
@@ -69,7 +69,7 @@ class RefusedItem:
     line: bytes | None
 
     def as_json(self) -> Document:
-        """Return what a sender is told of it."""
+        """Return the refusal as its sender gets it."""
         return {"index": self.index, "reason": self.error.reason.value, "detail": str(self.error)}
 
 

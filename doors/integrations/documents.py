@@ -11,7 +11,7 @@ import json
 import re
 from typing import NoReturn
 
-from doors.integrations.found import Item, Unconvertible
+from doors.integrations.payload_items import Item, Unconvertible
 from ground.json_text import loads_leniently
 from ground.json_values import Document, Json
 from schemas import MalformedEvent, Reason

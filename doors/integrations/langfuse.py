@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from doors.integrations.found import (
+from doors.integrations.payload_items import (
     Defaults,
     Found,
     Item,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from doors.integrations.found import Defaults, Found, Item, Unconvertible, number, object_of
+from doors.integrations.payload_items import Defaults, Found, Item, Unconvertible, number, object_of
 from ground.json_values import Document, Json
 from paretobandit_client.outcomes import retry_after_of, status_of
 from schemas import Reason

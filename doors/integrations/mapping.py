@@ -29,7 +29,15 @@ from jsonpath_ng import parse
 from jsonpath_ng.exceptions import JSONPathError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from doors.integrations.found import Defaults, Found, Item, Unconvertible, number, of_score, rfc3339
+from doors.integrations.payload_items import (
+    Defaults,
+    Found,
+    Item,
+    Unconvertible,
+    number,
+    of_score,
+    rfc3339,
+)
 from ground.files.yaml_text import BadYaml, read_yaml
 from ground.json_values import Document, Json
 from schemas import Reason

@@ -16,17 +16,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 
-from doors.integrations.found import (
-    Defaults,
-    Found,
-    Item,
-    NothingHere,
-    Unconvertible,
-    either,
-    number,
-    of_score,
-    rfc3339,
-)
 from doors.integrations.otel_names import (
     CACHED,
     EVALUATED,
@@ -38,6 +27,17 @@ from doors.integrations.otel_names import (
     attributes_of,
     first_of,
     is_call,
+)
+from doors.integrations.payload_items import (
+    Defaults,
+    Found,
+    Item,
+    NothingHere,
+    Unconvertible,
+    either,
+    number,
+    of_score,
+    rfc3339,
 )
 from ground.json_values import Document, Json
 from paretobandit_client.outcomes import retry_after_of, status_of
@@ -178,7 +178,8 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
 
 
 def _attempt(span: Document, tokens: Document, status: str | None) -> tuple[str, ...]:
-    """Return what tells the attempts of a request apart; a span that is sent again has the same."""
+    """Return a mark by which the attempts of a request differ; a span that is sent again has the
+    same mark."""
     span_id, times = either(span, "spanId"), ("startTimeUnixNano", "endTimeUnixNano")
     if span_id:
         return str(either(span, "traceId")), str(span_id), str(status)

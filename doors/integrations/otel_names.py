@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doors.integrations.found import Unconvertible, either
+from doors.integrations.payload_items import Unconvertible, either
 from ground.json_values import Document, Json
 from schemas import Reason
 

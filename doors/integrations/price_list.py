@@ -32,7 +32,7 @@ CAN = {
     "tools": ("supports_function_calling",),
     "json_output": ("supports_response_schema", "supports_native_structured_output"),
 }
-"""Capabilities by the list's flags; the list leaves out what it does not know."""
+"""Capabilities by the list's flags; the list leaves out unknown ones."""
 PER_CALL = {
     "input_cost_per_request": "per request",
     "input_cost_per_second": "per second",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 
-from doors.integrations.found import Found, Unconvertible
+from doors.integrations.payload_items import Found, Unconvertible
 from paretobandit_client.attempt_sums import Attempts
 
 LABELS = 100_000
@@ -21,6 +21,7 @@ class Remembered:
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
+        self._met: set[str] = set()
         self._attempts = Attempts()
         self._labels: OrderedDict[tuple[object, str], tuple[object, int]] = OrderedDict()
 
@@ -33,7 +34,7 @@ class Remembered:
     @property
     def names(self) -> str:
         """Return the first names of scores, to be shown."""
-        return ", ".join(name[:60].encode("utf-8", "replace").decode() for name in self._names)
+        return _shown(self._names)
 
     def wants(self, label: Found, scores: Collection[str]) -> bool:
         """Tell whether a label is of a score that becomes the reward.
@@ -46,6 +47,8 @@ class Remembered:
         """
         if label.score is None:
             return True
+        if label.score in scores:
+            self._met.add(label.score)
         if scores:
             return label.score in scores
         if len(self._names) > 1:
@@ -56,9 +59,17 @@ class Remembered:
             )
         return True
 
+    def unmet(self, scores: Collection[str]) -> str | None:
+        """Return a sentence if scores were chosen and no payload so far had one of them: then their
+        names may be mistyped."""
+        if not scores or not self._met.isdisjoint(scores):
+            return None
+        others = f"; those that came are named {self.names}" if self._names else ""
+        return f"score: none that came so far is named {_shown(scores)}{others}"
+
     def revised(self, one: Found, fields: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the fields of an event after what was before it: a bill of all attempts so far, a
-        label of a higher revision if it says something else than before."""
+        """Return the fields of an event in the light of earlier ones: a bill becomes that of all
+        attempts so far, and a label with another value gets a higher revision."""
         if one.attempt is not None:
             request = fields["router_id"], fields["request_id"]
             return self._attempts.add(request, one.attempt, fields)
@@ -77,3 +88,7 @@ class Remembered:
         while len(self._labels) > LABELS:
             self._labels.popitem(last=False)
         return revision
+
+
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(name[:60].encode("utf-8", "replace").decode() for name in names)

@@ -3,8 +3,8 @@
 With that model as b, three things may be done: call it alone, let another model answer first and
 call b if its answer does not pass, or verify b's answer and call the next best if it does not pass.
 The best of them is done, by what is expected and not by draws, so that a plan's propensity is that
-of b, which is exact. Verdicts count for what they are worth at worst: a plan is made if it is better
-even so.
+of b, which is exact. Verdicts count for what they are worth at worst: a plan is made where it is
+better even so.
 """
 
 from __future__ import annotations

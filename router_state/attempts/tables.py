@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from router_state.attempts.verifier import Verifier
+from router_state.errors import DamagedState
 from router_state.kernel import Looks, VerdictTable
 from router_state.packing.framing import Json
 
 DEVIATIONS = 0.5
-"""Deviations of a table by which verdicts are taken to tell less than is known where a plan is made,
-and more where one is tried (attempts in the laboratory: from 0.3 to 1 good verifiers gain less and
-coins lose less)."""
+"""Deviations of a table by which verdicts are taken to tell less than is known where a plan is
+made, and more where one is tried. From 0.3 to 1 good verifiers gain less, and coins lose the same
+(attempts, in the laboratory)."""
 
 
 class Look(NamedTuple):
@@ -89,12 +90,17 @@ class Tables:
             name: [list(table.names), table.array.tolist()] for name, table in self.tables.items()
         }
 
-    def restore(self, packed: Json, names: Sequence[str]) -> None:
-        """Invert `pack`. Raises TypeError, LookupError, ValueError."""
+    def restore(
+        self, packed: Mapping[str, tuple[tuple[str, ...], list[float]]], names: Sequence[str]
+    ) -> None:
+        """Invert `pack`. Raises DamagedState."""
         for name, (rows, numbers) in packed.items():
             if name in self.tables:
                 self.tables[name].keep(rows)
-                self.tables[name].restore(numbers)
+                try:
+                    self.tables[name].restore(numbers)
+                except ValueError as error:
+                    raise DamagedState(f"table of verifier {name!r}: {error}") from None
         self.keep(names)
 
     def faults(self) -> Iterator[str]:

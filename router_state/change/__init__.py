@@ -2,5 +2,5 @@
 bills.
 
 The detector is a CUSUM (Page 1954) that tells prompts of a new kind from a model that changed
-(`kernel/learning/detector.py`). `rewards` and `bills` apply it.
+(`kernel/learning/detector.pyx`). `reward_change` and `bill_change` apply it.
 """

@@ -7,12 +7,15 @@ predicted from the context (see `cost_model`). A request with neither counts wit
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from msgspec import Meta, Struct
 
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.kernel import MEMORY, WINDOW
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, decoded
 
 PIECE = "\x1finput"
 """Name of the piece of state; there is none before a request has stated its tokens."""
@@ -23,6 +26,12 @@ LONGEST = 10.0
 NONE = np.zeros(WINDOW)
 """Tokens of the window's requests before any are counted apart, for all routers."""
 NONE.flags.writeable = False
+
+
+class _Kept(Struct):
+    mean: float
+    count: int
+    slots: Annotated[list[float], Meta(min_length=WINDOW, max_length=WINDOW)]
 
 
 class InputTokens:
@@ -77,11 +86,10 @@ class InputTokens:
             return None
         return {"mean": self.mean, "count": self.count, "slots": self.slots.tolist()}
 
-    def restore(self, values: Json) -> None:
-        """Invert `values`."""
-        slots = np.array(values["slots"], dtype=np.float64)
-        if slots.shape != (WINDOW,) or not np.isfinite(slots).all():
-            raise ValueError(f"tokens of {slots.shape} requests of a window")
-        self.mean, self.count = float(values["mean"]), int(values["count"])
+    def restore(self, body: bytes) -> None:
+        """Invert `values`, as JSON. Raises DamagedState."""
+        kept = decoded(body, _Kept, "input")
+        slots = np.array(kept.slots)
+        self.mean, self.count = kept.mean, kept.count
         self.in_use = self.count >= IN_USE_FROM
         self.slots = slots if self.in_use else NONE

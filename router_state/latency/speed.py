@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router_state.change import bills
+from router_state.change import bill_change
 from router_state.changes import Alert, Journal
 from router_state.config import Price, Vector
 from router_state.kernel import GUESSED, MEMORY, TAILS, CostModel, SharedPrior, log_of
@@ -20,8 +20,9 @@ LEAST_LOG_VARIANCE = 1e-6
 TRIAL_EVERY, FIRST_TRIAL = 150, 10
 """Decisions between two trials of a model that nothing was heard of, so that less than one call in
 a hundred is slow by them; and before the first one of a model that has told no time yet."""
-OWN = 4
-"""Count of the numbers of a speed beside those of its costs."""
+NUMBERS = layout.Numbers("variance", "count", "heard", "trials", whole=("heard", "trials"))
+"""Numbers of a speed beside those of its costs."""
+OWN = len(NUMBERS)
 
 
 class Speed:
@@ -67,7 +68,9 @@ class Speed:
         if x is not None:
             self._scatter(seconds, x)
         found = self.costs.observe(seconds, x, known=0.0, now=now)
-        return None if found is None else bills.alert(self.costs, found, now=now, signal="latency")
+        if found is None:
+            return None
+        return bill_change.alert(self.costs, found, now=now, signal="latency")
 
     def _scatter(self, seconds: float, x: Vector) -> None:
         """Update the variance with the residual of a time."""
@@ -81,16 +84,15 @@ class Speed:
 
     def pack(self) -> bytes:
         """Return all of it as bytes."""
-        own = [self.variance, self.count, float(self.heard), float(self.trials)]
-        numbers = [*layout.COSTS.of(self), *own]
+        numbers = [*layout.COSTS.of(self), *NUMBERS.of(self)]
         return packed(numbers, self.costs.regression.kept)
 
     def restore(self, data: bytes) -> None:
-        """Invert `pack`. Raises CorruptSnapshot."""
+        """Invert `pack`. Raises DamagedState."""
         size, regression = len(layout.COSTS) + OWN, self.costs.regression
         least = size + regression.at + regression.d
-        values = floats(data, least=least, most=least + TAILS * regression.d)
+        what = regression.piece.strip()
+        values = floats(data, what, least=least, most=least + TAILS * regression.d)
         layout.COSTS.put(self, values[: size - OWN].tolist())
-        self.variance, self.count, heard, trials = values[size - OWN : size].tolist()
-        self.heard, self.trials = int(heard), int(trials)
+        NUMBERS.put(self, values[size - OWN : size].tolist())
         regression.restore(values[size:])

@@ -11,10 +11,12 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
+from msgspec import Struct
+
 from router_state.changes import Journal
 from router_state.events import FAILED, UNANSWERED
 from router_state.outages.health import FIRST_WAIT, IN_A_ROW, Health
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, decoded
 
 PIECE = "\x1favailability"
 """Name of the piece of state; there is none while all models answer."""
@@ -23,6 +25,11 @@ LONGEST_REST = 300.0
 FORGOTTEN = 1800.0
 """Seconds without a refusal after which a limit is forgotten."""
 Excluded = list[str | None]
+
+
+class _Kept(Struct):
+    models: dict[str, Health]
+    all_down: bool
 
 
 class Availability:
@@ -178,10 +185,10 @@ class Availability:
         models = {name: asdict(health) for name, health in self.models.items()}
         return {"models": models, "all_down": self.all_down}
 
-    def restore(self, values: Json) -> None:
-        """Invert `values`. Raises TypeError, LookupError."""
-        self.models = {name: Health(**health) for name, health in values["models"].items()}
-        self.all_down = bool(values["all_down"])
+    def restore(self, body: bytes) -> None:
+        """Invert `values`, as JSON. Raises DamagedState."""
+        kept = decoded(body, _Kept, "availability")
+        self.models, self.all_down = kept.models, kept.all_down
 
     def faults(self) -> Iterator[str]:
         """Yield the faults of a state that can't be true."""

@@ -1,75 +1,121 @@
-"""The frame around every piece of a snapshot, which is the version of its format and a checksum of
-what follows; and numbers in it, as little-endian 64-bit floats."""
+"""The frame around every record of a state, which is the number of its format and a checksum; and
+what a frame holds: JSON of a declared type, or numbers as little-endian 64-bit floats.
+
+Who reads a record raises DamagedState here for all that is not as it was written. Any other
+exception of a reader is a defect of it.
+"""
 
 from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 from zlib import crc32
 
+import msgspec
 import numpy as np
-import orjson
+from msgspec import Meta
 
 from router_state.config import Vector
-from router_state.errors import CorruptSnapshot, InvalidConfig
+from router_state.errors import DamagedState
 
 Json: TypeAlias = Any
-"""A JSON value as it was read. Code that takes it apart runs inside `reading`, which turns errors
-into CorruptSnapshot."""
-VERSION = 7
-"""Version that is written. Whoever raises it lets `upgrade` read the ones before, with a fixture
-that they wrote."""
-READABLE = (4, 6, VERSION)
-"""Versions that can be read."""
+"""A JSON value. One that was read is of no type until `decoded` or `converted` has checked it."""
+T = TypeVar("T")
+R = TypeVar("R")
+Whole: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+"""A whole number of a record: one that every reader of JSON has exactly."""
+FORMAT = 7
+"""Number of the format that is written. Who raises it keeps a reader of the one before, see
+`restoring.READERS` and `record_bytes.READERS`."""
 NATIVE = sys.byteorder == "little"
 """True where this machine stores numbers in the order of the packed state."""
 _HEADER = struct.Struct(">BI")
-"""Version; CRC-32 of the body that starts from it."""
+"""Number of the format; CRC-32 of the body that starts from it."""
 
 
 def frame(body: bytes) -> bytes:
-    """Put version and CRC-32 before a piece."""
-    return _HEADER.pack(VERSION, crc32(body, VERSION)) + body
+    """Put the number of the format and CRC-32 before a record."""
+    return _HEADER.pack(FORMAT, crc32(body, FORMAT)) + body
 
 
-def version_of(data: bytes) -> int:
-    """Return the version of a piece; −1 where there is none."""
-    return data[0] if data else -1
+def opened(data: bytes, what: str) -> tuple[int, bytes]:
+    """Return the number of a framed record's format, and its body.
 
-
-def body_of(data: bytes) -> bytes:
-    """Return the piece in a frame. Raises CorruptSnapshot."""
-    # The version is checked first: other versions may have the checksum elsewhere.
-    if data and data[0] not in READABLE:
-        known = " or ".join(map(str, READABLE))
-        raise CorruptSnapshot(
-            f"format version {data[0]} is not {known}: written by another version of this program"
-        )
-    body = data[_HEADER.size :]
-    # From format 6 on the checksum covers the version.
-    start = data[0] if version_of(data) > 4 else 0
-    if len(data) < _HEADER.size or crc32(body, start) != _HEADER.unpack_from(data)[1]:
-        raise CorruptSnapshot(f"a piece of {len(data)} bytes does not match its checksum")
-    return body
-
-
-def loads(data: bytes) -> Json:
-    """Return the JSON value in a frame. Raises CorruptSnapshot, JSONDecodeError."""
-    return orjson.loads(body_of(data))
-
-
-def floats(data: bytes, *, least: int, most: int) -> Vector:
-    """Return a piece's little-endian 64-bit floats.
+    Args:
+        what: names the record in the error.
 
     Raises:
-        CorruptSnapshot: there are fewer or more than said.
+        DamagedState: it is damaged, missing, or of a newer format.
+    """
+    # Looked at first: a newer format may have the checksum elsewhere.
+    if data and data[0] > FORMAT:
+        raise DamagedState(
+            f"{what}: format {data[0]} is newer than {FORMAT}, the newest that this program reads"
+        )
+    body = data[_HEADER.size :]
+    if len(data) < _HEADER.size or crc32(body, data[0]) != _HEADER.unpack_from(data)[1]:
+        raise DamagedState(f"{what}: its {len(data)} bytes do not match its checksum")
+    return data[0], body
+
+
+def body_of(data: bytes, what: str = "a record") -> bytes:
+    """Return the body of a framed record. Raises DamagedState."""
+    return opened(data, what)[1]
+
+
+def reader_of(number: int, readers: Mapping[int, R], what: str) -> R:
+    """Return the reader of a format. Raises DamagedState where there is none any more."""
+    if number not in readers:
+        raise DamagedState(
+            f"{what}: format {number} is older than {min(readers)}, the oldest that "
+            "this program reads"
+        )
+    return readers[number]
+
+
+def loads(data: bytes, what: str = "a record") -> Json:
+    """Return the JSON value in a frame, of any type. Raises DamagedState."""
+    return decoded(body_of(data, what), object, what)
+
+
+def decoded(body: bytes, kind: type[T], what: str) -> T:
+    """Return a JSON text as a value of this type; `what` names it in the error. Raises
+    DamagedState."""
+    try:
+        kept: Any = kind
+        found: T = _decoder(kept).decode(body)
+        return found
+    # Of strings that are not UTF-8, and of a nesting that nothing here has.
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise DamagedState(f"{what}: {error}") from None
+
+
+def converted(value: Json, kind: type[T], what: str) -> T:
+    """Return a JSON value as one of this type; `what` names it in the error. Raises
+    DamagedState."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise DamagedState(f"{what}: {error}") from None
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def floats(data: bytes, what: str, *, least: int, most: int) -> Vector:
+    """Return a record's little-endian 64-bit floats; `what` names it in the error.
+
+    Raises:
+        DamagedState: there are fewer or more than said.
     """
     values = np.frombuffer(data, "<f8") if len(data) % 8 == 0 else np.empty(0)
     if not least <= len(values) <= most:
-        raise CorruptSnapshot(f"an array has {len(data)} bytes, not {least * 8} to {most * 8}")
+        raise DamagedState(f"{what}: {len(data)} bytes, not {least * 8} to {most * 8}")
     return values
 
 
@@ -89,24 +135,3 @@ def packed(*parts: Vector | Sequence[float]) -> bytes:
 @cache
 def _doubles(n: int) -> Callable[..., bytes]:
     return struct.Struct(f"<{n}d").pack
-
-
-class reading:  # noqa: N801  # it reads as what it does
-    """A context manager that turns any error of the block into CorruptSnapshot.
-
-    A class, since a generator would take longer than much of what it surrounds.
-    """
-
-    __slots__ = ("_what",)
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
-        if isinstance(error, InvalidConfig | LookupError | TypeError | ValueError):
-            raise CorruptSnapshot(f"{self._what}: {type(error).__name__}: {error}") from None

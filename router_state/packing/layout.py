@@ -10,6 +10,11 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
+from router_state.errors import DamagedState
+
+MOST = 2.0**53
+"""Largest whole number that a float is exact for."""
+
 
 class Numbers:
     """Numbers of one kind of object, read and written in one order.
@@ -33,9 +38,11 @@ class Numbers:
         return len(self.names)
 
     def put(self, one: object, values: Iterable[Any]) -> None:
-        """Invert `of`."""
+        """Invert `of`. Raises DamagedState where a count is no whole number."""
         for (path, _, name), whole, value in zip(self._owners, self._whole, values, strict=True):
             owner = attrgetter(path)(one) if path else one
+            if whole and not (abs(value) < MOST and value == int(value)):
+                raise DamagedState(f"{path}.{name} is {value}, no whole number")
             setattr(owner, name, int(value) if whole else value)
 
 

@@ -13,8 +13,8 @@ def pack_prior(prior: SharedPrior) -> bytes:
 
 
 def restore_prior(prior: SharedPrior, data: bytes) -> None:
-    """Invert `pack_prior`. Raises CorruptSnapshot."""
+    """Invert `pack_prior`. Raises DamagedState."""
     size, d = len(layout.SHARED), prior.d
-    values = floats(data, least=size + 2 * d, most=size + 2 * d)
+    values = floats(data, prior.name.strip(), least=size + 2 * d, most=size + 2 * d)
     layout.SHARED.put(prior, values[:size].tolist())
     prior.mean, prior.center = values[size : size + d].copy(), values[size + d :].copy()

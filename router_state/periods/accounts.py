@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
+
+from msgspec import Struct, structs
 
 from ground.json_values import Json
+from router_state.packing.framing import Whole
 from router_state.periods.calendar import bounded
 from router_state.periods.spending import PeriodBudget
 
@@ -15,8 +17,7 @@ MOST_EMPTY = 1000
 """Most periods without a request whose money is carried over."""
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct, array_like=True):
     """One period's money.
 
     Attributes:
@@ -33,20 +34,24 @@ class Account:
     end: float
     carried_usd: float = 0.0
     charged_usd: float = 0.0
-    waiting: int = 0
-    count: int = 0
-    first_seq: int = 1
-    gone: int = 0
+    waiting: Whole = 0
+    count: Whole = 0
+    first_seq: Whole = 1
+    gone: Whole = 0
     gone_usd: float = 0.0
 
     def pack(self) -> tuple[Json, ...]:
         """Return it as JSON's types."""
-        values = astuple(self)
+        values = structs.astuple(self)
         return values if self.gone else values[:-2]
 
     def contains(self, at: float, seq: int) -> bool:
         """Tell whether a decision was charged to it."""
         return self.begin <= bounded(at) < self.end and seq >= self.first_seq
+
+
+Packed = tuple[float, list[Account]]
+"""Accounts of one budget as they are read."""
 
 
 @dataclass(slots=True)
@@ -123,7 +128,7 @@ class Accounts:
         return self.told, [account.pack() for account in self.kept]
 
     @classmethod
-    def unpack(cls, budget: PeriodBudget, packed: Sequence[Json]) -> Accounts:
-        """Invert `pack`."""
+    def unpack(cls, budget: PeriodBudget, packed: Packed) -> Accounts:
+        """Invert `pack`, in the types in which it is read."""
         told, kept = packed
-        return cls(budget, [Account(*values) for values in kept], told)
+        return cls(budget, kept, told)

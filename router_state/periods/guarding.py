@@ -8,7 +8,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice, Excluded
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.ledger import PIECE, Ledger
-from router_state.periods.standing import Standing
+from router_state.periods.money_left import Standing
 
 
 def apply(ledger: Ledger, journal: Journal, choice: Choice) -> None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from ground.json_values import Document
 from router_state.changes import Journal
 from router_state.config import Vector
-from router_state.periods.accounts import Account, Accounts
+from router_state.errors import DamagedState, InvalidConfig
+from router_state.packing.framing import Whole, decoded
+from router_state.periods import holdings
+from router_state.periods.accounts import Account, Accounts, Packed
 from router_state.periods.floor import FLOOR_REQUESTS
-from router_state.periods.leases import Granted, LeasedAccounts, Leases
+from router_state.periods.holdings import Granted, LeasedAccounts, Leases
+from router_state.periods.hourly_traffic import FIRST, Traffic
+from router_state.periods.money_left import Standing
 from router_state.periods.spending import Spending
-from router_state.periods.standing import Standing
-from router_state.periods.traffic import FIRST, Traffic
 from router_state.record import RequestRecord
 
 PIECE = "\x1fperiods"
@@ -31,6 +37,19 @@ LEAST_USD = 1e-12
 """Least budget of a request in dollars, where nothing is left: not 0, as λ_t is divided by it."""
 MOST_REQUEST_USD = 1000.0
 """Largest budget of a request in dollars: that of the largest bill (the wire contract)."""
+
+
+TrafficNumbers = tuple[
+    float, float, float, float, float, Whole, Whole, float, float, float, float, float
+]
+"""Numbers of the traffic, in the order of `Traffic.NUMBERS`."""
+
+
+class _Kept(Struct):
+    budgets: list[Packed]
+    traffic: TrafficNumbers
+    numbers: Annotated[list[float | None], Meta(min_length=8, max_length=8)]
+    leases: holdings.Kept | None = None
 
 
 class Ledger:
@@ -276,16 +295,21 @@ class Ledger:
             **leases,
         }
 
-    def restore(self, packed: Document, week: Vector) -> None:
-        """Invert `pack` and `Traffic.week`."""
+    def restore(self, body: bytes, week: Vector) -> None:
+        """Invert `pack`, as JSON, and `Traffic.week`. Raises DamagedState."""
+        packed = decoded(body, _Kept, "periods")
+        if len(packed.budgets) != len(self.spending.budgets):
+            raise DamagedState(f"periods: {len(packed.budgets)} budgets are not those declared")
         self.budgets = [
             Accounts.unpack(budget, accounts)
-            for budget, accounts in zip(self.spending.budgets, packed["budgets"], strict=True)
+            for budget, accounts in zip(self.spending.budgets, packed.budgets, strict=True)
         ]
-        leases = packed.get("leases")
-        self.leases = None if leases is None else Leases.unpack(leases)
+        try:
+            self.leases = None if packed.leases is None else Leases.unpack(packed.leases)
+        except InvalidConfig as error:
+            raise DamagedState(f"periods: {error}") from None
         self.accounts = [*self.budgets, *(self.leases.lines if self.leases is not None else ())]
         self.traffic.declare(self.spending.traffic, self._zone)
-        for name, number in zip(self.NUMBERS, packed["numbers"], strict=True):
+        for name, number in zip(self.NUMBERS, packed.numbers, strict=True):
             setattr(self, name, math.inf if number is None else number)
-        self.traffic.restore(packed["traffic"], week)
+        self.traffic.restore(packed.traffic, week)

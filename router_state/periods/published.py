@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from router_state.instants import utc
-from router_state.periods.leases import LeasedAccounts
+from router_state.periods.holdings import LeasedAccounts
 from router_state.periods.ledger import LEAST_USD, Ledger
+from router_state.periods.money_left import Standing
 from router_state.periods.period_dual import PeriodDual
-from router_state.periods.standing import Standing
 
 
 def standing(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:

@@ -14,10 +14,10 @@ from router_state.arms import Arms
 from router_state.kernel import CLOSED
 from router_state.pacing.scoring import candidates
 from router_state.periods.accounts import Account
-from router_state.periods.leases import UNKNOWN, LeasedAccounts
+from router_state.periods.holdings import UNKNOWN, LeasedAccounts
+from router_state.periods.hourly_traffic import FIRST
 from router_state.periods.ledger import Ledger
 from router_state.periods.period_dual import PeriodDual
-from router_state.periods.traffic import FIRST
 
 NOTHING, EVERYTHING = 0.003, 10.0
 """Ends of a report's prices, in rewards: what the mean dearest call must earn at the lowest price,

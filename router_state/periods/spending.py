@@ -6,9 +6,12 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from msgspec import Struct
+
 from ground.json_values import Document
 from router_state.errors import InvalidConfig
 from router_state.instants import FOREVER
+from router_state.packing.framing import Json, converted
 from router_state.periods.calendar import Per, period_at, zone_of
 
 WhenSpent = Literal["cheapest", "refuse", "overrun"]
@@ -154,17 +157,41 @@ class Spending:
         return packed
 
     @classmethod
-    def unpack(cls, packed: Document) -> Spending:
-        """Invert `pack`. Raises InvalidConfig."""
-        traffic, budgets = packed["traffic"], []
-        for budget in packed["budgets"]:
-            carry = math.inf if budget["carry"] is None else budget["carry"]
-            budgets.append(PeriodBudget(**{**budget, "carry": carry}))
-        hours = None if traffic["hours"] is None else tuple(traffic["hours"])
+    def unpack(cls, packed: Json) -> Spending:
+        """Invert `pack`. Raises DamagedState, InvalidConfig."""
+        kept = converted(packed, _Kept, "spending")
         return cls(
-            **{
-                **packed,
-                "budgets": tuple(budgets),
-                "traffic": ExpectedTraffic(traffic["per_week"], hours),
-            }
+            tuple(budget.unpacked() for budget in kept.budgets),
+            kept.when_spent,
+            kept.traffic,
+            kept.max_cost_per_request_usd,
+            kept.min_reward,
+            kept.min_of_best,
+            kept.pool,
         )
+
+
+class KeptBudget(Struct):
+    """A budget as JSON has it: infinity is null."""
+
+    usd: float
+    per: Per | None
+    zone: str
+    starts: float | None
+    until: float | None
+    carry: float | None
+
+    def unpacked(self) -> PeriodBudget:
+        """Return the budget. Raises InvalidConfig."""
+        carry = math.inf if self.carry is None else self.carry
+        return PeriodBudget(self.usd, self.per, self.zone, self.starts, self.until, carry)
+
+
+class _Kept(Struct):
+    budgets: list[KeptBudget]
+    when_spent: WhenSpent
+    traffic: ExpectedTraffic
+    max_cost_per_request_usd: float | None
+    min_reward: float | None
+    min_of_best: float | None
+    pool: str | None = None

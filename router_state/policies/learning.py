@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router_state.change import bills, rewards
+from router_state.change import bill_change, reward_change
 from router_state.config import Vector
 from router_state.kernel import (
     RIDGE_FLOOR,
@@ -38,7 +38,7 @@ def learn_together(
     state.t += 1
     if arm.suspicion is not None:
         # A reward of a decision before the alarm belongs to the arm before its drift.
-        if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
+        if record.seq > arm.suspicion.after and reward_change.test(state, arm, x, reward):
             estimate_rewards(state)
         return NOT_LEARNED
     one, prior, gamma = arm.rewards, state.arms.rewards, state.config.knobs.gamma
@@ -49,7 +49,7 @@ def learn_together(
     if prior.overdue:
         estimate_rewards(state)
     if shift is not None:
-        rewards.found(state, arm, shift)
+        reward_change.found(state, arm, shift)
     return one.forgotten
 
 
@@ -59,7 +59,7 @@ def learn_bill_together(
     """See `Policy.bill`; a shift of what calls cost raises an alert."""
     found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
     if found is not None:
-        state.journal.alerts.append(bills.alert(costs, found, now=state.latest))
+        state.journal.alerts.append(bill_change.alert(costs, found, now=state.latest))
 
 
 def estimate_rewards(state: RouterState) -> None:

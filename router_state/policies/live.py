@@ -24,7 +24,7 @@ from router_state.kernel import (
 )
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.policies import choosing, learning, priors
+from router_state.policies import arm_priors, choosing, learning
 from router_state.record import RequestRecord
 from router_state.router import Chances, RouterState
 
@@ -63,7 +63,7 @@ class Live:
     ) -> tuple[Matrix, Vector]:
         """See Policy; the shared prior is the ridge."""
         shared = state.arms.rewards
-        A, b = priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=0.0)
+        A, b = arm_priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=0.0)
         return A + np.diag(shared.ridges), b + shared.ridges * shared.mean
 
     def joined(self, state: RouterState, names: list[str]) -> None:

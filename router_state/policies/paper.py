@@ -14,7 +14,7 @@ from router_state.events import Asked
 from router_state.kernel import Arm, Candidates, CostModel
 from router_state.pacing.ema_pacer import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.policies import eligibility, learning, priors
+from router_state.policies import arm_priors, eligibility, learning
 from router_state.policies.choosing import Chosen
 from router_state.record import RequestRecord
 from router_state.router import Chances, RouterState
@@ -47,7 +47,7 @@ class Paper:
         self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
     ) -> tuple[Matrix, Vector]:
         """See Policy."""
-        return priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=knobs.ridge)
+        return arm_priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=knobs.ridge)
 
     def joined(self, state: RouterState, names: list[str]) -> None:
         """See Policy; nothing is shared."""

@@ -10,8 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ground.json_values import Document, Json
-from router_state.periods.leases import Lent
+from msgspec import Struct
+
+from ground.json_values import Document
+from router_state.packing.framing import Whole
+from router_state.periods.holdings import Identity, Lent
 from router_state.periods.reporting import Curve, Held, bounded_usd
 from router_state.periods.spending import PeriodBudget
 from router_state.pools.pool_config import Share
@@ -28,8 +31,7 @@ MICRO = 1_000_000
 """Leases are whole millionths of a dollar: they add up without rounding."""
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct, array_like=True):
     """A member's part of one line.
 
     Attributes:
@@ -97,18 +99,15 @@ class Part:
         self.usd = self.most = self.holds = self.spent = self.until = self.back_usd = 0.0
         self.curve = ()
 
-    def pack(self) -> list[Json]:
-        """Return it as JSON's types."""
-        numbers = [self.usd, self.most, self.holds, self.spent, self.before, self.until]
-        back = [self.back_usd, self.back_until] if self.back_usd else []
-        return [*numbers, [list(point) for point in self.curve], *back]
 
-    @classmethod
-    def unpack(cls, packed: list[Json]) -> Part:
-        """Invert `pack`; an older program may have left less than nothing of a lease."""
-        usd, most, holds, spent, before, until, curve, *back = packed
-        points = tuple((price, dollars) for price, dollars in curve)
-        return cls(max(usd, 0.0), most, holds, spent, before, until, points, *back)
+class KeptLine(Struct):
+    """A line in the types in which it is read; `numbers` are begin, end, usd, until (null: it does
+    not end) and gone_usd."""
+
+    number: Whole
+    name: str
+    budget: Identity
+    numbers: tuple[float, float, float, float | None, float]
 
 
 @dataclass(slots=True)
@@ -265,15 +264,13 @@ class Line:
         }
 
     @classmethod
-    def unpack(cls, packed: Document) -> Line:
-        """Invert `pack`; a line of an older program holds its parts, and has no number."""
-        per, zone, starts, ends = packed["budget"]
-        begin, end, usd, until, *gone = packed["numbers"]
-        parts = {name: Part.unpack(part) for name, part in packed.get("parts", {}).items()}
+    def unpack(cls, kept: KeptLine) -> Line:
+        """Invert `pack`, without its parts. Raises InvalidConfig."""
+        per, zone, starts, ends = kept.budget
+        begin, end, usd, until, gone = kept.numbers
         budget = PeriodBudget(0.0, per, zone, starts, ends)
         until = math.inf if until is None else until
-        number = packed.get("number", -1)
-        return cls(number, packed["name"], budget, begin, end, usd, until, parts, *gone)
+        return cls(kept.number, kept.name, budget, begin, end, usd, until, gone_usd=gone)
 
 
 def _whole(usd: float) -> float:

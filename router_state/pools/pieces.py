@@ -3,73 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple
 
-from ground.json_values import Document, Json
-from router_state.pools.line import Line, Part
-from router_state.pools.member import Member
+from msgspec import Struct, json
+
+from router_state.errors import DamagedState, InvalidConfig
+from router_state.packing.framing import Whole, body_of, decoded, frame
+from router_state.pools.line import KeptLine, Line, Part
 from router_state.pools.pool import CONFIG, HEAD, Pool
 from router_state.pools.pool_config import PoolConfig
+from router_state.pools.pool_member import Member
 
 NOTHING = Part()
 """The part of a member that was never lent anything, which is not written."""
 
 
-def pack_piece(pool: Pool, name: str) -> Json | None:
-    """Return a piece as JSON's types; None if there is none any more.
+def pack_piece(pool: Pool, name: str) -> bytes | None:
+    """Return a piece as a framed record; None if there is none any more.
 
     Args:
         name: `HEAD`, `CONFIG`, or a member.
     """
+    packed: object
     if name == HEAD:
         numbers = [pool.born, pool.taken, pool.moves, pool.numbered, pool.epoch]
-        return {"numbers": numbers, "lines": [line.pack() for line in pool.lines.values()]}
-    if name == CONFIG:
-        return None if pool.config is None else pool.config.pack()
-    member = pool.members.get(name)
-    if member is None:
-        return None
-    parts = {
-        str(line.number): part.pack()
-        for line in pool.lines.values()
-        if (part := line.parts.get(name)) is not None and part != NOTHING
-    }
-    return {"member": list(astuple(member)), "parts": parts}
+        packed = {"numbers": numbers, "lines": [line.pack() for line in pool.lines.values()]}
+    elif name == CONFIG:
+        packed = None if pool.config is None else pool.config.pack()
+    else:
+        packed = _member(pool, name)
+    return None if packed is None else frame(json.encode(packed))
 
 
-def pack(pool: Pool) -> dict[str, Json]:
-    """Return all pieces by name, as JSON's types."""
+def _member(pool: Pool, name: str) -> _Member | None:
+    lines = pool.lines.values()
+    parts = {line.number: line.parts[name] for line in lines if name in line.parts}
+    written = {number: part for number, part in parts.items() if part != NOTHING}
+    return None if name not in pool.members else _Member(pool.members[name], written)
+
+
+def pack(pool: Pool) -> dict[str, bytes]:
+    """Return all pieces by name, as framed records."""
     names = (HEAD, CONFIG, *pool.members)
     return {name: one for name in names if (one := pack_piece(pool, name)) is not None}
 
 
-def unpack(pool_id: str, pieces: Mapping[str, Json]) -> Pool:
-    """Invert `pack`. A pool that an older program wrote is one piece, `HEAD`."""
-    pool = Pool(pool_id)
-    head: Document = pieces[HEAD]
-    lines = [Line.unpack(line) for line in head["lines"]]
-    is_whole = "members" in head
-    config = head["config"] if is_whole else pieces.get(CONFIG)
-    pool.config = None if config is None else PoolConfig.unpack(config)
-    pool.born, pool.taken, pool.moves, *more = head["numbers"]
-    pool.numbered, pool.epoch = more or (len(lines), -1)
+class _Head(Struct):
+    numbers: tuple[Whole, Whole, Whole, Whole, Whole]
+    lines: list[KeptLine]
+
+
+class _Member(Struct):
+    member: Member
+    parts: dict[int, Part]
+
+
+def unpack(pool_id: str, pieces: Mapping[str, bytes]) -> Pool:
+    """Invert `pack`. Raises DamagedState."""
+    pool, bodies = Pool(pool_id), {name: body_of(one, name) for name, one in pieces.items()}
+    head = decoded(bodies.pop(HEAD, b""), _Head, "the head of a pool")
+    config = bodies.pop(CONFIG, None)
+    try:
+        lines = [Line.unpack(line) for line in head.lines]
+        pool.config = None if config is None else PoolConfig.unpack(config)
+    except InvalidConfig as error:
+        raise DamagedState(f"pool {pool_id}: {error}") from None
+    pool.born, pool.taken, pool.moves, pool.numbered, pool.epoch = head.numbers
     pool.lines = {(line.name, line.budget.identity, line.begin): line for line in lines}
-    if is_whole:
-        for number, line in enumerate(lines):
-            line.number = number
-        pool.members = {name: Member(*one) for name, one in head["members"].items()}
-        pool.changed = {HEAD, CONFIG, *pool.members}
-    else:
-        _restore_members(pool, {str(line.number): line for line in lines}, pieces)
-    return pool
-
-
-def _restore_members(pool: Pool, lines: Mapping[str, Line], pieces: Mapping[str, Json]) -> None:
-    for name, piece in pieces.items():
-        if name in (HEAD, CONFIG):
-            continue
-        pool.members[name] = Member(*piece["member"])
-        for number, part in piece["parts"].items():
+    numbered = {line.number: line for line in lines}
+    for name, body in bodies.items():
+        kept = decoded(body, _Member, name)
+        pool.members[name] = kept.member
+        for number, part in kept.parts.items():
             # A part of a line that is forgotten may be left until its member changes.
-            if (line := lines.get(number)) is not None:
-                line.parts[name] = Part.unpack(part)
+            if (line := numbered.get(number)) is not None:
+                line.parts[name] = part
+    return pool

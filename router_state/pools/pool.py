@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.calendar import bounded
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from router_state.periods.reporting import Held, Reported, bounded_usd
 from router_state.periods.spending import PeriodBudget
 from router_state.pools.line import Kind, Line, Part
-from router_state.pools.member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
 from router_state.pools.pool_config import LEASE_SECONDS, PoolConfig
+from router_state.pools.pool_member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
 
 HEAD, CONFIG = "", "config"
 """Names of the pieces that are no member's: counters and lines; the declaration."""

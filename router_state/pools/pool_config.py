@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
+from msgspec import Struct
+
 from ground.json_values import Document
 from router_state.errors import InvalidConfig
+from router_state.packing.framing import decoded
 from router_state.periods.budget_fields import SaidBudgets, budgets_of
-from router_state.periods.spending import PeriodBudget
+from router_state.periods.spending import KeptBudget, PeriodBudget
 
 LEASE_SECONDS = 600.0
 """Seconds for which a lease lasts unless it is renewed, where the pool says nothing else."""
@@ -110,11 +113,17 @@ class PoolConfig:
         }
 
     @classmethod
-    def unpack(cls, packed: Document) -> PoolConfig:
-        """Invert `pack`. Raises InvalidConfig."""
-        budgets = tuple(
-            PeriodBudget(**{**one, "carry": math.inf if one["carry"] is None else one["carry"]})
-            for one in packed["budgets"]
-        )
-        shares = {name: Share(*one) for name, one in packed["shares"].items()}
-        return cls(budgets, packed["parent"], shares, packed["lease_seconds"], packed["offset"])
+    def unpack(cls, body: bytes) -> PoolConfig:
+        """Invert `pack`, as JSON. Raises DamagedState, InvalidConfig."""
+        kept = decoded(body, _Kept, "the declaration of a pool")
+        budgets = tuple(budget.unpacked() for budget in kept.budgets)
+        shares = {name: Share(*one) for name, one in kept.shares.items()}
+        return cls(budgets, kept.parent, shares, kept.lease_seconds, kept.offset)
+
+
+class _Kept(Struct):
+    budgets: list[KeptBudget]
+    parent: str | None
+    shares: dict[str, tuple[float, float]]
+    lease_seconds: float
+    offset: int

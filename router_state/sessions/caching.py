@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from router_state.changes import Journal
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, decoded
 
 PIECE = "\x1fcaching"
 """Name of the piece of state; there is none before a request names its session."""
@@ -19,6 +21,11 @@ FIRST_HIT, HITS = 0.9, 10.0
 counts for."""
 HIT_MEMORY = 500.0
 """Effective number of bills behind a probability."""
+
+
+class _Kept(Struct):
+    hits: dict[str, tuple[float, float]]
+    slots: list[tuple[int, dict[str, float]]]
 
 
 class Caching:
@@ -76,7 +83,7 @@ class Caching:
             "slots": [[slot, dict(saved)] for slot, saved in self.slots.items()],
         }
 
-    def restore(self, values: Json) -> None:
-        """Invert `values`."""
-        self.hits = {name: (mean, count) for name, (mean, count) in values["hits"].items()}
-        self.slots = dict(values["slots"])
+    def restore(self, body: bytes) -> None:
+        """Invert `values`, as JSON. Raises DamagedState."""
+        kept = decoded(body, _Kept, "caching")
+        self.hits, self.slots = kept.hits, dict(kept.slots)

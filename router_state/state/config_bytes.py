@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Annotated, Literal
 
 import orjson
-from msgspec import convert
+from msgspec import Meta, Struct
 
 from router_state import registered
-from router_state.config import Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
-from router_state.errors import CorruptSnapshot
-from router_state.packing.framing import Json, loads, reading
+from router_state.config import ModelConfig, Price, ProjectionRef, RouterConfig
+from router_state.errors import DamagedState, InvalidConfig
+from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.profiles import UNUSED, knobs_for
 
 PLACES = (
@@ -60,44 +61,47 @@ def config_body(config: RouterConfig) -> bytes:
     return orjson.dumps(dict(sorted(body.items(), key=lambda one: places.get(one[0], len(places)))))
 
 
-def says_projection(data: bytes) -> bool:
-    """Tell whether a packed configuration says which projection the router has: an older program
-    that does not know of projections leaves it out."""
-    return "projection" in loads(data)
+def _used(profile: str, knobs: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the knobs that a profile uses."""
+    return {name: value for name, value in knobs.items() if name not in UNUSED[profile]}
 
 
-def _used(profile: str, knobs: dict[str, Json]) -> dict[str, Json]:
-    """Return the knobs that a profile uses; those of another version of this program are left
-    out."""
-    used = set(Knobs.__slots__) - UNUSED[profile]
-    return {name: value for name, value in knobs.items() if name in used}
+Dollars = Annotated[float, Meta(ge=0.0)]
+Pulls = Annotated[int, Meta(ge=0)]
 
 
-def unpack_config(data: bytes) -> RouterConfig:
-    """Invert `config_body`, framed. Raises CorruptSnapshot."""
-    with reading("configuration"):
-        body = loads(data)
-        # Checked before arrays of that size are made.
-        if not 2 <= body["dimensions"] <= MAX_DIMENSIONS:
-            raise CorruptSnapshot(f"{body['dimensions']} dimensions can't be")
-        profile = body["profile"]
+class _Body(Struct):
+    """The types in which what `config_body` returns is read, capabilities apart."""
+
+    models: dict[str, tuple[Dollars, Dollars, Pulls | None]]
+    budget: float | None
+    dimensions: Annotated[int, Meta(ge=2, le=MAX_DIMENSIONS)]
+    profile: Literal["live", "paper"]
+    knobs: dict[str, float | int]
+    offset: Whole
+    applied: tuple[Whole, Whole]
+    projection: ProjectionRef | None
+
+
+def config_from(body: bytes) -> RouterConfig:
+    """Invert `config_body`. Raises DamagedState."""
+    whole = decoded(body, dict[str, Json], "configuration")
+    kept = converted(whole, _Body, "configuration")
+    try:
         return RouterConfig(
             models={
                 name: ModelConfig(Price(i, o), None, pulls)
-                for name, (i, o, pulls) in body["models"].items()
+                for name, (i, o, pulls) in kept.models.items()
             },
-            budget_usd_per_request=body["budget"],
-            dimensions=body["dimensions"],
-            profile=profile,
-            knobs=knobs_for(profile, _used(profile, body["knobs"])),
-            capabilities=registered.unpack(body),
-            offset=body["offset"],
-            applied=convert(body["applied"], tuple[int, int]),
-            projection=projection_of(body),
+            budget_usd_per_request=kept.budget,
+            dimensions=kept.dimensions,
+            profile=kept.profile,
+            knobs=knobs_for(kept.profile, kept.knobs),
+            capabilities=registered.unpack(whole),
+            offset=kept.offset,
+            applied=kept.applied,
+            projection=kept.projection,
         )
-
-
-def projection_of(body: Mapping[str, Mapping[str, str] | None]) -> ProjectionRef | None:
-    """Return which projection a configuration, or a declaration, names."""
-    named = body.get("projection")
-    return None if named is None else ProjectionRef(named["ref"], named["sha256"])
+    # A declaration in force has not contradicted itself.
+    except InvalidConfig as error:
+        raise DamagedState(f"configuration: {error}") from None

@@ -1,10 +1,10 @@
 """One router's learned state as a file: a name, a version, a length, a SHA-256, then its pieces.
 Never pickle.
 
-The pieces are those of the changelog (`snapshot`), so a program reads a file as far as it reads the
-state of a worker. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8), SHA-256 of
-the rest (32); then the length of a head (4), the head as JSON (`about`, and name and size of each
-piece), and the pieces.
+The pieces are those of the changelog (`state_pieces`), so a program reads a file as far as it reads
+the state of a worker. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8),
+SHA-256 of the rest (32); then the length of a head (4), the head as JSON (`about`, and
+name and size of each piece), and the pieces.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import orjson
+from msgspec import Meta, Struct
 
 from router_state.config import RouterConfig
-from router_state.errors import CorruptSnapshot
-from router_state.packing.framing import reading
+from router_state.errors import CorruptSnapshot, DamagedState
+from router_state.packing.framing import decoded
 from router_state.router import RouterState
 from router_state.since import Since
-from router_state.state import invariants, portfolio, restoring, snapshot
+from router_state.state import invariants, redeclaring, restoring, state_pieces
 
 MAGIC = b"PBSNAP\r\n"
 """First bytes of a file; the line end shows a transfer in text mode."""
@@ -44,9 +46,14 @@ class Exported:
     layout: int = VERSION
 
 
+class _Head(Struct):
+    about: dict[str, str]
+    pieces: list[tuple[str, Annotated[int, Meta(ge=0)]]]
+
+
 def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
     """Return a router as a file; `about` says in words where it comes from."""
-    pieces = snapshot.pack_pieces(state)
+    pieces = state_pieces.pack_pieces(state)
     sizes = [[name, len(piece)] for name, piece in pieces.items()]
     head = orjson.dumps({"about": dict(about), "pieces": sizes})
     rest = b"".join([_HEAD.pack(len(head)), head, *pieces.values()])
@@ -66,33 +73,29 @@ def unpack(data: bytes) -> Exported:
     if len(data) < _PREFIX.size:
         raise CorruptSnapshot(f"truncated: {len(data)} bytes are not even its beginning")
     _, version, length, digest = _PREFIX.unpack_from(data)
-    if version > VERSION:
+    if version != VERSION:
         raise CorruptSnapshot(
-            f"format {version} is newer than this program, which reads {VERSION}: use a newer "
-            "pbstream"
-        )
-    if version < VERSION:
-        raise CorruptSnapshot(
-            f"format {version} is older than this program, which reads {VERSION}: export the "
-            "router again, from a worker of this version"
+            f"format {version} of the file is not {VERSION}, which this program reads: use the "
+            "pbstream that wrote it, or a newer one"
         )
     rest = data[_PREFIX.size :]
     if len(rest) < length:
         raise CorruptSnapshot(f"truncated: {len(rest)} of {length} bytes are there")
     if len(rest) > length or hashlib.sha256(rest).digest() != digest:
         raise CorruptSnapshot("damaged: its bytes do not match its checksum")
-    with reading("snapshot"):
+    try:
         return _exported(rest)
+    except DamagedState as error:
+        raise CorruptSnapshot(str(error)) from None
 
 
 def _exported(rest: bytes) -> Exported:
     if len(rest) < _HEAD.size:
         raise CorruptSnapshot("the snapshot has no head")
     at = _HEAD.size + _HEAD.unpack_from(rest)[0]
-    head = orjson.loads(rest[_HEAD.size : at])
-    about = {str(name): str(value) for name, value in head["about"].items()}
+    head = decoded(rest[_HEAD.size : at], _Head, "head of the file")
     pieces = {}
-    for name, size in head["pieces"]:
+    for name, size in head.pieces:
         pieces[name] = rest[at : at + size]
         at += size
     if at != len(rest):
@@ -100,21 +103,21 @@ def _exported(rest: bytes) -> Exported:
     state = restoring.unpack(lambda name: pieces.get(name, b""), {})
     for fault in invariants.faults(state):
         raise CorruptSnapshot(f"{fault} can't be")
-    return Exported(about, state)
+    return Exported(head.about, state)
 
 
 def start(data: bytes, config: RouterConfig) -> RouterState:
     """Return the state of a new router that goes on from a snapshot: what was learned and is owed,
     with books that are empty.
 
-    Models that the declaration does not name are left out; `portfolio.declare` does the rest.
+    Models that the declaration does not name are left out; `redeclaring.declare` does the rest.
 
     Raises:
         CorruptSnapshot: see `unpack`.
     """
     state = unpack(data).state
     for name in [name for name in state.arms.names if name not in config.models]:
-        portfolio.remove(state, name)
+        redeclaring.remove(state, name)
     # What was learned belongs to the models and is kept; spend belongs to the other router.
     state.start_over()
     state.since = Since()
@@ -124,5 +127,5 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
         # Decisions are counted from 1 again, and all of them are after any alarm.
         if arm.suspicion is not None:
             arm.suspicion.after = 0
-    state.journal.pieces.update(snapshot.piece_names(state))
+    state.journal.pieces.update(state_pieces.piece_names(state))
     return state

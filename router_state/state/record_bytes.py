@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
 import orjson
-from msgspec import convert, structs, to_builtins
+from msgspec import Raw, Struct, structs, to_builtins
 
-from router_state.cache_price import CachePrice
 from router_state.config import Price
+from router_state.errors import DamagedState
 from router_state.kernel import Candidates
-from router_state.packing.framing import Json, frame, loads, reading
-from router_state.plan import Plan
+from router_state.packing.framing import FORMAT, Json, Whole, decoded, frame, opened, reader_of
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 
 RECORD_SCALARS = (
@@ -27,7 +27,7 @@ RECORD_SCALARS = (
     "decided_at",
     "offset",
 )
-"""Fields of a request's record, in their order, for good."""
+"""Fields of a request's record, in their order."""
 
 _SCALARS_OF = attrgetter(*RECORD_SCALARS)
 """Reads all of them in one call: every event writes a record."""
@@ -62,29 +62,19 @@ def _bill(bill: Settlement | None) -> tuple[float, int] | tuple[float, int, bool
 
 
 def _seen(found: Candidates | None) -> list[Json] | None:
-    """Return what a record keeps of candidates: not their doubts, as older programs could not read
-    them."""
+    """Return what a record keeps of candidates: what is published, and not their doubts."""
     if found is None:
         return None
     return [found.models, found.terms, found.penalty, found.excluded]
 
 
 def _optional(record: RequestRecord) -> list[Json]:
-    """Return what a record has only where it is used; older programs read the first of them."""
+    """Return what stands at the end of a record only where it is used."""
     if record.call is not None:
         return [record.answered_by, record.input_tokens, to_builtins(record.call)]
     if record.input_tokens is not None:
         return [record.answered_by, record.input_tokens]
     return [] if record.answered_by is None else [record.answered_by]
-
-
-def _call(packed: dict[str, Json]) -> Call:
-    found, cache, plan = dict(packed), packed.get("cache"), packed.get("plan")
-    if cache is not None:
-        found["cache"] = CachePrice(**cache)
-    if plan is not None:
-        found["plan"] = convert(plan, Plan)
-    return Call(**found)
 
 
 class Outline(NamedTuple):
@@ -96,38 +86,113 @@ class Outline(NamedTuple):
     is_awaited: bool
 
 
+class _Bill(Struct, array_like=True, gc=False):
+    """A bill; `open` stands there only where it is true."""
+
+    cost_usd: float
+    revision: Whole
+    open: bool = False
+
+
+class _Books(Struct, array_like=True, gc=False):
+    """The fields of a record up to the last one that its outline needs; `Raw` ones are not read, as
+    a start reads a hundred thousand records."""
+
+    seq: Whole
+    model: Raw
+    reason: Raw
+    propensity: Raw
+    expected_reward: Raw
+    expected_cost_usd: Raw
+    lambda_t: Raw
+    config_offset: Raw
+    decided_at: float
+    offset: Raw
+    price: Raw
+    seen: Raw
+    bill: _Bill | None
+    label: Raw
+    expired: bool
+
+
+class _Record(Struct, array_like=True, gc=False):
+    """The fields of a record, in the types in which it is read."""
+
+    seq: Whole
+    model: str
+    reason: str
+    propensity: float
+    expected_reward: float
+    expected_cost_usd: float
+    lambda_t: float
+    config_offset: Whole
+    decided_at: float
+    offset: Whole
+    price: tuple[float, float]
+    seen: tuple[tuple[str, ...], list[float], list[float], list[str | None]] | None
+    bill: _Bill | None
+    label: tuple[float, str, Whole, Whole, float] | None
+    expired: bool
+    applied: tuple[Whole, Whole, Whole, Whole, Whole] | None
+    answered_by: str | None = None
+    input_tokens: Whole | None = None
+    call: Call | None = None
+
+
 def outline(request_id: str, data: bytes) -> Outline:
     """Return what the books need of a packed request, without unpacking the rest. Raises
-    CorruptSnapshot."""
-    with reading("request"):
-        fields = loads(data)
-        # By position: nothing else of a record is needed at a start, which reads a hundred thousand
-        # of them.
-        bill, _, expired = fields[len(RECORD_SCALARS) + 2 : len(RECORD_SCALARS) + 5]
-        seq, decided_at = (
-            fields[RECORD_SCALARS.index("seq")],
-            fields[RECORD_SCALARS.index("decided_at")],
-        )
-        return Outline(request_id, seq, decided_at, (bill is None or len(bill) > 2) and not expired)
+    DamagedState."""
+    number, body = opened(data, "request")
+    return Outline(request_id, *reader_of(number, READERS, "request").outline(body))
 
 
 def unpack_record(data: bytes) -> RequestRecord:
-    """Invert `pack_record`. Raises CorruptSnapshot."""
-    with reading("request"):
-        fields = loads(data)
-        price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
-        answered_by, input_tokens, call = [*optional, None, None, None][:3]
-        decided: list[Json] = [
-            *fields[: len(RECORD_SCALARS)],
-            Price(*price),
-            None,
-            None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
-            None if applied is None else Basis(*applied),
-            input_tokens,
-        ]
-        record = RequestRecord(*decided)
-        record.bill = None if bill is None else Settlement(*bill)
-        record.label = None if label is None else Label(*label)
-        record.expired, record.answered_by = expired, answered_by
-        record.call = None if call is None else _call(call)
-        return record
+    """Invert `pack_record`. Raises DamagedState."""
+    number, body = opened(data, "request")
+    return reader_of(number, READERS, "request").record(body)
+
+
+class Reader(NamedTuple):
+    """A reader of records of one format, from the body of their frame.
+
+    Attributes:
+        record: returns the record; outline: seq, decided_at and is_awaited. Both raise
+            DamagedState.
+    """
+
+    record: Callable[[bytes], RequestRecord]
+    outline: Callable[[bytes], tuple[int, float, bool]]
+
+
+def _outlined(body: bytes) -> tuple[int, float, bool]:
+    found = decoded(body, _Books, "request")
+    is_open = found.bill is None or found.bill.open
+    return found.seq, found.decided_at, is_open and not found.expired
+
+
+def _record(body: bytes) -> RequestRecord:
+    kept = decoded(body, _Record, "request")
+    seen, bill, label, applied = kept.seen, kept.bill, kept.label, kept.applied
+    if seen is not None:
+        models, terms, penalty, excluded = seen
+        if not len(terms) == 3 * len(penalty) == 3 * len(excluded) == 3 * len(models):
+            raise DamagedState(f"request: not {len(models)} candidates")
+    fields: list[Json] = [
+        *_SCALARS_OF(kept),
+        Price(*kept.price),
+        None,
+        None if seen is None else Candidates(*seen),
+        None if applied is None else Basis(*applied),
+        kept.input_tokens,
+        None if bill is None else Settlement(bill.cost_usd, bill.revision, bill.open),
+        None if label is None else Label(*label),
+        kept.expired,
+        kept.answered_by,
+        kept.call,
+    ]
+    return RequestRecord(*fields)
+
+
+READERS: Mapping[int, Reader] = {FORMAT: Reader(_record, _outlined)}
+"""Readers of records by the number of their format: the present one and the one before. A record
+stays in its format until its request changes."""

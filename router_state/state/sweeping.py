@@ -99,5 +99,5 @@ def _expire(state: RouterState, record: RequestRecord) -> None:
     # Of a plan, the call that was never billed was never made.
     usd = record.awaited_usd
     state.pacer.settle(0.0, usd, False)
-    for k in state.acting.moved:
-        state.capabilities[k].moved(record, -usd)
+    for moved in state.hooks.moved:
+        moved(record, -usd)

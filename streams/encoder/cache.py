@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from ground.files.cache_folder import cache_folder
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE
 from streams.encoder.weights import find_weights, hash_weights
 

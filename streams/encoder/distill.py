@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ground import extras
 from ground.files.array_folder import Array
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.projection import Projection
-from streams.encoder.table_file import write_table
+from streams.encoder.token_table import write_table
 from streams.encoder.weights import DEFAULT_WEIGHTS, find_weights, hash_weights
 from streams.encoder.zipf import draw_texts, token_frequencies
 

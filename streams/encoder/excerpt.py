@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from streams.encoder.sentences import Reading
+from streams.encoder.sentence_encoder import Reading
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer

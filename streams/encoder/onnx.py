@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ground import extras
 from ground.files.array_folder import Array
 from ground.json_values import Document
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.excerpt import Excerpts
-from streams.encoder.sentences import Progress, Reading
+from streams.encoder.sentence_encoder import Progress, Reading
 from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
 from streams.encoder.weights import source_of_weights
 

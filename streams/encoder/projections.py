@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ground.files.array_folder import UnusableArrays, folder_named
 from router_state.config import ProjectionRef
-from streams.encoder.encoder import Encoder
-from streams.encoder.load import backend_of, projection_of
+from streams.encoder.encoder_by_settings import backend_of, projection_of
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projection import Projection
 from streams.settings import Settings
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from ground.files.array_folder import Array
-from streams.encoder.sentences import Progress, Reading
-from streams.encoder.table_file import VOCABULARY_FILE, read_table
-from streams.encoder.words import Words
+from streams.encoder.sentence_encoder import Progress, Reading
+from streams.encoder.token_table import VOCABULARY_FILE, read_table
+from streams.encoder.word_pieces import Words
 
 SHIPPED = Path(__file__).with_name("minilm")
 """The encoder that comes with the package."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ground import extras
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights, is_mean_of_tokens
 
 # Raised whenever the exported network computes something else: old exports are then made again.

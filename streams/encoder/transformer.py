@@ -11,9 +11,9 @@ import numpy as np
 
 from ground import extras
 from ground.files.array_folder import Array
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.excerpt import Excerpts
-from streams.encoder.sentences import Progress, Reading
+from streams.encoder.sentence_encoder import Progress, Reading
 from streams.encoder.weights import find_model, hash_model, source_of
 
 if TYPE_CHECKING:

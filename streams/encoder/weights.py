@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ground import extras
 from ground.json_values import Json
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"
 """The default model, by its name on Hugging Face's hub."""

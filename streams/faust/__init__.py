@@ -1,1 +1,1 @@
-"""Replacements of methods of Faust and aiokafka, and nothing else."""
+"""Replace parts of Faust and aiokafka; whatever touches their private names stands here."""

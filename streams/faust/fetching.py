@@ -5,27 +5,29 @@ unreadable batch is lost.
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
-from mode.utils.futures import maybe_async
 
-from ground.boundary import exit_at_once
 from ground.messages import Record
-from streams.faust.membership import accept_longer_session, end_where_replaced, renew_lease
+from streams.faust.membership import (
+    accept_longer_session,
+    end_where_replaced,
+    membership_error,
+    renew_session,
+)
 from streams.faust.positions import fetch_only, positions, rewind, silence
-from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
+from streams.faust.set_aside import SetAside
+from streams.faust.unreadable import UnreadableBatch, place_what_is_unreadable
 
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaConsumer
 
 Fetched = dict[TP, list[Record]]
-log = logging.getLogger(__name__)
 
 FETCH_HELD_FOR = 0.2
 """Seconds that a broker holds a fetch that finds nothing; partitions that are resumed meanwhile
@@ -40,9 +42,8 @@ FETCH_BYTES = 64 * 1024
 """Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
 backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
 bills)."""
-LOOK_AGAIN_AFTER = 10.0
-"""Seconds until a batch that could not be read is fetched again: its replica may have been
-restored."""
+LOOK_FOR_TOPICS_EVERY = 1.0
+"""Seconds between two looks at whether the topics of a commit are still there."""
 
 
 class Task:
@@ -70,20 +71,18 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     Attributes:
         start_at: where each source partition of the current assignment starts: committed, or the
             log's start.
-        unreadable: what keeps a source partition from going on; it is tried again, while all others
-            go on.
+        set_aside: the source partitions that wait, as a batch of theirs can't be read.
         caught_up: partitions of which the last fetch left nothing that was committed by then.
     """
 
     Worker = Task
     start_at: dict[TP, int]
-    unreadable: dict[TP, UnreadableBatch]
     caught_up: frozenset[TP]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.start_at, self.unreadable, self.caught_up = {}, {}, frozenset()
-        self._rests_until: dict[TP, float] = {}
+        self.start_at, self.caught_up = {}, frozenset()
+        self.set_aside = SetAside(self.app.settings)
         self._gate = asyncio.Lock()
         self._seeking = 0  # seeks that are asked for and not done yet
 
@@ -91,17 +90,24 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self, fun: Callable[..., object], *args: object, **kwargs: object
     ) -> object:
         """Call what Faust hands over to its thread."""
-        return await maybe_async(fun(*args, **kwargs))
+        outcome = fun(*args, **kwargs)
+        return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _gather_remaining_tasks(self) -> None:
         """Leave the loop's other tasks alone: they are not this consumer's."""
 
     async def on_start(self) -> None:
-        """Start the consumer, and let its heartbeats renew the worker's lease."""
+        """Start the consumer, and let its heartbeats renew the worker's session."""
         await super().on_start()
-        accept_longer_session(self._consumer._coordinator, self.app.lease.extend)
-        end_where_replaced(self._consumer._coordinator)
-        renew_lease(self.app, self._consumer._coordinator)
+        coordinator, app = self._consumer._coordinator, self.app
+        accept_longer_session(coordinator, app.session.extend)
+        end_where_replaced(coordinator, app.settings.instance_id)
+        renew_session(coordinator, app.session, app.observe_heartbeat)
+
+    def membership_error(self) -> BaseException | None:
+        """Return what has ended this worker's membership, or None."""
+        coordinator = None if self._consumer is None else self._consumer._coordinator
+        return None if coordinator is None else membership_error(coordinator)
 
     async def leave_group(self) -> None:
         """Tell the group that this worker goes: the others take its partitions over now, and not
@@ -119,7 +125,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         # Both are read when it is started. Faust reads what was aborted, unless it writes in
         # transactions itself.
         consumer._fetch_max_wait_ms = int(FETCH_HELD_IN_RECOVERY * 1000)
-        consumer._isolation_level = READ_COMMITTED
+        consumer._isolation_level = "read_committed"
         return consumer
 
     def hold_fetches(self, seconds: float) -> None:
@@ -132,11 +138,9 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
         """Take what was fetched of the active partitions; an empty set means none, not all."""
-        now, consumer = time.monotonic(), self._ensure_consumer()
-        wanted, full = (
-            frozenset(tp for tp in tps if now >= self._rests_until.get(tp, now))
-            for tps in (active_partitions or (), self.consumer._buffered_partitions)
-        )
+        consumer = self._ensure_consumer()
+        wanted = self.set_aside.without(active_partitions or ())
+        full = self.set_aside.without(self.consumer.full)
         if not wanted:
             await asyncio.sleep(timeout)
             return {}
@@ -155,18 +159,18 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         full: frozenset[TP],
         timeout: float,  # noqa: ASYNC109
     ) -> Fetched:
-        known = positions(consumer)
+        known, most = positions(consumer), self.app.conf.broker_max_poll_records
         # What was fetched of full ones before is handed over.
         fetch_only(consumer, known, wanted, taken=full)
         # aiokafka moves positions while it drains, also of partitions whose records it then loses.
         before = {tp: state.position for tp, state in known}
         try:
             records: Fetched = await self._fetch_records(
-                consumer, wanted | full, timeout=timeout, max_records=consumer._max_poll_records
+                consumer, wanted | full, timeout=timeout, max_records=most
             )
         except UnreadableBatch as error:
             rewind(consumer, before, failed=error.tp)
-            self._set_aside(error)
+            self.set_aside.add(error)
             return {}
         after = dict(positions(consumer))
         self.caught_up = frozenset(
@@ -174,10 +178,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             for tp, state in after.items()
             if state.lso is not None and state.position >= state.lso
         )
-        for tp, found in list(self.unreadable.items()):
-            if tp not in after or after[tp].position >= found.end:
-                log.warning("topic %s, partition %d goes on", *tp)
-                del self.unreadable[tp], self._rests_until[tp]
+        self.set_aside.look({tp: state.position for tp, state in after.items()})
         return records
 
     def silence(self) -> float:
@@ -186,25 +187,24 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         """
         return silence(self._consumer)
 
-    def _set_aside(self, found: UnreadableBatch) -> None:
-        tp, settings = found.tp, self.app.settings
-        if self.consumer._is_changelog_tp(tp):
-            log.critical(
-                "%s: the state of this partition can't be recovered; restore the replica at its "
-                "broker",
-                found,
-            )
-            exit_at_once()
-        if tp not in self.unreadable:
-            log.error(
-                "%s: this partition waits, all others go on. Restore the replica at its broker; or "
-                "give these events up: stop all workers, and run `kafka-consumer-groups.sh "
-                "--bootstrap-server %s --group %s --topic %s:%d --reset-offsets --to-offset %d "
-                "--execute`",
-                *(found, settings.bootstrap, settings.app_id, *tp, found.end),
-            )
-        self.unreadable[tp] = found
-        self._rests_until[tp] = time.monotonic() + LOOK_AGAIN_AFTER
+    def exists(self, topic: str) -> bool:
+        """Tell whether a topic was there when the client last looked."""
+        return bool(self._ensure_consumer().partitions_for_topic(topic))
+
+    async def commit(self, offsets: dict[TP, int]) -> bool:
+        """Commit. aiokafka would try the offsets of a topic that is gone until it is back, and so
+        hold up those of all others: they are dropped.
+        """
+        while there := {tp: offset for tp, offset in offsets.items() if self.exists(tp.topic)}:
+            committing = asyncio.create_task(super().commit(there))
+            try:
+                while not committing.done() and all(self.exists(tp.topic) for tp in there):
+                    await asyncio.wait({committing}, timeout=LOOK_FOR_TOPICS_EVERY)
+            finally:
+                committing.cancel()
+            if committing.done() and not committing.cancelled():
+                return bool(committing.result())
+        return False
 
     async def seek_to_committed(self) -> dict[TP, int | None]:
         """Seek every partition to its committed offset, and sources without one to their start."""
@@ -223,11 +223,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                 consumer.seek(tp, offset)
             # aiokafka leaves partitions without a committed offset where they are, which may be
             # anywhere.
-            fresh = [
-                tp
-                for tp in assigned
-                if tp not in started and not self.consumer._is_changelog_tp(tp)
-            ]
+            changelog = self.app.settings.changelog
+            fresh = [tp for tp in assigned if tp not in started and tp.topic != changelog]
             if fresh:
                 await consumer.seek_to_beginning(*fresh)
             self.start_at = started | {tp: await consumer.position(tp) for tp in fresh}

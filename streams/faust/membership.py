@@ -15,10 +15,11 @@ from aiokafka.protocol.api import Request, RequestStruct
 from aiokafka.protocol.group import HeartbeatResponse_v1
 from aiokafka.protocol.types import Int32, Schema, String
 
+from streams.faust.group_session import GroupSession
+
 if TYPE_CHECKING:
     from aiokafka.consumer.group_coordinator import GroupCoordinator
     from aiokafka.consumer.subscription_state import Subscription
-    from faust.types import AppT
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ seconds."""
 FENCED_INSTANCE_ID = 82
 """Kafka's error code for a member whose instance id another member has now; aiokafka has no name
 for it."""
+ASK_AGAIN_AFTER = 0.1
+"""Seconds until the group's next coordinator is asked, as aiokafka itself waits."""
 
 
 class InstanceIdTaken(KafkaError):  # type: ignore[misc]
@@ -65,25 +68,18 @@ class NamedHeartbeat(Request[NamedHeartbeatV3]):  # type: ignore[misc]
         return request(*self._values)
 
 
-def membership_error(app: AppT) -> BaseException | None:
-    """Return the error that has ended this worker's membership, None while there is none or nothing
-    has started.
+def membership_error(coordinator: GroupCoordinator) -> BaseException | None:
+    """Return the error that has ended this worker's membership, None while there is none.
 
     aiokafka keeps it for a call that Faust never makes.
     """
-    consumer = None if app._consumer is None else app._consumer._thread._consumer
-    coordinator = None if consumer is None else consumer._coordinator
-    if coordinator is None:
+    try:
+        coordinator.check_errors()
+    except asyncio.CancelledError:  # it was closed
         return None
-    task = coordinator._coordination_task
-    if (
-        coordinator._pending_exception is None
-        and task is not None
-        and task.done()
-        and not task.cancelled()
-    ):
-        return task.exception()  # type: ignore[no-any-return]
-    return coordinator._pending_exception  # type: ignore[no-any-return]
+    except Exception as error:
+        return error
+    return None
 
 
 def accept_longer_session(coordinator: GroupCoordinator, extend: Callable[[float], None]) -> None:
@@ -114,45 +110,48 @@ def accept_longer_session(coordinator: GroupCoordinator, extend: Callable[[float
     coordinator._do_rejoin_group = rejoin
 
 
-def end_where_replaced(coordinator: GroupCoordinator) -> None:
+def end_where_replaced(coordinator: GroupCoordinator, instance_id: str | None) -> None:
     """Raise InstanceIdTaken instead of joining again where another member has this one's instance
     id: two of a name would take the partitions from each other for ever.
     """
+    if instance_id is None:
+        return
+    group, was = coordinator.group_id, list[tuple[int, str]]()
     reset, join = coordinator.reset_generation, coordinator._do_rejoin_group
-    was: tuple[int, str] | None = None
 
     def reset_generation() -> None:
-        nonlocal was
         if coordinator.member_id:
-            was = coordinator.generation, coordinator.member_id
+            was[:] = [(coordinator.generation, coordinator.member_id)]
         reset()
 
     async def rejoin(subscription: Subscription) -> bool:
-        nonlocal was
-        name = coordinator._group_instance_id
-        if was is not None and name is not None:
-            group = coordinator.group_id
+        if was:
             try:
-                answer = await coordinator._send_req(NamedHeartbeat(group, *was, name))
+                answer = await coordinator._send_req(NamedHeartbeat(group, *was[0], instance_id))
             except KafkaError:  # the coordinator has gone: the next one is asked
-                await asyncio.sleep(coordinator._retry_backoff_ms / 1000)
+                await asyncio.sleep(ASK_AGAIN_AFTER)
                 return False
             if answer.error_code == FENCED_INSTANCE_ID:
                 raise InstanceIdTaken(
-                    f"another worker has joined group {group} with PB_INSTANCE_ID={name} and taken "
-                    "this worker's partitions: give each worker an id of its own; this one ends"
+                    f"another worker has joined group {group} with PB_INSTANCE_ID={instance_id} "
+                    "and taken this worker's partitions: give each worker an id of its own; this "
+                    "one ends"
                 )
-        was = None
+        was.clear()
         return bool(await join(subscription))
 
     coordinator.reset_generation, coordinator._do_rejoin_group = reset_generation, rejoin
 
 
-def renew_lease(app: AppT, coordinator: GroupCoordinator) -> None:
-    """Let each heartbeat that the group confirms renew the worker's lease, and end it where the
+def renew_session(
+    coordinator: GroupCoordinator, session: GroupSession, observe: Callable[[float], object]
+) -> None:
+    """Let each heartbeat that the group confirms renew the worker's session, and end it where the
     group forgets this member.
+
+    Args:
+        observe: told the seconds between two heartbeats that were confirmed.
     """
-    lease, gaps = app.lease, app.metrics.heartbeat_gaps
     beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
 
     async def heartbeat() -> bool:
@@ -160,14 +159,14 @@ def renew_lease(app: AppT, coordinator: GroupCoordinator) -> None:
         try:
             confirmed = bool(await beat())
         except Exception:  # it ends the consumer; the watch ends the worker
-            lease.lose()
+            session.lose()
             raise
         if confirmed:
-            gaps.observe(lease.renew(sent))
+            observe(session.renew(sent))
         return confirmed
 
     def reset_generation() -> None:
-        lease.lose()
+        session.lose()
         reset()
 
     coordinator._do_heartbeat, coordinator.reset_generation = heartbeat, reset_generation

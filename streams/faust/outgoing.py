@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING
 
 from aiokafka.producer import sender
 from aiokafka.producer.message_accumulator import BatchBuilder
-from aiokafka.record.default_records import DefaultRecordBatch
 
-from streams.log.partitioner import partition_of_key
+from streams.partitioner import choose_partition
 
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaProducer
     from aiokafka.structs import RecordMetadata
 
-CODECS = {
-    "none": 0,
-    "gzip": DefaultRecordBatch.CODEC_GZIP,
-    "lz4": DefaultRecordBatch.CODEC_LZ4,
-    "zstd": DefaultRecordBatch.CODEC_ZSTD,
-}
+CODECS = {"none": 0, "gzip": 1, "lz4": 3, "zstd": 4}
 """Codec numbers of Kafka's record batch format by the names of PB_OUTPUT_COMPRESSION."""
 BATCH_BYTES = 512 * 1024
 """Most bytes of records in one batch, before compression: half of what a topic takes by default."""
@@ -106,9 +100,7 @@ class Outgoing:
     async def _choose(self, topic: str, key: bytes | None) -> int:
         if (count := self._counts.get(topic)) is None:
             count = self._counts[topic] = len(await self._producer().partitions_for(topic))
-        if key is None:
-            return int(self._producer()._partition(topic, None, None, None, None, None))
-        return partition_of_key(key, count)
+        return choose_partition(key, count)
 
     def _begin(self, tp: tuple[str, int]) -> Batch:
         builder = BatchBuilder(self._batch_bytes, self._codec)

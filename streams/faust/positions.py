@@ -47,7 +47,7 @@ def fetch_only(
         if not state.paused:
             state.pause()
         if tp in waiting and tp not in taken:
-            consumer._fetcher.seek_to(tp, state.position)
+            consumer.seek(tp, state.position)
 
 
 def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
@@ -56,7 +56,7 @@ def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPa
     """
     for tp, state in positions(consumer):
         if tp in before and (tp == failed or state.position != before[tp]):
-            consumer._fetcher.seek_to(tp, before[tp])
+            consumer.seek(tp, before[tp])
 
 
 def silence(consumer: AIOKafkaConsumer | None) -> float:

@@ -72,7 +72,7 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         app.flow_control.resume()
         consumer.resume_flow()
         await app._fetcher.maybe_start()
-        consumer.resume_partitions({tp for tp in assigned if not self._is_changelog_tp(tp)})
+        consumer.resume_partitions({tp for tp in assigned if tp.topic != app.settings.changelog})
         consumer.fetch_calmly()
         self.tables.on_actives_ready()
         self.tables.on_standbys_ready()

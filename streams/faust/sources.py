@@ -2,8 +2,8 @@
 them by ranges.
 
 Faust awaits a callback for each message, and keeps an event, reference counts and a gap set of it;
-that took most of a worker's time. Of Faust stay what it is good at: membership, assignment,
-recovery, timers, and when offsets are committed.
+that took most of a worker's time. Membership, assignment, recovery, timers and the time of commits
+are left to Faust.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from streams.faust.fetching import (
     LoopConsumer,
 )
 from streams.faust.outgoing import answers_join_the_next_request
-from streams.log.consumer import UnreadableBatch
+from streams.faust.unreadable import UnreadableBatch
 
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaProducer
@@ -40,8 +40,8 @@ COMMITS = 3
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with the one above, deliver lists to `app.sources`, and commit what their agents
-    have finished.
+    """Consume with `LoopConsumer`, deliver lists of records to `app.sources`, and commit what their
+    lanes have finished.
 
     Faust's conductor is passed by: its streams, events, reference counts and gap sets are never
     made.
@@ -54,6 +54,34 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self._delivered_to: dict[TP, int] = {}
 
     @property
+    def full(self) -> frozenset[TP]:
+        """Return the partitions that are not fetched because too much of them waits."""
+        return frozenset(self._buffered_partitions)
+
+    @property
+    def placed(self) -> set[TP]:
+        """Return the partitions that are assigned, none before the first assignment."""
+        return set(self.assignment()) if self._thread.started else set()
+
+    def start_at(self, tp: TP) -> int | None:
+        """Return where a source partition of this assignment starts, None while that is not
+        known.
+        """
+        found = self._thread.start_at.get(tp)
+        return None if found is None else int(found)
+
+    @property
+    def membership_error(self) -> BaseException | None:
+        """Return what has ended this worker's membership, or None."""
+        error: BaseException | None = self._thread.membership_error()
+        return error
+
+    async def leave_group(self) -> None:
+        """Tell the group, if it has been joined, that this worker goes."""
+        if self._thread.started:
+            await self._thread.leave_group()
+
+    @property
     def silence(self) -> float:
         """Return for how many seconds the leader of a partition has not answered a fetch that is
         due.
@@ -63,7 +91,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     @property
     def unreadable(self) -> list[UnreadableBatch]:
         """Return the errors that block source partitions."""
-        return list(self._thread.unreadable.values())
+        return list(self._thread.set_aside.found.values())
 
     @property
     def stalled_for(self) -> float:
@@ -100,13 +128,13 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     async def _fetch_once(self) -> None:
         if not self.flow_active:
             await self.wait(self.can_resume_flow)
-        # After the wait: a flow that goes on before its partitions do would cost Faust's second.
-        if not self._get_active_partitions():
+        # After the wait: a flow may go on before its partitions do.
+        if not (active := self._get_active_partitions()):
             await self.sleep(PAUSED_FOR)
             return
-        fetched, active = await self._wait_next_records(FETCH_WITHIN)
+        fetched = await self._thread.getmany(active, FETCH_WITHIN)
         caught_up, behind = self._thread.caught_up, self.app.sources.unfinished
-        for tp, records in (fetched or {}).items():
+        for tp, records in fetched.items():
             # A stop of the flow is followed by a seek, which reads these again; and what was
             # fetched for an assignment that has ended since is not of this one: its partitions are
             # paused.
@@ -118,9 +146,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             await asyncio.sleep(BEHIND_FOR)
 
     async def _deliver(self, tp: TP, records: list[Record]) -> None:
-        recovery = self.app.tables.recovery
-        if recovery._is_changelog_tp(tp):
-            recovery.restore(tp, records)
+        if tp.topic == self.app.settings.changelog:
+            self.app.tables.recovery.restore(tp, records)
             await asyncio.sleep(0)
             return
         # Checked before a lane sees them, as a hole must be found before its offsets are committed.
@@ -175,7 +202,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     def _filter_committable_offsets(self, tps: Iterable[TP]) -> dict[TP, int]:
         done = self.app.sources.done()
-        return {tp: offset for tp, offset in done.items() if self._should_commit(tp, offset)}
+        return {
+            tp: offset
+            for tp, offset in done.items()
+            if self._should_commit(tp, offset) and self._thread.exists(tp.topic)
+        }
 
 
 class Producer(driver.Producer):  # type: ignore[misc]
@@ -185,12 +216,17 @@ class Producer(driver.Producer):  # type: ignore[misc]
         answers_join_the_next_request()
         return super()._new_producer(transactional_id)
 
+    @property
+    def client(self) -> AIOKafkaProducer:
+        """Return aiokafka's producer, once started."""
+        return self._ensure_producer()
+
     def _settings_extra(self) -> dict[str, object]:
         return {"acks": "all", "enable_idempotence": True}
 
 
 class Transport(driver.Transport):  # type: ignore[misc]
-    """Reach Kafka through the consumer and the producer above."""
+    """Make the consumer and the producer of this module."""
 
     Consumer = Consumer
     Producer = Producer

@@ -49,7 +49,7 @@ class Right:
 
 def rights(settings: Settings, role: Role) -> list[Right]:
     """Return what a role needs, and no more; to read or write a topic implies to describe it."""
-    from streams.log.topics import topic_specs  # which brings Kafka's client along
+    from streams.log.service_topics import topic_specs  # which brings Kafka's client along
 
     topics = [spec.name for spec in topic_specs(settings)]
     sources = [settings.topic(name) for name in SOURCES]

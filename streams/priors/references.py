@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from agents.refusals import WrongPrior, WrongProjection
+from agents.refusal_kinds import WrongPrior, WrongProjection
 from ground.files.array_folder import UnusableArrays, folder_named
 from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 from streams.encoder.projections import require_projection
-from streams.priors.priors import load_priors
+from streams.priors.fitted_priors import load_priors
 from streams.settings import Settings
 
 

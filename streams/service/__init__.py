@@ -1,1 +1,1 @@
-"""One worker: the Faust app, its agents, leases, metrics and web pages."""
+"""One worker: its app, agents, metrics and web pages, from start to stop."""

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from streams.log.reach import Reach
 
 CLIENT = ("aiokafka", "faust", "mode")
-"""Loggers of what talks to Kafka, and below them."""
+"""Roots of the loggers of the libraries that talk to Kafka."""
 
 
 class Chatter(logging.Filter):
     """A log filter that drops the client's complaints and reports the first one of an outage.
 
     Args:
-        reach: of Kafka.
+        reach: returns the state of the connection to Kafka.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Chatter(logging.Filter):
             handler.addFilter(self)
 
     def heard_within(self, seconds: float) -> bool:
-        """Tell whether the client has complained lately."""
+        """Tell whether the client has complained within the last seconds."""
         return self._clock() - self._heard < seconds
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from ground.boundary import fatal
-from streams.faust.membership import membership_error
+from streams.faust.faust_app import FaustApp
 from streams.log.reach import Reach
 from streams.service.chatter import Chatter
-
-if TYPE_CHECKING:
-    from streams.service.app import App
+from streams.service.worker_metrics import Metrics
 
 WATCH_EVERY = 1.0
 """Seconds between two looks at whether the worker makes progress."""
@@ -22,17 +20,24 @@ CALM = 1.5
 
 
 class Condition:
-    """The condition of a worker, from its start on."""
+    """The condition of a worker, from its start on.
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    Args:
+        troubles: each returns what is wrong with something beside Kafka, or None; more may be added
+            until the worker starts.
+    """
+
+    def __init__(
+        self, app: FaustApp, metrics: Metrics, troubles: Iterable[Callable[[], str | None]]
+    ) -> None:
+        self._app, self._metrics, self._troubles = app, metrics, troubles
         self._kafka = Reach(
             f"Kafka at {app.settings.bootstrap} (PB_BOOTSTRAP)", fault="is in trouble"
         )
         self._chatter = Chatter(lambda: self._kafka)
 
     def listen(self) -> None:
-        """Hear what the client complains of."""
+        """Filter the log for complaints of the client."""
         self._chatter.listen()
 
     def not_ready(self) -> str | None:
@@ -40,12 +45,12 @@ class Condition:
         app = self._app
         if app.should_stop:
             return "stopping"
-        if app.rebalancing or not app.tables.actives_ready:
+        if app.recovering:
             return "recovering"
         if not app.states.owned:
             return "no partitions assigned"
         # Its partitions are taken away only after this: what it read meanwhile it could not write.
-        if not app.lease.is_member:
+        if not app.session.is_member:
             return "the group has gone on without this worker: joining it again"
         if (age := app.consumer.stalled_for) > app.settings.stall_after:
             return f"no progress for {age:.0f} s"
@@ -55,29 +60,25 @@ class Condition:
         app = self._app
         if (silence := self._silence()) > SILENT_AFTER:
             return f"Kafka at {app.settings.bootstrap} has not answered for {silence:.0f} s"
-        if app.redis is not None and (trouble := app.redis.trouble):
-            return trouble
-        if app.encoder is not None and app.encoder.trouble:
-            return app.encoder.trouble
-        return "; ".join(map(str, app.consumer.unreadable)) or None
+        beside = next(filter(None, (trouble() for trouble in self._troubles)), None)
+        return beside or "; ".join(map(str, app.consumer.unreadable)) or None
 
     async def watch(self) -> None:
         """End the process on an error that aiokafka only stores."""
         app = self._app
         with fatal():
             while not app.should_stop:
-                if (error := membership_error(app)) is not None:
-                    app._crash(error)
+                if (error := app.consumer.membership_error) is not None:
+                    app.end(error)
                 self._look_at_kafka()
-                app.metrics.ready.set(self.not_ready() is None)
+                self._metrics.ready.set(self.not_ready() is None)
                 await app.sleep(WATCH_EVERY)
 
     def _silence(self) -> float:
         """Return for how many seconds a broker that this worker needs has not answered: the
         group's, or a partition's.
         """
-        app = self._app
-        return max(app.lease.silence, float(app.consumer.silence))
+        return max(self._app.session.silence, float(self._app.consumer.silence))
 
     def _look_at_kafka(self) -> None:
         app = self._app
@@ -89,19 +90,20 @@ class Condition:
 
     def measure(self) -> None:
         """Set the gauges before they are read."""
-        app = self._app
-        app.metrics.ready.set(self.not_ready() is None)
-        app.metrics.partitions.set(len(app.states.owned))
-        app.metrics.unacked.set(app.sources.unfinished)
-        committed, ends = app.monitor.tp_committed_offsets, app.monitor.tp_end_offsets
-        for gauge in (app.metrics.committed, app.metrics.end):
+        app, metrics = self._app, self._metrics
+        metrics.ready.set(self.not_ready() is None)
+        metrics.partitions.set(len(app.states.owned))
+        metrics.unacked.set(app.sources.unfinished)
+        for gauge in (metrics.committed, metrics.end):
             gauge.clear()
-        for tp in app.consumer.assignment() if app._consumer is not None else ():
+        for tp in app.consumer.placed:
             if tp.topic != app.settings.changelog:
                 at = {
                     "topic": tp.topic.removeprefix(app.settings.prefix),
                     "partition": tp.partition,
                 }
                 # Before the first commit of an assignment it is where that assignment began.
-                app.metrics.committed.labels(**at).set(committed.get(tp) or app.start_at(tp) or 0)
-                app.metrics.end.labels(**at).set(ends.get(tp) or app.start_at(tp) or 0)
+                begin = app.consumer.start_at(tp) or 0
+                committed = app.monitor.tp_committed_offsets.get(tp)
+                metrics.committed.labels(**at).set(committed or begin)
+                metrics.end.labels(**at).set(app.monitor.tp_end_offsets.get(tp) or begin)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from agents.service import Service
+from agents.partition.partitions import Service
 
 FAMILIES = {
     "usd": ("pb_pool_budget_usd", "Dollars of the period that goes on"),

@@ -13,13 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from agents.context_store import Prompt
-from agents.refusals import EncoderUnavailable
+from agents.refusal_kinds import EncoderUnavailable
 from ground.boundary import Attempt
 from ground.files.array_folder import UnusableArrays
 from router_state.config import Matrix, ProjectionRef, Vector
-from streams.encoder.encoder import Encoder
-from streams.encoder.errors import EncoderError
-from streams.encoder.load import encoder_of, projections_of
+from streams.encoder.encoder_by_settings import encoder_of, projections_of
+from streams.encoder.encoder_errors import EncoderError
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projections import Encoders
 from streams.settings import Settings
 

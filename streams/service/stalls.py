@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 LOOK_EVERY = 0.05
-"""Seconds; a stall is seen to within this."""
+"""Seconds between two looks: how exactly a stall is measured."""
 
 
 async def watch_loop(observe: Callable[[float], object], *, every: float = LOOK_EVERY) -> None:
-    """Tell for ever by how many seconds the loop came back later than it was asked to."""
+    """Observe without end by how many seconds the loop comes back later than it was asked to."""
     while True:
         asked = time.perf_counter() + every
         await asyncio.sleep(every)

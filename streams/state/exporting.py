@@ -8,20 +8,21 @@ from datetime import UTC, datetime
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents import keys
-from agents.declared import declaration_of
-from agents.shard import Shard
+from agents.declaring.configuration import declaration_of
+from agents.table import keys
+from agents.table.own_routers import Shard
 from ground.json_values import Document
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.router import RouterState
 from router_state.state import portable
 from schemas.topic_roles import SOURCES
+from streams.changelog_format import FENCE, epoch_of
 from streams.log.consumer import log_consumer
-from streams.log.partitioner import partition_of
 from streams.log.stretch import bounds, read_stretch
+from streams.partitioner import partition_of
 from streams.settings import Settings
-from streams.state.partition import EPOCH, FENCE, Partition
+from streams.state.table_partition import Partition
 
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 """Kinds of keys of a router's state, without its requests."""
@@ -76,8 +77,9 @@ async def _read_shard(
     async for records in read_stretch(consumer, place, begin, end):
         for record in records:
             if record.key in ALWAYS or (record.key is not None and record.key.startswith(own)):
-                epoch = int(dict(record.headers).get(EPOCH, b"0"))
-                partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
+                partition.recover(
+                    record.key, record.value, offset=record.offset, epoch=epoch_of(record.headers)
+                )
     shard = Shard(partition)
     shard.watermarks.require_topics([settings.topic(name) for name in SOURCES])
     return shard

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiokafka import TopicPartition
 
 from streams.log.consumer import log_consumer
-from streams.log.topics import partition_counts
+from streams.log.service_topics import partition_counts
 from streams.settings import Settings
 
 

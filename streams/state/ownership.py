@@ -15,38 +15,23 @@ from aiokafka.errors import (
     NotCoordinatorForGroupError,
 )
 
-from agents.watermarks import ForeignState
+from agents.table.watermarks import ForeignState
 from schemas.topic_roles import SOURCES
-from streams.settings import USUAL_PREFIX, Settings, group_of
+from streams.settings import Settings, group_of
 
 COORDINATOR_TRIES = 20
 """Looks at the coordinator of a group, which a new cluster needs some seconds to name."""
 
 
 async def require_own_group(settings: Settings) -> None:
-    """Raise ForeignState where the group has read topics of another prefix, or where another group
-    has the state of this one.
-
-    The second happens once, as all prefixes had the group `paretobandit` before their groups were
-    derived from them.
-    """
-    own = {settings.topic(name) for name in SOURCES}
-    usual = group_of(USUAL_PREFIX)
+    """Raise ForeignState where the group has read topics of another prefix."""
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="paretobandit-owner")
     await admin.start()
     try:
         read = await _read_by(admin, settings.app_id)
-        begins = not read and settings.app_id == group_of(settings.prefix) != usual
-        inherited = bool(begins and await _read_by(admin, usual) & own)
     finally:
         await admin.close()
     require_own_topics(settings, read)
-    if inherited:
-        raise ForeignState(
-            f"the group {usual} has the state of prefix {settings.prefix}: set PB_APP_ID={usual} "
-            "to go on with it, "
-            "or another name to begin anew"
-        )
 
 
 async def _read_by(admin: AIOKafkaAdminClient, group: str) -> set[str]:

@@ -8,7 +8,9 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from streams.state.partition import FENCE, Partition, PartitionLost, Publish, TableError
+from ground.messages import Record
+from streams.changelog_format import FENCE, epoch_of
+from streams.state.table_partition import Partition, PartitionLost, Publish, TableError
 
 Callback = Callable[[frozenset[int]], object]
 
@@ -24,7 +26,7 @@ class States:
 
     Args:
         publish: hands the changes of a partition over as one record batch, see
-            `streams.state.partition`.
+            `streams.state.table_partition`.
         log_only: first bytes of keys that are written to the log and not kept in memory.
     """
 
@@ -75,6 +77,17 @@ class States:
         """
         found = self._partitions.get(number)
         return -1 if found is None else found.offset
+
+    def restore(self, records: Iterable[Record]) -> None:
+        """Apply recovered records; those of lost partitions are skipped."""
+        for record in records:
+            if (partition := self._partitions.get(record.partition)) is not None:
+                partition.recover(
+                    record.key or b"",
+                    record.value,
+                    offset=record.offset,
+                    epoch=epoch_of(record.headers),
+                )
 
     async def close(self) -> None:
         """Let no more groups be applied, and return when all batches have landed: memory must not

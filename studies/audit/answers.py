@@ -11,7 +11,6 @@ from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.headers import FORWARDED
 from schemas.requests import RequestSubmitted
 from schemas.routes import RouteDecided
-from studies.audit.evidence import Evidence
 from studies.audit.explained import explain
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import (
@@ -23,6 +22,7 @@ from studies.audit.incarnations import (
     name_of,
     record_checksum,
 )
+from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
 from studies.history.records import Record
 

@@ -9,26 +9,26 @@ from typing import cast
 
 import numpy as np
 
-from agents import keys
+from agents.table import keys
 from router_state.changes import HEAD
 from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.kernel import SAMPLE_PIECE
-from router_state.latency.capability import Latency
+from router_state.latency.latency_target import Latency
 from router_state.latency.timing import PIECE as LATENCY
 from router_state.outages.availability import PIECE as AVAILABILITY
 from router_state.packing.framing import Json, body_of, loads
-from router_state.periods.capability import Periods
+from router_state.periods.hourly_traffic import SHAPE
 from router_state.periods.ledger import PIECE as PERIODS
-from router_state.periods.traffic import SHAPE
+from router_state.periods.period_budgets import Periods
 from router_state.router import RouterState
-from router_state.state import snapshot
+from router_state.state import state_pieces
 from schemas.requests import RequestSubmitted
 from schemas.topic_roles import SOURCES
-from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
+from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
 from studies.history.account import Account
 from studies.history.merge import Merge
@@ -206,22 +206,22 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         *((SHAPE,) if state.having(Periods) else ()),
     )
     found: dict[str, list[Json]] = {
-        name: np.frombuffer(body_of(snapshot.pack_piece(state, name) or b""), "<f8").tolist()
+        name: np.frombuffer(body_of(state_pieces.pack_piece(state, name) or b""), "<f8").tolist()
         for name in numbers
     }
     # The window is skipped: its contexts are as sent, and its other bytes are no numbers.
     found |= {
-        name: list(body_of(snapshot.pack_piece(state, name) or b""))
+        name: list(body_of(state_pieces.pack_piece(state, name) or b""))
         for name in (() if arms.window is None else arms.window.pieces)
     }
     of_capabilities = {piece for one in state.capabilities for piece in one.pieces}
     # `check_periods` proves the accounts; refusals note there what the history does not hold.
     for name in {TOKENS, AVAILABILITY, LATENCY, *of_capabilities} - {PERIODS} - found.keys():
-        piece = snapshot.pack_piece(state, name)
+        piece = state_pieces.pack_piece(state, name)
         value = {} if piece is None else loads(piece)
         # A refused request may have found that no model answers; the history does not hold it.
         found[name] = list(_flat(value["models"] if name == AVAILABILITY and value else value))
-    head = loads(snapshot.pack_piece(state, HEAD) or b"")
+    head = loads(state_pieces.pack_piece(state, HEAD) or b"")
     return found | {f"{HEAD}:{part}": list(_flat(head[part])) for part in LEARNED_OF_HEAD}
 
 

@@ -6,7 +6,7 @@ import math
 
 from router_state.engine import Engine
 from router_state.periods.accounts import Account
-from router_state.periods.capability import Periods
+from router_state.periods.period_budgets import Periods
 from studies.audit.findings import Findings, Kind
 
 TOLERANCE = 1e-9
@@ -26,7 +26,7 @@ def check_periods(router_id: str, engine: Engine, findings: Findings) -> None:
 def _check(account: Account, engine: Engine, findings: Findings, where: str) -> None:
     charged = [r for r in engine.records.values() if account.contains(r.decided_at, r.seq)]
     if len(charged) + account.gone < account.count:
-        # Decided by an older version that did not note their cost.
+        # Without the records of all its requests nothing can be proved of a period.
         findings.unprovable("period", where, "requests of the period are forgotten")
         return
     usd = account.gone_usd + math.fsum(

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from schemas.topic_roles import SOURCES
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.priors.references import blocking_prior_reader
 from streams.settings import Settings
 from studies.audit.answers import AnswerCheck
-from studies.audit.declarations import check_declarations, check_published
-from studies.audit.evidence import Letters, gather, read_letters
-from studies.audit.feedback import FeedbackCheck
+from studies.audit.declarations_in_force import check_declarations, check_published
+from studies.audit.feedback_booked import FeedbackCheck
 from studies.audit.findings import Findings, Kind
 from studies.audit.learned import LearnedCheck, StateContexts
-from studies.audit.pools import PoolCheck
-from studies.audit.refusals import RefusalCheck
+from studies.audit.pool_sums import PoolCheck
+from studies.audit.recovered_state import Letters, gather, read_letters
+from studies.audit.refusals_told import RefusalCheck
 from studies.audit.served import check_served
 from studies.audit.topic_reading import Progress, Topics
 from studies.history.account import Account

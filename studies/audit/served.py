@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from studies.audit.evidence import Evidence
 from studies.audit.findings import Findings, Kind
+from studies.audit.recovered_state import Evidence
 
 PATIENCE = 30.0
-"""Seconds for which events may wait on a partition whose state takes none in: a worker that is lost
+"""Seconds for which events may wait on a partition whose state does not move: a worker that is lost
 for good is replaced within five."""
 
 

@@ -111,7 +111,7 @@ class KafkaTopics(KafkaReader):
 
 
 class Progress:
-    """Count what is read, and tell about it now and then.
+    """Count the records that are read, and report the count now and then.
 
     Args:
         tell: called with the number of records read so far, at most ten times a second.

@@ -13,7 +13,7 @@ import numpy as np
 
 from ground.files.cache_folder import cache_folder
 from router_state.config import ProjectionRef, Vector
-from studies.history.reading import Request
+from schemas.quick import Request
 
 Encode = Callable[[list[str]], np.ndarray]
 KEPT_TOGETHER = 5_000
@@ -45,8 +45,8 @@ class Contexts:
         self.encoded = 0
 
     def of(self, request: Request, projection: ProjectionRef | int) -> Vector:
-        """Return a request's context, shape (d,), by its router's projection; a number: of a router
-        that declares none, and has so many dimensions.
+        """Return a request's context, shape (d,), by its router's projection, or by the service's
+        own of this many dimensions.
         """
         if request.context is not None:
             return np.array(request.context, np.float64)

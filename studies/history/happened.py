@@ -7,8 +7,9 @@ from typing import final
 from msgspec import Struct
 
 from router_state.since import Step
+from schemas.quick import Bill, Request, Reward
 from schemas.routers import RouterDeclared
-from studies.history.reading import Decision, RecordedBill, Request, Reward
+from studies.history.reading import Decision
 
 
 @final
@@ -40,7 +41,7 @@ class Billed(Struct, frozen=True, gc=False):
     router_id: str
     offset: int
     at: float
-    bill: RecordedBill
+    bill: Bill
 
 
 @final

@@ -13,8 +13,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from ground.boundary import undoing
 from ground.messages import Record as KafkaRecord
 from streams.log.consumer import log_consumer
+from streams.log.service_topics import counts_of
 from streams.log.stretch import read_stretch
-from streams.log.topics import counts_of
 from streams.settings import Settings
 from studies.history.records import NO_HEADERS, Record
 
@@ -92,7 +92,7 @@ class KafkaReader:
         self.close()
 
     def close(self) -> None:
-        """End what is still being read, and give the event loop up."""
+        """End readings that go on, and close the event loop."""
         for reading in list(self._open):
             self._end(reading)
         self._loop.close()

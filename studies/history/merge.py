@@ -1,9 +1,9 @@
 """Merge a partition's topics into the order in which its worker applied them.
 
-Each topic is in order by itself. Across topics a decision says what was applied since the one
-before, step by step (`router_state.since`). Decisions of older workers say only how far each topic
-was contained, still older ones nothing: then records go by their time. In every case nothing comes
-before its own decision.
+Each topic is in order by itself. Across topics a decision names the steps since the one before
+(`router_state.since`). In a history that another program has written, decisions may name only how
+far each topic was contained, or nothing: then records go by their time. In every case a bill and a
+reward come after their decision.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from router_state.since import Step, steps_of
 from schemas.rewards import subject_of
 from studies.history.account import Account
@@ -184,8 +184,8 @@ class Merge:
             self._out += queue.take_held()
         else:
             self._follow(queue, decision.router_id, applied.since, decision)
-        # For older workers this gives the order; for newer ones only events remain that changed
-        # nothing or wait.
+        # Behind recorded steps only events remain that changed nothing or wait; without steps this
+        # gives the order.
         self._declare(queue, decision, at)
         if applied is None:
             self._feed_until(queue, at)

@@ -16,7 +16,7 @@ from msgspec.json import Decoder
 
 from ground.json_text import halved
 from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 """Headers of all records that have none, shared."""

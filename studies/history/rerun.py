@@ -6,18 +6,17 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from agents.core_events import seconds
-from agents.declared import config_of
-from agents.mean_context import mean_context
-from router_state import registered
+from agents.declaring.configuration import config_of
+from agents.feedback.core_events import asked, charged, judged
+from agents.routing.mean_context import mean_context
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Asked, Charged, Judged, Redeclared, Waited
-from router_state.periods.leases import Lapsed
+from router_state.events import Redeclared, Waited
+from router_state.periods.holdings import Lapsed
 from router_state.record import RequestRecord
 from router_state.since import Step
-from router_state.state import portfolio, sweeping
+from router_state.state import redeclaring, sweeping
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
 from studies.history.account import Account
@@ -140,55 +139,24 @@ class Rerun:
             # The worker must have forgotten the request, as it decided again.
             sweeping.drop(engine.state, engine.records, {event.decision.request_id: known})
         d = engine.state.arms.d
-        asked = Asked(
-            event.decision.request_id,
+        x = (
             mean_context(d)
             if request.is_wordless
-            else self._contexts.of(request, engine.state.config.projection or d),
-            allowed_models=request.allowed_models,
-            max_price_per_1k=request.max_price_per_1k,
-            input_tokens=request.tokens,
-            needs=request.needs,
-            session_id=request.session_id,
-            said=registered.asked(request),
+            else self._contexts.of(request, engine.state.config.projection or d)
         )
-        record = engine.apply(asked, event.at).accepted().decision
+        record = engine.apply(asked(request, x), event.at).accepted().decision
         assert record is not None
         assert isinstance(engine.records, Remembered)
         engine.records.trim(engine)
         return record
 
     def _feed(self, event: Feedback, engine: Engine) -> None:
-        if type(event) is Billed:
-            bill = event.bill
-            # By position, in the order of `Charged`: a history has as many bills as decisions.
-            charged = Charged(
-                bill.request_id,
-                bill.cost_usd,
-                bill.tokens,
-                bill.model,
-                bill.revision,
-                None,
-                event.offset,
-                False,
-                bill.status,
-                bill.retry_after_seconds,
-                bill.cached_input_tokens,
-                seconds(bill.latency_ms),
-                seconds(bill.first_token_ms),
-            )
-            engine.apply(charged, event.at).accepted()
-            return
-        reward = event.reward
-        judged = Judged(
-            reward.subject,
-            reward.reward,
-            reward.source,
-            self._rank_of(reward.source),
-            model=reward.model,
-            revision=reward.revision,
+        moved = (
+            charged(event.bill, offset=event.offset)
+            if type(event) is Billed
+            else judged(event.reward, self._rank_of(event.reward.source))
         )
-        engine.apply(judged, event.at).accepted()
+        engine.apply(moved, event.at).accepted()
 
 
 def expire_oldest(engine: Engine, count: int) -> None:
@@ -211,7 +179,7 @@ def sweep(engine: Engine, step: Step) -> None:
         case "e":
             engine.apply(Lapsed(), step.time or 0.0)
         case "t":
-            portfolio.drop_retired(engine.state, before=step.time or 0.0)
+            redeclaring.drop_retired(engine.state, before=step.time or 0.0)
 
 
 def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:

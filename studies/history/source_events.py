@@ -6,16 +6,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from agents.lease_notes import grant_of
-from router_state.periods.leases import Granted
+from agents.table.pool_notes import grant_of
+from router_state.periods.holdings import Granted
 from schemas.event import MalformedEvent, decode
 from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted
+from schemas.quick import Request
 from schemas.reasons import Reason
 from schemas.routers import decode_router
 from studies.history.account import Account
 from studies.history.happened import Declared
-from studies.history.reading import READERS, UNREADABLE, Request, reason_of
+from studies.history.reading import READERS
 from studies.history.records import Record
 
 MAX_WAITING = 100_000
@@ -87,9 +88,9 @@ class Decoder:
         if only is not None and key is not None and key != only:
             return None
         try:
-            event = READERS[topic](record.value)
-        except UNREADABLE:
-            self._skip(reason_of(topic, record), topic, record)
+            event = READERS[topic](record)
+        except MalformedEvent as error:
+            self._skip(error.reason, topic, record)
             return None
         router_id = event.router_id
         if router_id == self._last and key == self._last_key:

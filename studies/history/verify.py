@@ -187,7 +187,7 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
                     (name, getattr(candidate, name), column[k])
                     for name, column in zip(NUMBERS, columns, strict=True)
                 ]
-                # Older decisions have fewer numbers.
+                # A decision of another program may name fewer numbers.
                 numbers += [number for number in at_k if number[1] is not UNSET]
                 if candidate.excluded != seen.excluded[k] and "excluded" not in fields:
                     fields.append("excluded")

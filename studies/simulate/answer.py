@@ -14,6 +14,7 @@ import numpy as np
 from drawing.pareto import Pareto, Point
 from studies.simulate.direct import DirectModel
 from studies.simulate.estimators import guessed_difference
+from studies.simulate.limits import NO_LINES
 from studies.simulate.simulation import PolicyRun
 from studies.simulate.study import Study
 from studies.simulate.track import Track
@@ -96,9 +97,12 @@ def _result(study: Study) -> Iterator[str]:
     within = [name for name in ranked if not _is_over(runs[name])]
     best = (within or ranked)[0]
     over = "" if within else ", as all of them over the budget"
-    off = runs[best].reward.direct.half_width
+    reward = runs[best].reward
+    off = reward.estimates().get("direct", reward.direct).half_width
     by = f" ± {off:.3f}" if off else ""
     yield f"{best} earned {earned[best]:.3f}{by} per request{_money(runs[best])}{over}."
+    if q.by_products:
+        yield f"What other models would have earned is not supported: {NO_LINES}."
     for other in ranked:
         if other != best:
             yield f"{other}: {_compared(runs[other], runs[best], q)}{_money(runs[other])}."
@@ -114,12 +118,13 @@ def _compared(other: PolicyRun, best: PolicyRun, q: DirectModel) -> str:
     gap = (other.track.total.mean_reward or 0.0) - (best.track.total.mean_reward or 0.0)
     half = doubt(other.track, best.track)
     guessed = guessed_difference([(1.0, other.reward.filled), (-1.0, best.reward.filled)], q)
-    return _told(gap, half, guessed)
+    return _told(gap, half, guessed, q)
 
 
-def _told(gap: float, half: float | None, guessed: float) -> str:
+def _told(gap: float, half: float | None, guessed: float, q: DirectModel) -> str:
     if not math.isfinite(guessed):
-        return f"{gap:+.3f}, but nothing is known of a model in it"
+        why = f"not supported: {NO_LINES}" if q.by_products else "nothing is known of a model in it"
+        return f"{gap:+.3f}, but {why}"
     if half is None:
         return f"{gap:+.3f}, too short a history to tell chance from more"
     # Stretches tell how far requests differ, and not by how much guesses may be off.
@@ -147,12 +152,12 @@ def beside_mix(study: Study, run: PolicyRun) -> str | None:
         return None
     parts = [(share, alone[model]) for model, share in shares.items()]
     gap = total.mean_reward - sum(s * (sums[model].mean_reward or 0) for model, s in shares.items())
+    q = study.survey.outcomes.rewards
     guessed = guessed_difference(
-        [(1.0, run.reward.filled), *((-share, one.reward.filled) for share, one in parts)],
-        study.survey.outcomes.rewards,
+        [(1.0, run.reward.filled), *((-share, one.reward.filled) for share, one in parts)], q
     )
     half = spread(run.track, [(share, one.track) for share, one in parts])
-    return _told(gap, half, guessed)
+    return _told(gap, half, guessed, q)
 
 
 def _is_over(run: PolicyRun) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, final
 
 from msgspec import Struct
 
-from agents.core_events import seconds
-from agents.declared import projection_ref
-from agents.mean_context import mean_context
+from agents.declaring.configuration import projection_ref
+from agents.feedback.core_events import needs_of, seconds
+from agents.routing.mean_context import mean_context
 from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
@@ -48,7 +48,7 @@ class Case(Struct, gc=False):
     request_id: str
     x: Vector
     at: float
-    allowed_models: list[str] | None
+    allowed_models: Collection[str] | None
     max_price_per_1k: float | None
     outcomes: Mapping[str, tuple[float, float]]
     model: str
@@ -159,12 +159,12 @@ class Cases:
             at,
             request.allowed_models,
             request.max_price_per_1k,
-            {} if request.metadata is None else _outcomes(request.metadata.outcomes),
+            {} if request.metadata is None else _outcomes(request.metadata.get("outcomes")),
             decision.model,
             decision.propensity,
             eligible=_eligible(decision),
-            input_tokens=request.tokens,
-            needs=request.needs,
+            input_tokens=request.tokens_before,
+            needs=needs_of(request),
             session_id=request.session_id,
         )
         self.decided += 1

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from router_state.config import Matrix, Vector
 from studies.simulate.cases import Case
 from studies.simulate.direct import DirectModel, Expectations
-from studies.simulate.estimators import OffPolicy
+from studies.simulate.estimators import OffPolicy, agreement
 
 BLOCK = 512
 """Cases that are settled together, at most."""
@@ -82,11 +82,11 @@ class Comparison:
         self._choices.clear()
 
     def conclude(self, rewards: DirectModel, costs: DirectModel) -> None:
-        """Make the direct estimates, by models that were fitted to all of history."""
+        """Finish the estimates, by models that were fitted to all of history."""
         self.settle()
         for of_reward, of_cost in self._estimates:
-            of_reward.direct = of_reward.filled.estimate(rewards)
-            of_cost.direct = of_cost.filled.estimate(costs)
+            of_reward.conclude(rewards)
+            of_cost.conclude(costs)
 
 
 class _Block:
@@ -103,7 +103,7 @@ class _Block:
 
     def fill(self, estimates: tuple[OffPolicy, OffPolicy], choices: Sequence[str | None]) -> None:
         """Take in what became of a policy's choices."""
-        agrees = self._agrees(choices) > 0.0
+        agrees = agreement(choices, self._models) > 0.0
         for outcome, (estimate, values) in enumerate(zip(estimates, self._observed, strict=True)):
             known = self._known(choices, values)
             told = [
@@ -123,13 +123,14 @@ class _Block:
         propensities = np.array([case.propensity for case in self._cases])
         chance = np.array(list(map(_had_a_chance, self._cases, choices)))
         for estimate, values, q in zip(estimates, self._observed, expected, strict=True):
-            known, agrees = self._known(choices, values), self._agrees(choices)
-            columns = agrees, propensities, values, q.of(choices), q.of(self._models)
-            estimate.observe(*(column[known] for column in columns), chance=chance[known])
-
-    def _agrees(self, choices: Sequence[str | None]) -> Vector:
-        same = [a == b for a, b in zip(choices, self._models, strict=True)]
-        return np.array(same, dtype=np.float64)
+            known = self._known(choices, values)
+            columns = propensities, values, q.of(choices), q.of(self._models)
+            estimate.observe(
+                list(compress(choices, known)),
+                list(compress(self._models, known)),
+                *(column[known] for column in columns),
+                chance=chance[known],
+            )
 
     def _known(self, choices: Sequence[str | None], values: Vector) -> npt.NDArray[np.bool_]:
         """Tell which cases say something about a mean: not those without a choice or outcome."""

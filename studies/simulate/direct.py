@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from router_state.config import Matrix, Vector
+from studies.simulate.chosen_by import chosen_by_products
 from studies.simulate.shared_lines import STUDENT, Lines, Sums
 
 MISFIT = 0.5
@@ -56,6 +57,7 @@ class DirectModel:
         self._sums: dict[str, Sums] = {}
         self._fitted: tuple[Lines, dict[str, tuple[Vector, float]]] | None = None
         self._scales: tuple[float, float] | None = None
+        self._by_products: bool | None = None
 
     def observe(self, models: Sequence[str], X: Matrix, values: Vector) -> None:
         """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d); NaN: nothing is
@@ -68,7 +70,7 @@ class DirectModel:
             if model not in self._sums:
                 self._sums[model] = Sums(X.shape[1])
             self._sums[model].add(X[of_model], values[of_model])
-            self._fitted = None
+            self._fitted = self._by_products = None
 
     def predict(self, model: str, x: Vector) -> float:
         """Return the expected outcome for a context, shape (d,); of a model that was never seen the
@@ -94,7 +96,7 @@ class DirectModel:
     def guess(self, guesses: Guesses) -> tuple[float, float]:
         """Return the sum of the outcomes that are guessed, and the variance of what it is off by:
         noise, doubt about lines, and what does not follow them. It is infinite where a model was
-        never seen.
+        never seen, and everywhere if history chose by products of features.
         """
         unseen = [count for model, (count, _) in guesses.items() if model not in self._sums]
         if unseen:
@@ -116,7 +118,22 @@ class DirectModel:
         variance = (units**2 * doubt).sum() + moved @ lines.shared @ moved
         untold = units * np.sqrt(noise) * lines.apart(k, away)
         variance += MISFIT**2 * (abs(corrections).sum() ** 2 + untold.sum() ** 2)
-        return (units * count * lines.levels[k] + corrections).sum().item(), variance.item()
+        guessed = (units * count * lines.levels[k] + corrections).sum().item()
+        return guessed, math.inf if self.by_products else variance.item()
+
+    @property
+    def units(self) -> dict[str, float]:
+        """The units that models are compared in: their mean outcomes for bills, else 1."""
+        return {
+            model: one.y / one.n if self._relative else 1.0 for model, one in self._sums.items()
+        }
+
+    @property
+    def by_products(self) -> bool:
+        """Tell whether history chose by products of features, which no line follows."""
+        if self._by_products is None:
+            self._by_products = chosen_by_products(list(self._sums.values()))
+        return self._by_products
 
     @property
     def _mean(self) -> float:

@@ -12,7 +12,9 @@ arXiv:1103.4601).
 
 The direct q is fitted on all requests, the robust one on earlier requests only. So the doubly
 robust terms are a martingale around the truth, and their spread gives an honest interval, whatever
-q is. That of the direct estimate holds where q has the right form.
+q is. `Residuals` widens it where few dear outcomes may have been missed. Where history supports it,
+every other interval holds all of it. Elsewhere the direct estimate speaks alone. Its interval holds
+where q has the right form, and it has none where history chose by what q does not follow.
 """
 
 from __future__ import annotations
@@ -26,74 +28,29 @@ import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
 from studies.simulate.direct import DirectModel
-from studies.simulate.limits import ENOUGH, OUT_OF_BALANCE, ROUNDING, SUPPORTED, Z95
-
-
-def reach(squares: float, cubes: float) -> float:
-    """Return half of the 95 % interval of a sum of mean 0, from the sums of its terms' squares
-    and cubes.
-
-    Few dear terms make a sum skewed, and its deviation looks small where they did not come. The
-    quantile is Hall's (1992, "On the removal of skewness by transformation", JRSS B 54), to its
-    first order z + γ·(2z² + 1)/6 with the skewness γ of the sum, on both sides.
-    """
-    # The difference of two near numbers may round to less than 0.
-    deviation = math.sqrt(max(squares, 0.0))
-    # No sum of cubes is more than this, but rounding is where all terms are alike.
-    skewness = min(1.0, abs(cubes) / deviation**3) if deviation**3 > 0.0 else 0.0
-    return deviation * (Z95 + skewness * (2.0 * Z95**2 + 1.0) / 6.0)
-
-
-@dataclass(slots=True)
-class Moments:
-    """Count, sum, and sums of squares and cubes of a stream of numbers."""
-
-    n: int = 0
-    total: float = 0.0
-    squares: float = 0.0
-    cubes: float = 0.0
-
-    def add(self, values: Vector) -> None:
-        """Take numbers in, shape (n,)."""
-        self.n += len(values)
-        self.total += values.sum().item()
-        self.squares += values.dot(values).item()
-        self.cubes += values.dot(values * values).item()
-
-    @property
-    def mean(self) -> float:
-        return self.total / self.n if self.n else math.nan
-
-    @property
-    def effective(self) -> float:
-        """The number of equal numbers that they count for, (Σw)²/Σw²."""
-        return self.total**2 / self.squares if self.squares else 0.0
-
-    @property
-    def half_width(self) -> float:
-        """Half of the 95 % interval of the mean."""
-        if self.n < 2:
-            return math.nan
-        mean, n = self.mean, self.n
-        squares = self.squares - n * mean**2
-        cubes = self.cubes - 3.0 * mean * self.squares + 2.0 * n * mean**3
-        return reach(squares, cubes) / math.sqrt(n * (n - 1))
+from studies.simulate.limits import (
+    ENOUGH,
+    NO_LINES,
+    OUT_OF_BALANCE,
+    ROUNDING,
+    SUPPORTED,
+    Z95,
+)
+from studies.simulate.moments import Moments
+from studies.simulate.residuals import Residuals
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean outcome and half of its 95 % interval; None: nothing is known of a model in it."""
+    """A mean outcome and half of its 95 % interval; None: there is no honest one."""
 
     value: float
     half_width: float | None = None
 
-    def widened(self, least: float) -> Estimate:
-        """Return it with at least this half-width, if it has any."""
-        return (
-            self
-            if self.half_width is None
-            else replace(self, half_width=max(self.half_width, least))
-        )
+    def holding(self, other: Estimate) -> Estimate:
+        """Return it with an interval that holds all of another's."""
+        least = abs(self.value - other.value) + (other.half_width or 0.0)
+        return replace(self, half_width=max(self.half_width or 0.0, least))
 
     def __str__(self) -> str:
         return (
@@ -135,7 +92,7 @@ class Filled:
 
 def guessed_difference(parts: Sequence[tuple[float, Filled]], q: DirectModel) -> float:
     """Return half of the 95 % interval that guesses leave to Σ share·mean over the same cases;
-    infinity where nothing is known of a model.
+    infinity where nothing is known of a model, or history chose by products of features.
 
     Args:
         parts: shares and what they are of, as 1 and −1 of a difference.
@@ -149,29 +106,40 @@ def guessed_difference(parts: Sequence[tuple[float, Filled]], q: DirectModel) ->
     return Z95 * math.sqrt(q.guess(total)[1]) / max(*(filled.n for _, filled in parts), 1)
 
 
+def agreement(choices: Sequence[str | None], called: Sequence[str]) -> Vector:
+    """Return 1.0 where the policy's model is history's, else 0.0, shape (n,)."""
+    same = [choice == model for choice, model in zip(choices, called, strict=True)]
+    return np.array(same, dtype=np.float64)
+
+
 @dataclass(slots=True)
 class OffPolicy:
     """Estimates of one policy's mean outcome.
 
     Attributes:
         direct: the direct estimate, once all is read; filled: what it is made from.
-        weighted: sums of w·r; mixed: Σw²·r, Σw³·r and Σw³·r²; robust: of the doubly robust terms.
+        weighted: sums of w·r; robust: of the doubly robust terms.
+        missed: half-width of the robust interval by the residuals of every call, once all is read.
         weight: sums of w; agreed: how often history chose as the policy does; possible: how often
             it could have.
+        by_products: whether history chose by products of features, which no line follows.
     """
 
     filled: Filled = field(default_factory=Filled)
     direct: Estimate = Estimate(math.nan)
     weighted: Moments = field(default_factory=Moments)
-    mixed: Vector = field(default_factory=lambda: np.zeros(3))
     robust: Moments = field(default_factory=Moments)
+    residuals: Residuals = field(default_factory=Residuals)
+    missed: float = 0.0
+    by_products: bool = False
     weight: Moments = field(default_factory=Moments)
     agreed: int = 0
     possible: int = 0
 
     def observe(
         self,
-        agrees: Vector,
+        choices: Sequence[str | None],
+        called: Sequence[str],
         propensities: Vector,
         outcomes: Vector,
         q_policy: Vector,
@@ -182,26 +150,31 @@ class OffPolicy:
         """Take n cases in, every argument of shape (n,).
 
         Args:
-            agrees: 1.0 where the policy's model is history's, else 0.0.
-            propensities: of history's models.
-            outcomes: of history's models.
+            choices, called: the policy's models and history's.
+            propensities, outcomes: of history's models.
             q_policy, q_logged: what was expected of the policy's models and of history's.
             chance: whether history could have called the policy's models. One that it had ruled
                 out has no weight, however random its choice was among the others.
         """
+        agrees = agreement(choices, called)
         # Where history could not have chosen so the weight is 0; `support` and `balanced` reveal
         # this.
         weights = np.divide(
             agrees, propensities, out=np.zeros_like(agrees), where=propensities > 0.0
         )
+        off = outcomes - q_logged
         self.agreed += int(agrees.sum())
         self.possible += int(np.count_nonzero(chance))
         self.weighted.add(weights * outcomes)
-        of_outcomes = weights * outcomes
-        rows = of_outcomes, weights * of_outcomes, of_outcomes * of_outcomes
-        self.mixed += np.array(rows) @ weights
-        self.robust.add(q_policy + weights * (outcomes - q_logged))
+        self.robust.add(q_policy + weights * off)
+        self.residuals.add(choices, called, weights, off)
         self.weight.add(weights)
+
+    def conclude(self, q: DirectModel) -> None:
+        """Make what needs a model of all outcomes, once all cases are in."""
+        self.direct = self.filled.estimate(q)
+        self.missed = self.residuals.half_width(q.units)
+        self.by_products = q.by_products
 
     @property
     def effective(self) -> float:
@@ -233,16 +206,6 @@ class OffPolicy:
         """Tell whether the weighted estimates mean anything."""
         return self.support >= SUPPORTED and self.effective >= ENOUGH and self.balanced
 
-    @property
-    def ips(self) -> Estimate:
-        """Return the estimate by inverse propensities."""
-        mean, w = self.weighted.total / self.weight.total, self.weight
-        wwr, wwwr, wwwrr = self.mixed.tolist()
-        squares = self.weighted.squares - 2.0 * mean * wwr + mean**2 * w.squares
-        cubes = self.weighted.cubes - 3.0 * mean * wwwrr
-        cubes += 3.0 * mean**2 * wwwr - mean**3 * w.cubes
-        return Estimate(mean, reach(squares, cubes) / w.total)
-
     def estimates(self) -> dict[str, Estimate]:
         """Return the estimates by name: none of what happened, and the weighted ones only where
         history supports them.
@@ -251,21 +214,15 @@ class OffPolicy:
             return {}
         if not self.supported:
             return {"direct": self.direct}
-        found = {
-            "direct": self.direct,
-            "inverse propensity": self.ips,
-            "doubly robust": Estimate(self.robust.mean, self.robust.half_width),
+        half_width = max(self.robust.half_width, self.missed)
+        robust = Estimate(self.robust.mean, half_width)
+        ips = Estimate(self.weighted.total / self.weight.total, 0.0)
+        # The robust interval holds whatever history chose by. The others hold all of it.
+        return {
+            "direct": self.direct.holding(robust),
+            "inverse propensity": ips.holding(robust),
+            "doubly robust": robust,
         }
-        # The more the estimates of one mean differ, the less any of them is worth.
-        values = [one.value for one in found.values()]
-        found = {
-            name: one.widened(max(abs(one.value - value) for value in values))
-            for name, one in found.items()
-        }
-        # Its few dear outcomes vary more than they show: it holds all that the robust one holds.
-        robust, ips = found["doubly robust"], found["inverse propensity"]
-        far = abs(ips.value - robust.value) + (robust.half_width or 0.0)
-        return found | {"inverse propensity": ips.widened(far)}
 
     def verdict(self) -> str:
         """Return a sentence on how far the estimates can be trusted."""
@@ -273,6 +230,9 @@ class OffPolicy:
             return "no estimate: history made these choices, and this is what happened"
         if self.supported:
             return f"supported: effective sample size {self.effective:,.0f} of {self.weight.n:,}"
+        return f"{self._unsupported()}; {NO_LINES}" if self.by_products else self._unsupported()
+
+    def _unsupported(self) -> str:
         if self.support < SUPPORTED:
             return (
                 f"not supported: for {1 - self.support:.0%} of the requests history gave this "

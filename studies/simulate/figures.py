@@ -13,7 +13,7 @@ from studies.simulate.track import Bucket
 
 
 def numbers_of(bucket: Bucket) -> Document:
-    """Return what a bucket says, rounded to what it can carry."""
+    """Return the number of requests of a bucket, and its rounded means and shares."""
     requests = bucket.requests or 1
     return {
         "requests": bucket.requests,
@@ -135,6 +135,7 @@ def _estimates(run: PolicyRun) -> Document:
         if off.weight.n:
             found[what] = {
                 "supported": off.supported,
+                "verdict": off.verdict(),
                 "effective_sample_size": _rounded(off.effective),
                 **{
                     name: {"value": e.value, "half_width": e.half_width}

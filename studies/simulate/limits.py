@@ -8,3 +8,8 @@ sample size. Below either, weighted estimates are not shown."""
 OUT_OF_BALANCE = 1.5  # half-widths of the weights' mean: once in 300 by chance
 ROUNDING = 1e-9
 """Half-width below which an interval counts as none, as where all weights are 1."""
+NO_LINES = (
+    "history chose by products of features, which lines don't follow, so the direct estimate has "
+    "no interval"
+)
+"""Why an estimate from lines is not supported."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from router_state.config import ProjectionRef
-from streams.encoder.load import encoder_of, projections_of
+from streams.encoder.encoder_by_settings import encoder_of, projections_of
 from streams.encoder.projections import Encoders
 from streams.priors.references import blocking_prior_reader
 from streams.settings import Settings

@@ -19,7 +19,7 @@ from schemas.routers import RouterDeclared
 from streams.settings import Settings
 from studies.history.happened import Declared
 from studies.simulate.cases import Case
-from studies.simulate.ledger import Due, Ledger, Sent
+from studies.simulate.player_ledger import Due, Ledger, Sent
 from studies.simulate.simulation import Outcomes
 from studies.simulate.target import Target
 from studies.simulate.world import World
@@ -163,7 +163,7 @@ class Player:
             await self._until(lambda: self._target.config_offset >= offset)
 
     async def _drain(self, down_to: int) -> None:
-        """Wait until at most so many requests have no decision."""
+        """Wait until at most this many requests have no decision."""
         await self._target.flush()
         await self._until(lambda: self._ledger.undecided <= down_to)
 

@@ -10,9 +10,10 @@ import orjson
 
 from ground.json_values import Document
 from schemas.event import decode
+from schemas.quick import Bill, Request, Reward
 from schemas.routers import RouterDeclared
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
-from studies.history.reading import Decision, Metadata, RecordedBill, Request, Reward
+from studies.history.reading import Decision
 from studies.warm_start.judgements import JudgedPrompt
 
 TOKENS = 1000
@@ -111,10 +112,10 @@ class Rows:
     ) -> Iterator[Happened]:
         router_id, request_id, seconds = self._router_id, f"row-{at}", float(at)
         request = Request(
-            router_id,
-            request_id,
+            router_id=router_id,
+            request_id=request_id,
             prompt=row.prompt,
-            metadata=None if outcomes is None else Metadata(outcomes),
+            metadata=None if outcomes is None else {"outcomes": outcomes},
         )
         decision = Decision(
             router_id,
@@ -132,8 +133,13 @@ class Rows:
         )
         yield Decided(router_id, at, request, decision, seconds)
         if model in row.costs:
-            bill = RecordedBill(router_id, request_id, row.costs[model])
+            bill = Bill(router_id=router_id, request_id=request_id, cost_usd=row.costs[model])
             yield Billed(router_id, at, seconds, bill)
         if model in row.rewards:
-            reward = Reward(router_id, row.rewards[model], SOURCE, request_id=request_id)
+            reward = Reward(
+                router_id=router_id,
+                request_id=request_id,
+                reward=row.rewards[model],
+                source=SOURCE,
+            )
             yield Rewarded(router_id, at, seconds, reward)

@@ -169,8 +169,8 @@ class Traffic(Happening):
 
 
 class Delay(Happening):
-    """Bills or rewards come so many requests later than recorded or, with `to`, exactly so many
-    after their decision.
+    """Bills or rewards come this many requests later than recorded or, with `to`, this many
+    requests after their decision.
     """
 
     kind: Literal["delay"]
@@ -255,7 +255,7 @@ class Latency(Happening):
 
 
 class Slower(Happening):
-    """Calls of a model take so many times as long."""
+    """Calls of a model take longer by this factor."""
 
     kind: Literal["slower"]
     model: Model

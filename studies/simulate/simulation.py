@@ -1,4 +1,4 @@
-"""Run policies over cases in a world, with bills and rewards delayed by so many decisions."""
+"""Run policies over cases in a world; bills and rewards come some decisions later."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from drawing.changes import Portfolio, differences
+from drawing.declaration_changes import Portfolio, differences
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Declared, Happened

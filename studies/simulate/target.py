@@ -16,10 +16,10 @@ from schemas.dlq import SOURCE_TOPIC, DeadLetter
 from schemas.event import MalformedEvent, encode
 from schemas.routers import RouterDeclared
 from schemas.topic_roles import SOURCES
-from streams.log.partitioner import partition_of
+from streams.partitioner import partition_of
 from streams.settings import Settings
 from studies.history.kafka_reader import batches, bounds_of, consumer_of
-from studies.simulate.ledger import Sent
+from studies.simulate.player_ledger import Sent
 
 MAX_ANSWERS = 1000
 """Most records of one poll."""
@@ -136,7 +136,7 @@ class Target:
         await asyncio.gather(*sent)
 
     async def answers(self, seconds: float) -> list[Answer]:
-        """Return the router's next answers, waiting for the first one at most so long."""
+        """Return the router's next answers; wait for the first one at most this many seconds."""
         found = await self._answers.getmany(timeout_ms=int(seconds * 1000), max_records=MAX_ANSWERS)
         return [
             answer

@@ -1,4 +1,4 @@
-"""Know the times of calls: those that were told, and those that other models would have taken."""
+"""Estimate the times of calls: of the called model from bills, of other models from a line each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ BIN = math.log(1.05)
 
 
 class Seconds(NamedTuple):
-    """Seconds of one call: its whole answer, and up to the first token; None: not told."""
+    """Seconds of one call: up to the whole answer, and up to the first token; None: its bill has
+    none."""
 
     answer: float | None = None
     first_token: float | None = None
 
 
 UNTOLD = Seconds()
-"""A call that told no time."""
+"""A call whose bill has no times."""
 
 
 class Times:
@@ -81,7 +82,7 @@ def bin_of(seconds: float) -> int:
 
 
 def quantile(bins: dict[int, int], share: float) -> float | None:
-    """Return the time that this share of calls keeps; None: no call told its time."""
+    """Return the time within which this share of calls ended; None: no bill has a time."""
     left = share * sum(bins.values())
     for place, calls in sorted(bins.items()):
         left -= calls

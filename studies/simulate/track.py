@@ -18,8 +18,8 @@ POINTS, LEAST_REQUESTS = 40, 20
 @dataclass(slots=True)
 class Bucket:
     """Sums over some requests. `rewarded` counts those whose reward is known; `modelled` those of
-    guessed outcome; `timed` those that told their time, `bins` counts them by it; `without_price`
-    those where no price met the budget, which `lambda_t` leaves out.
+    guessed outcome; `timed` those whose bill has a time, `bins` counts them by their time;
+    `without_price` those where no price met the budget, which `lambda_t` leaves out.
     """
 
     requests: int = 0
@@ -152,7 +152,7 @@ class Track:
             bucket.budget_usd += budget_usd
 
     def finish(self) -> None:
-        """Add what is still open to the sums."""
+        """Add the bucket that is still open to the sums."""
         if self._open.requests:
             self.requests += self._open.requests
             self.buckets[-1].merge(self._open)

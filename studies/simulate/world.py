@@ -58,7 +58,7 @@ class Placed:
     end: int
 
     def progress(self, index: int) -> float:
-        """Return how much of it is in force, 0 to 1; a ramp moves in steps."""
+        """Return the part of the event that is in force, 0 to 1; a ramp moves in steps."""
         if not self.start <= index < self.end:
             return 0.0
         over = self.event.over if isinstance(self.event, PriceChange | Quality) else 0

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ground.files.array_folder import Array
-from streams.encoder.sentences import SentenceEncoder
-from streams.priors.priors import CostPriors, Priors
+from streams.encoder.sentence_encoder import SentenceEncoder
+from streams.priors.fitted_priors import CostPriors, Priors
 from studies.warm_start.judgements import (
     JudgedPrompt,
     Reading,

@@ -194,7 +194,7 @@ def _name(model: str) -> str:
 
 
 def _cell(value: Json, separator: str | None) -> Json:
-    """Return a cell's number, None where it is empty, or what it holds instead."""
+    """Return a cell's number, None where the cell is empty, or its text where that is no number."""
     if not isinstance(value, str):
         return value
     text = value.strip().removeprefix("$")

@@ -16,7 +16,7 @@ FOLDS = 5
 """Parts of a cross-validation."""
 RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
 """Ridges of which leave-one-out validation takes the best for each outcome; contexts have variance
-1, so that a ridge counts as so many prompts."""
+1, so that a ridge counts as that number of prompts."""
 FEW = 2 * FOLDS
 """Number of outcomes up to which only their mean is learned."""
 

@@ -17,7 +17,7 @@ from studies.warm_start.lines import FEW, folds, predict
 
 Kind = Literal["pca", "pls"]
 SUPERVISED = (2, 4, 8)
-"""Numbers of directions that partial least squares is tried with (docs/lab/fit.md)."""
+"""Numbers of directions that partial least squares is tried with (lab/docs/fit.md)."""
 LEAST_PROMPTS = 40
 """Fewest prompts for a cross-validation of projections: eight a fold."""
 MOST_PROMPTS = 5_000
@@ -30,7 +30,7 @@ without variance would divide by rounding, and later prompts that differ in it w
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """A fitted projection, and what cross-validation says of it.
+    """A fitted projection, and its errors in cross-validation.
 
     Attributes:
         kind: principal components, or partial least squares.

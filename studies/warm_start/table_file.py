@@ -1,4 +1,8 @@
-"""Stream the rows of a file: CSV with any usual separator, or one JSON object a line."""
+"""Stream the rows of a file: CSV with any usual separator, or one JSON object a line.
+
+People's own files come from Excel and from databases. pyarrow, which `fit` does not need, neither
+finds the separator nor knows Excel's line `sep=`, and refuses a whole file for one bad line.
+"""
 
 from __future__ import annotations
 

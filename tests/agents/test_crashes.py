@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import housekeeping
 from agents.context_store import Prompt
+from agents.publishing import publish as housekeeping
 from tests.agents.crashing import (
     CONTEXT,
     HOME,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents import housekeeping
-from agents.behind import ALERT_AFTER, CALM_BELOW, MOST_ROUTERS, Behind
+from agents.publishing import publish as housekeeping
+from agents.publishing.behind import ALERT_AFTER, CALM_BELOW, MOST_ROUTERS, Behind
 from schemas import AlertRaised, LambdaUpdated, decode
 from streams.service.books_metrics import BooksMetrics
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log

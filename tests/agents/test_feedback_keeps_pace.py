@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.turns import LATE, Turns
-from agents.waits import REQUESTS_AT_LEAST, Arrivals, Waits
+from agents.taking.turns import LATE, Turns
+from agents.taking.waits import REQUESTS_AT_LEAST, Arrivals, Waits
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
@@ -155,7 +155,7 @@ async def test_late_feedback_has_every_second_turn_however_many_requests_there_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turns, order = Turns(), list[str]()
-    monkeypatch.setattr("agents.turns.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr("agents.taking.turns.time.monotonic", lambda: 100.0)
 
     async def take(name: str, urgent: Callable[[], bool], since: float = math.inf) -> None:
         await turns.take(urgent, since=since)

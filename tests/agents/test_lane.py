@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agents import keys
-from agents.lane import UNDER_WAY, Awaited, Voided
-from agents.serving import (
+from agents.lane.lane import UNDER_WAY, Awaited, Voided
+from agents.table import keys
+from agents.taking.next_group import (
     FEW,
     FEWEST,
     GROW_BELOW_SECONDS,
@@ -21,7 +21,7 @@ from agents.serving import (
     SLOW_IN_A_ROW,
     GroupSize,
 )
-from agents.turns import IN_A_ROW, LOOKS, Turns
+from agents.taking.turns import IN_A_ROW, LOOKS, Turns
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
@@ -154,7 +154,7 @@ async def test_partitions_do_not_wait_for_each_other() -> None:
 
 
 def _at_home(number: int) -> str:
-    from streams.log.partitioner import partition_of
+    from streams.partitioner import partition_of
 
     return next(f"h{i}" for i in range(100) if partition_of(f"h{i}", 2) == number)
 
@@ -173,7 +173,7 @@ async def test_offsets_are_finished_in_the_order_of_the_groups() -> None:
 
 
 async def test_what_is_published_of_a_router_waits_until_it_is_durable() -> None:
-    from agents import housekeeping
+    from agents.publishing import publish as housekeeping
 
     worker, log = await started()
     await worker.fetched("requests", ask(log, "a"))

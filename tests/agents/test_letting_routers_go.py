@@ -4,7 +4,7 @@ gone on from.
 
 import pytest
 
-from agents import keys
+from agents.table import keys
 from router_state.state import invariants, record_bytes
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SMALL, Dying, Log, reasons, routes

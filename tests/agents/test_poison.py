@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agents import poison
+from agents.lane import poison
 from router_state import deciding, engine, feedback
-from router_state.state import invariants, portfolio, sweeping
+from router_state.state import invariants, redeclaring, sweeping
 from streams.settings import Settings
 from studies.audit.run import audit
 from tests.agents.crashing import CONTEXT, HOME, Log, reasons, routes
@@ -138,7 +138,7 @@ async def test_a_declaration_that_fails_is_refused_and_what_is_in_force_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker, log = await started()
-    defect(monkeypatch, portfolio, "declare", lambda *_: True)
+    defect(monkeypatch, redeclaring, "declare", lambda *_: True)
     await worker.take("routers", [log.event("routers", router(HOME, budget_usd_per_request=5.0))])
     assert reasons(worker) == ["internal_error"]
     assert check(worker).config.budget_usd_per_request != 5.0

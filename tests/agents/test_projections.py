@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import keys
 from agents.context_store import Prompt
-from agents.declared import declaration_of
+from agents.declaring.configuration import declaration_of
 from router_state.config import ProjectionRef
-from router_state.packing.framing import frame, loads
 from router_state.state import portable
 from streams.encoder.projection import Projection
 from streams.settings import Settings
@@ -141,19 +138,9 @@ async def test_a_router_may_name_the_projection_that_its_worker_gave_it_already(
     assert projection_of(worker) == ProjectionRef(**law)
 
 
-async def test_the_next_worker_knows_it_and_so_it_does_behind_an_older_version(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_the_next_worker_knows_it(settings: Settings, tmp_path: Path) -> None:
     worker, log, law = await started(settings), Log(), saved(tmp_path, "law")
     await worker.take("routers", [log.event("routers", router(HOME, projection=law))])
-    assert projection_of(await started(settings, worker)) == ProjectionRef(**law)
-    at, written = keys.key(keys.CONFIG, HOME), worker.changelog
-    older = loads(worker.table(0)[at])
-    assert older.pop("projection") == law
-    worker.changelog = [
-        (number, key, frame(json.dumps(older).encode()) if key == at else value, *rest)
-        for number, key, value, *rest in written
-    ]
     assert projection_of(await started(settings, worker)) == ProjectionRef(**law)
 
 

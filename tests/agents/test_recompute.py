@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from agents import declare_routers
-from agents.waiting_requests import route_waiting
-from streams.state.partition import EPOCH
+from agents.declaring import declare_routers
+from agents.routing.waiting_requests import route_waiting
+from streams.changelog_format import EPOCH
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
 from tests.chaos.recompute import Recomputation, differences

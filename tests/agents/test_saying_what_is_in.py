@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.wire import lambda_value
+from agents.publishing.published_values import lambda_value
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.instants import utc

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from agents import keys
-from agents.sweep import REQUESTS_AT_ONCE, Sweep
-from agents.warming import warm
+from agents.table import keys
+from agents.table.unpacking_ahead import warm
+from agents.upkeep.sweep import REQUESTS_AT_ONCE, Sweep
 from router_state.state import record_bytes
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Dying, Log

@@ -1,6 +1,6 @@
 """A router's last record stays unpacked, as its table has it."""
 
-from agents import keys
+from agents.table import keys
 from router_state.state import record_bytes
 from tests.agents.crashing import CONTEXT, HOME, Dying, Log
 from tests.audit_world import router

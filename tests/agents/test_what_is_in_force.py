@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents import keys
+from agents.table import keys
 from schemas.headers import BASED_ON, REPEATED
 from streams.settings import Settings
 from studies.audit.run import audit

@@ -19,8 +19,8 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from commands.broker.child import spawn
 from commands.broker.local import LocalKafka
 from commands.broker.wire import free_ports
-from streams.log.topics import topic_specs
-from streams.state.partition import EPOCH, FENCE
+from streams.changelog_format import EPOCH, FENCE
+from streams.log.service_topics import topic_specs
 from tests.chaos.network import Network
 from tests.chaos.watch import WatchedService
 from tests.integration.service import Worker

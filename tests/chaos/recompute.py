@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents import feedback, keys
+from agents.feedback import book_feedback as feedback
 from agents.parked import Parked
-from agents.waiting_requests import route_waiting
+from agents.routing.waiting_requests import route_waiting
+from agents.table import keys, watermarks
 from router_state.packing.framing import body_of
 from router_state.state import record_bytes
+from streams.changelog_format import EPOCH, FENCE
 from streams.settings import Settings
-from streams.state.partition import EPOCH, FENCE
 from tests.memory_worker import SOURCES, MemoryWorker
 
 
@@ -62,7 +63,7 @@ def steps(changelog: Iterable[Any]) -> list[Step]:
         elif kind == keys.PARKED and record.value is not None:
             step.parked.append(Parked.unpack(record.value))
         elif kind == keys.WATERMARKS:
-            step.reached = orjson.loads(record.value)
+            step.reached = watermarks.unpack(record.value)
             found.append(Step(0.0))
     return found
 

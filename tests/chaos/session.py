@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from commands.broker.local import LocalKafka
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from studies.audit.findings import Findings
 from studies.audit.run import audit

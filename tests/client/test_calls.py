@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from doors.gateway.called import of_call
-from doors.gateway.events import asks
+from doors.gateway.http_events import asks
 from doors.gateway.problems import Problem
 from paretobandit_client import checks
 from paretobandit_client.calls import last_user_message, needs_of, tokens_of

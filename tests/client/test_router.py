@@ -21,7 +21,7 @@ from paretobandit_client import (
     SyncRouter,
     Unreachable,
 )
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, router, running_service
 

@@ -71,7 +71,7 @@ def test_its_kernel_is_compiled(inside: str) -> None:
 def test_prompts_are_encoded_without_torch_and_without_onnx_runtime(inside: str) -> None:
     code = (
         "import importlib.util as u, paretobandit_streams as p; p.enter(); from "
-        "streams.encoder.load import load_encoder; "
+        "streams.encoder.encoder_by_settings import load_encoder; "
         "print(load_encoder().encode(['Why is the sky blue?']).shape, *map(u.find_spec, "
         "('torch', 'sklearn', 'onnxruntime')))"
     )

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from commands.broker.wire import free_ports
-from doors.gateway.keys import new_key
+from doors.gateway.api_keys import new_key
 from tests.integration.service import PATIENCE, RunningService, Worker, router, running_service
 
 KEY, LINE = new_key("tests", routers="*")

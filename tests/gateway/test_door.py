@@ -155,6 +155,12 @@ async def test_of_a_foreign_batch_the_good_items_are_booked_and_the_odd_ones_nam
         assert several.status_code == 422 and "toxicity" in several.json()["detail"]
         chosen = await client.post(f"{home}/ingest/langfuse?score=correctness", json=scores)
         assert chosen.json() == {"accepted": 1, "passed_over": 1}
+        wrong = await client.post(f"{home}/ingest/langfuse?score=corectness", json=scores)
+        assert wrong.status_code == 422 and "accepted" not in wrong.json()
+        assert all(name in wrong.json()["detail"] for name in ("corectness", "correctness"))
+        # The right name has come before: the payload of another score is none of a mistyped one.
+        other = await client.post(f"{home}/ingest/langfuse?score=correctness", json=scores[:1])
+        assert (other.status_code, other.json()) == (202, {"accepted": 0, "passed_over": 1})
     books = await gateway.settled("mixed", settled=1, rewards_applied=1)
     assert books["spend_usd"] == pytest.approx(0.014)
 

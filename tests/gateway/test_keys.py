@@ -4,10 +4,11 @@ import hashlib
 
 import pytest
 
-from doors.gateway.keys import BadKeys, Keys, new_key
-from doors.gateway.limits import Allowance, Recent
+from doors.gateway.api_keys import BadKeys, Keys, new_key
+from doors.gateway.rate_limits import Allowance, Recent
 from doors.gateway.serve import keys_of
-from streams.settings import BadSettings, Settings
+from streams.settings import Settings
+from streams.settings_problems import BadSettings
 
 
 def test_a_new_key_opens_its_routers_and_no_others() -> None:

@@ -11,8 +11,8 @@ from doors.console.failures import Failure
 from doors.gateway.serve import Server
 from doors.gateway.serve import server_of as gateway_of
 from streams.settings import load_settings
-from watching.dashboard.serve import server_of
-from watching.dashboard.sessions import Sessions
+from watching.dashboard.serve_dashboard import server_of
+from watching.dashboard.visitors import Sessions
 
 SETTINGS: dict[str, Any] = {"bootstrap": "127.0.0.1:1"}
 

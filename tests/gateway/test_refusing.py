@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from commands.broker.wire import free_ports
+from doors.gateway.api_keys import Keys, new_key
 from doors.gateway.app import build_gateway
-from doors.gateway.keys import Keys, new_key
 from doors.gateway.problems import MEDIA_TYPE, OWN
 from schemas import Reason
 from streams.settings import Settings
@@ -79,7 +79,7 @@ async def test_a_key_opens_its_routers_only(calls: httpx.AsyncClient) -> None:
 async def test_a_payload_that_cannot_be_kept_either_is_left_to_its_sender(
     calls: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("doors.gateway.letters.SECONDS", 0.2)
+    monkeypatch.setattr("doors.gateway.payload_letters.SECONDS", 0.2)
     answer = await calls.post("/v1/routers/acme.chat/ingest/langfuse", json={"value": "good"})
     assert (answer.status_code, reason(answer)) == (503, "undelivered")
 
@@ -167,7 +167,7 @@ async def test_no_payload_of_another_form_is_a_defect_of_the_gateway(
 ) -> None:
     async def kept(*_: object, **__: object) -> None: ...
 
-    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
+    monkeypatch.setattr("doors.gateway.payload_letters.Letters.keep", kept)
     fields = (
         "specversion data type metadata traceId value resourceSpans choices usage response_cost"
     )
@@ -259,7 +259,7 @@ async def test_a_packed_payload_is_bounded_by_what_it_holds(
 ) -> None:
     async def kept(*_: object, **__: object) -> None: ...
 
-    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
+    monkeypatch.setattr("doors.gateway.payload_letters.Letters.keep", kept)
     empty = gzip.compress(b"{}")
     assert await packed(calls, empty) == "missing_field"  # it was read, and is not OTLP
     assert await packed(calls, gzip.compress(bytes(10**6))) == "body_too_large"
@@ -281,7 +281,7 @@ async def test_items_of_a_router_that_the_key_does_not_cover_are_refused(
 ) -> None:
     async def kept(*_: object, **__: object) -> None: ...
 
-    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
+    monkeypatch.setattr("doors.gateway.payload_letters.Letters.keep", kept)
     elsewhere = {"traceId": "r", "value": 1, "metadata": {"pb_router_id": "other"}}
     answer = await calls.post("/v1/routers/acme.chat/ingest/langfuse", json=elsewhere)
     assert (answer.status_code, reason(answer)) == (403, "forbidden")

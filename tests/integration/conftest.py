@@ -12,7 +12,7 @@ import pytest
 
 from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.browsing import chromium
 

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ground.boundary import fatal
-from streams.service.app import App
-from streams.service.serving import serve
+from streams.service.lifetime import serve
+from streams.service.worker_app import App
 from streams.settings import load_settings
-from streams.state.partition import Partition
+from streams.state.table_partition import Partition
 from tests.integration.faults import arm
 
 NUMBER = struct.Struct(">q")

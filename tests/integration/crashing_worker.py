@@ -5,7 +5,7 @@ import os
 from typing import NoReturn
 
 from router_state.engine import Engine
-from streams.service.serving import serve
+from streams.service.lifetime import serve
 from streams.service.worker import build_worker
 from streams.settings import load_settings
 

@@ -11,7 +11,7 @@ from faust.transport.drivers import aiokafka as driver
 
 from streams.faust.fetching import LoopConsumer
 from streams.faust.transport import Consumer, Transport
-from streams.service.app import App
+from streams.service.worker_app import App
 from streams.settings import Settings
 
 SOME = 4
@@ -52,12 +52,10 @@ def arm(settings: Settings, *, without: list[str], faults: dict[str, float]) -> 
     """Build the app without some of its remedies and with faults in what it stands on."""
 
     class Armed(App):
-        def _new_transport(self) -> Any:
-            return (
-                StockTransport(self.conf.broker_consumer, self)
-                if "gate" in without
-                else super()._new_transport()
-            )
+        def __init__(self, settings: Settings) -> None:
+            super().__init__(settings)
+            if "gate" in without:
+                self.transport = StockTransport(self.conf.broker_consumer, self)
 
     app = Armed(settings)
     if "watch" in without:

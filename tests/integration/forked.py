@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = ("service_worker", "counting_worker", "slow_encoder_worker")
 """What is forked; all else is a program whose start is tested too."""
 IMPORTED = (
-    "streams.service.serving",
+    "streams.service.lifetime",
     "streams.service.worker",
     # Faust imports them by their names while an app starts.
     "faust.app.router",

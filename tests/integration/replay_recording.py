@@ -25,7 +25,7 @@ COST_USD = {"small": 2.9e-5, "middle": 5.3e-4, "large": 1.5e-2}
 WORKER = """
 import asyncio, logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stdout)
-from streams.service.serving import serve
+from streams.service.lifetime import serve
 from streams.settings import load_settings
 from streams.service.worker import build_worker
 async def main():

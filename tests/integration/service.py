@@ -21,13 +21,14 @@ import numpy as np
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from agents.shard import Shard
+from agents.table.own_routers import Shard
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
-from streams.log.partitioner import partition_of
-from streams.log.topics import create_topics
+from streams.changelog_format import EPOCH
+from streams.log.service_topics import create_topics
+from streams.partitioner import partition_of
 from streams.settings import Settings
-from streams.state.partition import EPOCH, Partition
+from streams.state.table_partition import Partition
 from tests.integration.forked import ROOT, inherited, start
 
 SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases")
@@ -90,8 +91,6 @@ class Worker:
         log: Path,
         environment: Mapping[str, str],
         module: str = MODULE,
-        *,
-        source: Path = ROOT,
     ) -> None:
         own = {
             "PB_BOOTSTRAP": settings.bootstrap,
@@ -102,13 +101,12 @@ class Worker:
             "PB_PARTITIONS": str(settings.partitions),
             "PB_WEB_PORT": "0",
             "PB_ENCODER_BACKEND": "none",
+            "PB_VALIDATE_STATE": "true",
         }
-        if source == ROOT:  # an older worker knows no such setting
-            own["PB_VALIDATE_STATE"] = "true"
         self.log = log
         self.started = time.monotonic()
         self.process = start(
-            module.split(), log=log, env={**inherited(), **own, **environment}, cwd=source
+            module.split(), log=log, env={**inherited(), **own, **environment}, cwd=ROOT
         )
 
     @property
@@ -203,17 +201,12 @@ class RunningService:
         *,
         instance: str | None = None,
         module: str = MODULE,
-        source: Path = ROOT,
         **environment: str,
     ) -> Worker:
-        """Start a worker of the program in `source`; keyword arguments are environment
-        variables.
-        """
+        """Start a worker; keyword arguments are environment variables."""
         own = {"PB_INSTANCE_ID": instance} if instance else {}
         log = self._folder / f"worker-{len(self.workers)}.log"
-        worker = Worker(
-            self.settings, log, {**self.environment, **own, **environment}, module, source=source
-        )
+        worker = Worker(self.settings, log, {**self.environment, **own, **environment}, module)
         self.workers.append(worker)
         return worker
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 
-from streams.service.serving import serve
+from streams.service.lifetime import serve
 from streams.service.worker import build_worker
 from streams.settings import load_settings
 

@@ -9,11 +9,12 @@ import time
 import numpy as np
 
 from agents.context_store import Prompt
-from agents.refusals import EncoderUnavailable
+from agents.refusal_kinds import EncoderUnavailable
 from router_state.config import Vector
 from streams.encoder.projection import Projection
-from streams.service import worker
-from streams.service.serving import serve
+from streams.service import agent_ports
+from streams.service.lifetime import serve
+from streams.service.worker import build_worker
 from streams.settings import Settings, load_settings
 
 
@@ -40,5 +41,5 @@ if __name__ == "__main__":
         format="%(asctime)s %(name)s %(levelname)s %(message)s",
         stream=sys.stdout,
     )
-    worker.PromptEncoder = SlowEncoder  # type: ignore[assignment,attr-defined]
-    asyncio.run(serve(worker.build_worker(load_settings())))
+    agent_ports.PromptEncoder = SlowEncoder  # type: ignore[attr-defined,assignment]
+    asyncio.run(serve(build_worker(load_settings())))

@@ -6,7 +6,6 @@ import os
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -16,7 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from faust.types import TP
 
 from commands.broker.wire import free_ports
-from streams.faust.changelog import RecordBatches
+from streams.faust.record_batches import RecordBatches
 from streams.log.probe import LogProbe
 from streams.settings import Settings
 from tests.integration.counting import counting_service, until_async
@@ -39,8 +38,7 @@ async def topic(kafka: str) -> AsyncIterator[str]:
 async def batches(kafka: str) -> AsyncIterator[RecordBatches]:
     producer = AIOKafkaProducer(bootstrap_servers=kafka, enable_idempotence=True)
     await producer.start()
-    app = SimpleNamespace(producer=SimpleNamespace(_ensure_producer=lambda: producer))
-    yield RecordBatches(app, "unused", 2**20, may_write=always)
+    yield RecordBatches(lambda: producer, "unused", 2**20, may_write=always)
     await producer.stop()
 
 

@@ -329,9 +329,8 @@ def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> N
     assert "created" in done(alone, "topics", "create")
     assert done_json(alone, "topics", "create")["created"] == []
     assert "as a worker needs them" in done(alone, "topics", "check")
-    for words in (("routers", "list"), ("top", "--once")):
-        assert "add a first model with `pbstream models add NAME" in done(alone, *words)
-        assert done_json(alone, *words) == []
+    assert "add a first model with `pbstream models add NAME" in done(alone, "routers", "list")
+    assert done_json(alone, "routers", "list") == []
     result = run(alone, "request", "hello", "--timeout", "0.5")
     assert result.exit_code == 1
     assert "no worker answered within 0.5 s: is `pbstream worker` running, with" in result.output
@@ -413,6 +412,17 @@ def test_the_client_of_the_readme_works(worker: Settings, tmp_path: Path) -> Non
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("call ")
     assert ran.stderr == ""
+    (tmp_path / "mistyped.py").write_text(code.replace('"default"', '"defualt"'))
+    wrong = subprocess.run(
+        [sys.executable, str(tmp_path / "mistyped.py")],
+        env={**os.environ, **environment(worker)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert wrong.stderr.startswith("unknown_router: ")
     deadline = time.monotonic() + 60
     while done_json(worker, "budget", "show")["rewards_applied"] == 0:
         assert time.monotonic() < deadline

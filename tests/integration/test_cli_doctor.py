@@ -1,4 +1,4 @@
-"""`pbstream doctor` and `top` on a real service."""
+"""`pbstream doctor` on a real service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.encoder.projection import Projection
 from streams.settings import Settings
 from streams.state.redis_contexts import connect
 from streams.state.redis_rights import acl
-from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
+from tests.integration.commands import PRICES, add_two, done, done_json, run
 
 
 def findings(settings: Settings) -> dict[str, Any]:
@@ -140,35 +140,3 @@ async def redis_of(url: str) -> Finding:
     """Return what is said of a Redis; no broker answers."""
     settings = Settings(bootstrap=f"127.0.0.1:{free_ports(1)[0]}", redis_url=SecretStr(url))
     return {one.what: one async for one in examine(settings)}["Redis"]
-
-
-def test_top_shows_every_router_and_sorts_them(worker: Settings) -> None:
-    for router in ("top.a", "top.b"):
-        add_two(worker, router)
-    for number in range(3):
-        done(
-            worker,
-            "request",
-            "--context",
-            "-",
-            "--id",
-            f"q-{number}",
-            stdin=CONTEXT,
-            router="top.b",
-        )
-    done(worker, "cost", "q-0", "0.5", router="top.b")
-    rows = {row["router_id"]: row for row in done_json(worker, "top", "--once", "--rows", "1000")}
-    assert (rows["top.b"]["decided"], rows["top.b"]["spend_usd"], rows["top.b"]["in_flight"]) == (
-        3,
-        0.5,
-        2,
-    )
-    assert rows["top.a"]["decided"] == 0
-    # Routers of other tests may have spent more.
-    most = max(row["spend_usd"] for row in rows.values())
-    first = done_json(worker, "top", "--once", "--sort", "spend", "--rows", "1")
-    assert [row["spend_usd"] for row in first] == [most]
-    by_spend = done_json(worker, "top", "--once", "--sort", "spend", "--rows", "1000")
-    names = [row["router_id"] for row in by_spend]
-    assert names.index("top.b") < names.index("top.a")
-    assert "the first 1 by spend" in done(worker, "top", "--once", "--sort", "spend", "--rows", "1")

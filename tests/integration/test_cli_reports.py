@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from doors.console.bus import open_bus
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from tests.integration.commands import CONTEXT, add_two, done, done_json, run
 

@@ -16,10 +16,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from redis.exceptions import ConnectionError
 
-from agents import keys
 from agents.context_store import Ref
+from agents.table import keys
 from streams.log.reach import Reach
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from streams.state.read_back import ChangelogContexts
 from streams.state.redis_contexts import RedisContexts, address_of, connect, opened

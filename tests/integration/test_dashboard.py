@@ -30,11 +30,11 @@ from click.testing import CliRunner
 from commands.broker.child import spawn
 from commands.broker.wire import free_ports
 from commands.cli import main
+from commands.demo.demo_clients import Traffic
+from commands.demo.demo_play import Scenario
 from commands.demo.player import Player
-from commands.demo.scenario import Scenario
 from commands.demo.stage import running_worker
-from commands.demo.traffic import Traffic
-from doors.gateway.keys import Keys, new_key
+from doors.gateway.api_keys import Keys, new_key
 from drawing import numbers
 from drawing.numbers import NO_PRICE, UNTIL, dual
 from drawing.pareto import Pareto
@@ -46,7 +46,7 @@ from schemas import (
     RouterDeclared,
     encode,
 )
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.browsing import (
     ENTER,
@@ -59,8 +59,8 @@ from tests.integration.browsing import (
 )
 from tests.unit.test_dashboard import NOW, Record, bill, label, route, standing, state
 from watching.dashboard.assets import FOLDERS
-from watching.dashboard.serve import server_of
-from watching.dashboard.sessions import Sessions
+from watching.dashboard.serve_dashboard import server_of
+from watching.dashboard.visitors import Sessions
 from watching.joined import Joined
 from watching.tally import Tally
 

@@ -20,14 +20,14 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from commands.broker.wire import free_ports
+from commands.demo.demo_clients import Traffic
+from commands.demo.demo_play import Scenario
 from commands.demo.player import Player
-from commands.demo.scenario import Scenario
 from commands.demo.shocks import SHOCKS
 from commands.demo.stage import running_worker
-from commands.demo.traffic import Traffic
 from schemas import RouterDeclared
 from schemas.routers import ModelDeclared
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import load_settings
 
 ROOT = Path(__file__).parents[2]

@@ -75,7 +75,7 @@ async def test_a_worker_that_was_frozen_beyond_its_session_joins_again_with_its_
         )
         worker.thaw()
         await service.until(
-            lambda: worker.log.read_text().count("streams.service.app INFO ready") == 2,
+            lambda: worker.log.read_text().count("streams.service.worker_app INFO ready") == 2,
             "a second membership",
             poll=False,
         )

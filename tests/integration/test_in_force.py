@@ -16,7 +16,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
 from doors.console.bus import open_bus
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.commands import PRICES, add_two, done, done_json, run
 

@@ -49,7 +49,6 @@ NOT_RUN = {
     r"kubectl |helm ": "needs a cluster; tests/unit/test_chart.py renders the chart",
     r"pbstream encoder distill": "needs the weights: tests/reference/test_weights.py",
     r"pbstream .*sentence-transformers:": "needs torch: tests/reference/test_own_model.py",
-    r".*python -m (benchmarks|paper)\b": "minutes to hours",
     r"location /routers/": "nginx's configuration",
     r"95\.6% of |.*[┤└]| +\$0\.00002858": "the picture that watch draws",
     r"partitioner=": "librdkafka's configuration",

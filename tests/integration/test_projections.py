@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from streams.encoder.load import load_encoder
+from streams.encoder.encoder_by_settings import load_encoder
 from streams.encoder.projection import Projection
 from tests.integration.commands import done_json, run
 from tests.integration.service import MODELS, running_service

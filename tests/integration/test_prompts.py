@@ -12,7 +12,7 @@ import pytest
 
 from router_state.costs.input_tokens import IN_USE_FROM
 from schemas.prompt_length import BYTES_PER_TOKEN
-from streams.encoder.load import load_encoder
+from streams.encoder.encoder_by_settings import load_encoder
 from tests.integration.commands import PRICES, done, done_json
 from tests.integration.service import running_service
 

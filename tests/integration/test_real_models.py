@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from router_state.sessions.capability import Sessions
+from router_state.sessions.sessions import Sessions
 from router_state.state import invariants
 from tests.integration.commands import done_json
 from tests.integration.service import (

@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
 from ground.json_values import Document
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.commands import CONTEXT, PRICES, done, done_json, run, until
 

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
 from schemas.routers import ModelDeclared, RouterDeclared
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from studies.history.folders import export
 from studies.history.kafka_history import KafkaHistory

@@ -15,7 +15,7 @@ from commands.demo.stage import running_worker
 from commands.reports import Booked, report
 from schemas.costs import CostReported
 from schemas.rewards import RewardObserved
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
 from tests.integration.test_in_force import compact, eager

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from studies.history.account import Account
 from studies.history.encoded import Contexts

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents import keys
+from agents.table import keys
 from tests.chaos.recompute import Recomputation, differences
 from tests.integration.service import (
     SOURCES,
@@ -85,6 +85,21 @@ async def test_graceful_restart_repeats_nothing(service: RunningService) -> None
     await service.send("requests", request(HOME, "after"))
     await service.until(lambda: service.route("after"), "the next decision")
     assert sorted(route["seq"] for route in service.routes()) == list(range(1, 52))
+
+
+async def test_a_dead_letter_that_was_delivered_before_a_stop_is_not_written_again(
+    service: RunningService,
+) -> None:
+    await service.send("requests", request("nobody", "r-1"))
+    await service.until(service.dead_letters, "a dead letter")
+    service.workers[0].terminate()
+    await service.until(lambda: not service.workers[0].running, "an orderly end", poll=False)
+    assert service.workers[0].process.returncode == 0
+    await service.ready(service.worker(instance="one"))
+    home = service.beside("nobody")
+    await service.send("requests", request(home, "r-2"))
+    await service.until(lambda: len(service.dead_letters()) == 2, "the next dead letter")
+    assert len(service.records["dlq"]) == 2
 
 
 async def test_killed_worker_loses_nothing_and_counts_nothing_twice(

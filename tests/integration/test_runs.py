@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from paretobandit_client import Refused, Router
-from router_state.runs.capability import Runs
+from router_state.runs.runs import Runs
 from router_state.state import invariants
 from tests.integration.commands import done_json
 from tests.integration.service import cost, request, router, running_service

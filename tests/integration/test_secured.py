@@ -20,10 +20,10 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import SecretStr
 
-from agents import keys
+from agents.table import keys
 from commands.broker.wire import free_ports
 from commands.cli import main
-from streams.log.reaching import refusal
+from streams.log.login_refusal import refusal
 from streams.log.rights import Operation, Right, reading, rights
 from streams.log.rights_check import missing_rights
 from streams.settings import Settings

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from agents import keys
+from agents.table import keys
 from router_state.state import invariants
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 from tests.malformed import for_the_worker, malformed

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from agents import keys
+from agents.table import keys
 from router_state.state import invariants
-from streams.log.topics import cluster_id
+from streams.log.service_topics import cluster_id
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 
 HOME = "acme.redis"

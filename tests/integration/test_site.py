@@ -87,7 +87,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         yield driver
 
 
-@pytest.mark.parametrize("page", ["index", "reference/wire", "lab/paper"])
+@pytest.mark.parametrize("page", ["index", "reference/wire", "explanation/commit"])
 def test_no_page_scrolls_sideways_on_a_telephone(site: Path, browser: Chrome, page: str) -> None:
     browser.get((site / f"{page}.html").as_uri())
     measured = "return [document.documentElement.scrollWidth, window.innerWidth]"

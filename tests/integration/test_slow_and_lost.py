@@ -8,7 +8,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.state.lost_state import StateLost, require_state
 from tests.integration.service import cost, request, router, running_service
 
@@ -130,3 +130,27 @@ async def test_a_topic_without_which_a_group_went_on_is_read_when_it_is_made_aga
         await service.send("requests", request("home", "r-1"))
         await service.send("costs", cost("home", "r-1", 0.001))
         await service.until(lambda: service.lambda_of("home").get("settled") == 1, "its bill")
+
+
+async def test_offsets_of_a_topic_that_is_gone_hold_up_nothing_else(
+    kafka: str, tmp_path: Path
+) -> None:
+    async with running_service(kafka, tmp_path, partitions=1, PB_COMMIT_INTERVAL="60") as service:
+        settings = service.settings
+        worker = await service.ready(service.worker())
+        await service.send("routers", router("home"))
+        await service.send("requests", request("home", "r-1"))
+        await service.send("costs", cost("home", "r-1", 0.001))
+        await service.until(lambda: service.lambda_of("home").get("settled") == 1, "its bill")
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+        await admin.start()
+        await admin.delete_topics([settings.topic("costs")])
+        await service.until(
+            lambda: worker.log.read_text().count("Worker ready") == 2, "a group without the topic"
+        )
+        committed = await admin.list_consumer_group_offsets(settings.app_id)
+        await admin.close()
+        place = TopicPartition(settings.topic("requests"), 0)
+        assert committed[place].offset == 1
+        await service.send("requests", request("home", "r-2"))
+        await service.until(lambda: service.route("r-2"), "the next decision")

@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from commands.broker.local import LocalKafka
 from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.commands import add_two, done, done_json, run
 from tests.integration.test_snapshot import CONTEXTS, SAME

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.state.partition import EPOCH, FENCE
+from streams.changelog_format import EPOCH, FENCE
 from tests.integration.counting import CountingService, counting_service, until_async
 from tests.integration.counting_worker import WATERMARK
 

@@ -6,7 +6,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from streams.log.topics import TopicsNotReady, check_topics, create_topics, topic_specs
+from streams.log.service_topics import TopicsNotReady, check_topics, create_topics, topic_specs
 from streams.settings import Settings
 from tests.integration.counting import until_async
 

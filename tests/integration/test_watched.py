@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from commands.broker.wire import free_ports
-from streams.service.metrics import OUTCOMES
+from streams.service.worker_metrics import OUTCOMES
 from tests.integration.service import PATIENCE, ROOT, RunningService, Worker, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

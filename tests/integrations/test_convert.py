@@ -19,11 +19,11 @@ from click.testing import CliRunner
 from commands.cli import main
 from doors.integrations.convert import Converted, convert, finder_of
 from doors.integrations.forms import FORMS
-from doors.integrations.found import Defaults, Unconvertible, rfc3339
-from doors.integrations.ingest import Ingest
 from doors.integrations.mapping import BadMapping, read_mapping
+from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
+from doors.integrations.payload_topic import Ingest
 from schemas import DeadLetter, MalformedEvent, RewardObserved
-from streams.log.topics import create_topics
+from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import RunningService
 from tests.integrations.exporters import FAILED, LOGGED

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from commands.cli import main
 from doors.integrations.convert import Converted, convert, finder_of
-from doors.integrations.found import Defaults, Unconvertible, rfc3339
+from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
 from doors.integrations.remembered import Remembered
 from schemas import MalformedEvent
 from tests.integrations.exporters import (
@@ -381,6 +381,17 @@ def test_several_scores_are_refused_with_their_names_until_one_is_chosen() -> No
     assert [
         one["reward"] for one in bills(of("otel", logged(*records), scores=("Relevance",)))
     ] == [1.0]
+
+
+def test_a_chosen_score_is_unmet_until_a_payload_has_it() -> None:
+    known = Remembered()
+    for score, unmet in ((TOXICITY, True), (SCORE, False), (TOXICITY, False)):
+        found = of("langfuse", score, scores=("correctness",), remembered=known)
+        assert len(found.taken) + found.passed_over == 1
+        said = known.unmet(("correctness",))
+        assert (said is not None) == unmet
+        assert said is None or ("correctness" in said and "toxicity" in said)
+    assert known.unmet(()) is None
 
 
 def test_a_score_that_was_not_chosen_need_not_be_readable() -> None:

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from commands.broker.wire import free_ports
-from streams.encoder.load import dimensions_of
+from streams.encoder.encoder_by_settings import dimensions_of
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, Worker, running_service
 

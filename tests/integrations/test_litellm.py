@@ -24,9 +24,9 @@ from click.testing import CliRunner
 
 from commands.cli import main
 from doors.integrations.convert import convert, finder_of
-from doors.integrations.found import Defaults
+from doors.integrations.payload_items import Defaults
 from router_state.engine import Engine
-from router_state.outages.capability import Outages
+from router_state.outages.outages import Outages
 from tests.integration.service import PATIENCE, RunningService, running_service
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import yaml
 
 from commands.broker.child import spawn
 from commands.broker.wire import free_ports
-from streams.encoder.load import dimensions_of
+from streams.encoder.encoder_by_settings import dimensions_of
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, running_service
 

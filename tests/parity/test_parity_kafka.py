@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import wheel_priors
-from streams.priors.priors import prior_for_wire
+from streams.priors.fitted_priors import prior_for_wire
 from tests.integration.service import RunningService, cost, reward, running_service
 from tests.parity.conftest import MODELS, PRICES, TOLERANCE, Pair, Prompts
 

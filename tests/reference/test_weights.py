@@ -7,7 +7,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from streams.encoder.distill import distill
-from streams.encoder.load import projections_of
+from streams.encoder.encoder_by_settings import projections_of
 from streams.encoder.projection import Projection
 from streams.encoder.static import SHIPPED
 from streams.encoder.weights import find_weights, hash_weights

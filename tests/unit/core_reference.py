@@ -24,7 +24,7 @@ from router_state.needs.offers import Offers
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.router import RouterState
-from router_state.state import record_bytes, restoring, snapshot
+from router_state.state import record_bytes, restoring, state_pieces
 
 C = TypeVar("C", bound=Capability)
 
@@ -134,7 +134,7 @@ def having(state: RouterState, kind: type[C]) -> C:
 def freeze(engine: Engine) -> dict[str, bytes]:
     """Return everything that a router is, as bytes, piece by piece."""
     state = engine.state
-    pieces = {named(name): piece for name, piece in snapshot.pack_pieces(state).items()}
+    pieces = {named(name): piece for name, piece in state_pieces.pack_pieces(state).items()}
     return pieces | {
         f"request {request_id}": record_bytes.pack_record(record)
         for request_id, record in engine.records.items()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from router_state.config import RouterConfig
 from router_state.engine import Engine
-from router_state.periods.capability import Periods
 from router_state.periods.ledger import Ledger
+from router_state.periods.period_budgets import Periods
 from router_state.periods.reporting import Reported
 from router_state.periods.spending import Spending
 from router_state.router import RouterState

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from msgspec import convert
 
-from agents.declared import config_of
-from agents.shard import Shard
-from agents.wire import alert_raised, lambda_value, route_value
+from agents.declaring.configuration import config_of
+from agents.publishing.published_values import alert_raised, lambda_value, route_value
+from agents.table.own_routers import Shard
 from router_state.config import RouterConfig, Vector
 from router_state.events import (
     Aged,
@@ -42,7 +42,7 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from router_state.state import portable
 from schemas.routers import RouterDeclared
 
@@ -307,8 +307,8 @@ class Table:
 class Played:
     """One world as it is played; `lines` are pairs of what is said and what it is about."""
 
-    def __init__(self, name: str) -> None:
-        self.world, self.router = WORLDS[name], f"acme.{name}"
+    def __init__(self, name: str, world: World | None = None) -> None:
+        self.world, self.router = world or WORLDS[name], f"acme.{name}"
         self.random = Random(self.world.seed)
         self.numbers = np.random.default_rng(self.world.seed)
         self.table = Table()

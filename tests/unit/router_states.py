@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.played import Played
 from router_state.caps.bucket import Bucket, Cap
-from router_state.caps.capability import Caps
+from router_state.caps.caps import Caps
 from router_state.config import Price
 from router_state.router import RouterState
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration

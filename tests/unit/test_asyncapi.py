@@ -17,8 +17,8 @@ from schemas.asyncapi import document
 from schemas.cloud_events import schema_id
 from schemas.export import FOLDER, schema_files
 from schemas.topic_roles import TOPICS
-from streams.service.worker import STAGES
-from streams.service.worker import TOPICS as WORKERS_TOPICS
+from streams.service.agent_ports import STAGES
+from streams.service.agent_ports import TOPICS as WORKERS_TOPICS
 
 ROOT = Path(__file__).parents[2]
 

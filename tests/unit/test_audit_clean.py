@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents import keys
+from agents.table import keys
+from router_state.packing import framing
 from streams.settings import Settings
 from studies.audit.run import audit
 from studies.history.records import Record
@@ -96,9 +97,9 @@ def _without_leases(record: Record) -> Record:
     """Let the pool have lent less than its members hold."""
     if record.key != keys.key(keys.POOL, "team", "router:a"):
         return record
-    piece = json.loads(record.value or b"{}")
+    piece = framing.loads(record.value or b"")
     piece["parts"] = {number: [0.0, 0.0, 0.0, *part[3:]] for number, part in piece["parts"].items()}
-    return replace(record, value=json.dumps(piece).encode())
+    return replace(record, value=framing.frame(json.dumps(piece).encode()))
 
 
 async def _ask(world: World, *request_ids: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from agents import keys
+from agents.table import keys
 from router_state.packing.framing import body_of, frame, loads
 from streams.settings import Settings
 from studies.audit.findings import Kind

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from agents import keys
+from agents.table import keys
 from router_state.changes import CONFIG, HEAD
-from router_state.errors import CorruptSnapshot
+from router_state.errors import DamagedState
 from router_state.packing import layout
 from router_state.packing.framing import body_of, frame
 from router_state.router import RouterState
@@ -49,7 +49,7 @@ def noticed(pieces: Pieces, name: str, at: int, value: float) -> bool:
     numbers[at] = value
     try:
         damaged = state_of({**pieces, name: frame(numbers.tobytes())})
-    except CorruptSnapshot:
+    except DamagedState:
         return True
     return bool(list(differing(damaged, state_of(pieces))))
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from msgspec import structs
 
-from agents import keys
+from agents.table import keys
 from schemas.topic_roles import SOURCES
 from streams.settings import Settings
 from studies.audit.findings import Findings, Kind

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.wire import route_value
+from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from router_state.changes import Journal, Outcome
 from router_state.events import Asked, Charged, Judged
 from router_state.outages.availability import LONGEST_REST, PIECE, Availability
-from router_state.outages.capability import Outages
 from router_state.outages.health import IN_A_ROW, MOST_WAIT, SLOW_WAIT, TRIAL_SHARE
+from router_state.outages.outages import Outages
 from router_state.record import RequestRecord
 from router_state.state import invariants, record_bytes
 from tests.unit.core_reference import (

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from agents.declared import config_of, declaration_of
+from agents.declaring.configuration import config_of, declaration_of
 from benchmarks.played import Played
 from router_state.errors import NoAllowedModel, NoCapableModel
 from router_state.events import Needs
 from router_state.needs.offers import Offers, lacking, rule_out
-from router_state.packing.framing import frame
-from router_state.state.config_bytes import config_body, unpack_config
+from router_state.state.config_bytes import config_body, config_from
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
@@ -166,7 +165,7 @@ def test_a_model_lacks_nothing_or_is_ruled_out(
 @given(offers=st.dictionaries(st.sampled_from(["cheap", "middle", "gone"]), offered))
 def test_a_configuration_keeps_what_models_offer(offers: dict[str, Offers]) -> None:
     config = declaration(offers=offers)
-    assert unpack_config(frame(config_body(config))).capabilities.get("offers", {}) == offers
+    assert config_from(config_body(config)).capabilities.get("offers", {}) == offers
     assert (b"offers" in config_body(config)) is bool(offers)
 
 
@@ -194,8 +193,7 @@ def test_a_need_that_is_none_is_refused(needs: str) -> None:
 
 
 def test_needs_of_the_wire_and_of_the_core_have_the_same_fields() -> None:
-    from schemas import capabilities, quick
+    from schemas import capabilities
 
     for wire, core in ((capabilities.Needs, Needs), (capabilities.Offers, Offers)):
         assert list(wire.model_fields) == [field.name for field in structs.fields(core)]
-    assert quick.Needs.__struct_fields__ == Needs.__struct_fields__

@@ -25,7 +25,7 @@ from doors.console.session import Session, named
 from drawing.numbers import usd
 from ground import extras
 from paretobandit_streams.__main__ import write_any_character
-from streams.log.topics import TopicsNotReady
+from streams.log.service_topics import TopicsNotReady
 from streams.settings import Settings
 
 
@@ -59,7 +59,6 @@ NEEDS_BROKER = [
     ["replay", "--verify"],
     ["replay", "--policy", "paper"],
     ["replay", "--into", "test."],
-    ["tune"],
     ["topics", "acls", "--check"],
     ["ingest", "payloads", "--from", "otel"],
     ["dlq", "list"],
@@ -270,7 +269,11 @@ def test_a_chosen_score_that_no_label_has_is_answered_with_the_names(tmp_path: P
     scores = [{"traceId": "r", "name": name, "value": 1} for name in ("toxic", "correct")]
     (tmp_path / "scores.json").write_text(json.dumps(scores))
     words = ["convert", "--from", "langfuse", str(tmp_path / "scores.json"), "--score"]
-    assert "Its scores are named toxic, correct." in run(*words, "corect").output
+    wrong = run(*words, "corect")
+    assert wrong.exit_code == 1
+    assert "named corect; those that came are named toxic, correct." in " ".join(
+        wrong.output.split()
+    )
     assert "are named" not in run(*words, "correct").output
 
 
@@ -326,11 +329,11 @@ def test_starting_imports_nothing_that_takes_long() -> None:
 
 STOPPED = """
 import atexit
-from streams.service import serving
+from streams.service import lifetime
 
 async def serve(app): ...
 
-serving.serve = serve
+lifetime.serve = serve
 atexit.register(print, "taken apart")
 """
 

@@ -16,13 +16,13 @@ from rich.console import Console
 
 from commands.demo import show
 from commands.demo.benchmark import load_rows, wheel_priors
+from commands.demo.demo_clients import Delays, Sent, Traffic
+from commands.demo.demo_play import Scenario
+from commands.demo.paper_models import held_out_prompts, paper_router
 from commands.demo.player import Play
-from commands.demo.portfolio import held_out_prompts, paper_router
 from commands.demo.report import Report
-from commands.demo.scenario import Scenario
 from commands.demo.series import series_of
 from commands.demo.shocks import SHOCKS
-from commands.demo.traffic import Delays, Sent, Traffic
 from commands.demo.yardsticks import BEST_MIX, Yardstick, best_mix, yardsticks
 from doors.console.failures import Failure
 from schemas import (
@@ -37,7 +37,7 @@ from schemas import (
 )
 from schemas.alerts import AlertKind
 from schemas.routers import ModelDeclared
-from streams.priors.priors import Priors
+from streams.priors.fitted_priors import Priors
 from streams.settings import load_settings
 from studies.warm_start.fit import fit_costs
 from studies.warm_start.observations import Observations

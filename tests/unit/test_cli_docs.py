@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from commands.cli import main
 from schemas import EVENTS
 from streams.log.rights import ROLES, rights
-from streams.log.topics import topic_specs
-from streams.service.metrics import Metrics
+from streams.log.service_topics import topic_specs
+from streams.service.worker_metrics import Metrics
 from streams.settings import Settings
 from streams.state.redis_rights import acl
 from tests.pages import PAGES, ROOT

@@ -13,13 +13,12 @@ import pytest
 from rich.console import Console
 
 from commands.cli.explain import _bill, superseded
-from commands.cli.top import Top, _drawn
-from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
+from doors.console.explained_decision import BECAUSE, DOUBT, TERMS, explain_decision
 from doors.console.output import print_json
 from drawing import numbers
-from drawing.alerts import sentence
+from drawing.alert_words import sentence
+from drawing.budget_lines import per_request, standing_lines
 from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words, times
-from drawing.periods import per_request, standing_lines
 from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas import (
     AlertRaised,
@@ -30,7 +29,6 @@ from schemas import (
     RewardObserved,
     RouteDecided,
     RouteReason,
-    encode,
 )
 from schemas.alerts import AlertKind
 from schemas.lambdas import FloorStanding, PeriodStanding
@@ -423,8 +421,6 @@ def test_where_no_price_meets_the_budget_words_stand_for_lambda_and_say_how_it_e
     board = busy_board()
     board.observe(state(lambda_t=UNREACHABLE, observed_at=NOON.replace(hour=13)), at=2.0)
     assert board.state is not None
-    top = Top()
-    top.observe(b"default", encode(board.state), at=2.0)
     dear = decision(1, lambda_t=UNREACHABLE)
     whole = {
         "explain": text(explain_decision(dear), width=200),
@@ -432,8 +428,7 @@ def test_where_no_price_meets_the_budget_words_stand_for_lambda_and_say_how_it_e
     }
     for name, shown in whole.items():
         assert UNTIL in shown, name
-    short = {"line": screen.line(board, now=2.0), "top": text(_drawn(top, "spend", 5), width=200)}
-    for name, shown in {**whole, **short}.items():
+    for name, shown in {**whole, "line": screen.line(board, now=2.0)}.items():
         assert NO_PRICE in shown and "1000000" not in shown and "1e+06" not in shown, name
 
 
@@ -543,9 +538,6 @@ def test_budgets_of_a_period_are_said_in_words() -> None:
     assert "$18 spent of the period that ended on 2026-11-30 12:00 UTC" in ended
     assert "the floor takes $0.0015 a request" in lines[1]
     assert "left of the month $6" in screen.line(board, now=0.0)
-    top = Top()
-    top.observe(b"default", encode(state(budgets=(standing(),))), at=0.0)
-    assert top.rows(sort="ratio", now=0.0)[0]["spend_per_budget"] == pytest.approx(0.999, abs=1e-3)
 
 
 @pytest.mark.parametrize(

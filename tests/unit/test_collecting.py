@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agents.sweep import Sweep
+from agents.upkeep.sweep import Sweep
 from benchmarks.in_memory import InMemory
 from benchmarks.streaming import declarations, requests
 from streams.service.collecting import (

@@ -1,4 +1,4 @@
-"""The tables of constants are those of the code, and pages of measurements have a date."""
+"""The tables of constants are those of the code."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pytest
 
 from benchmarks import constants
 
-LAB = constants.PAGE.parents[1] / "lab"
-DATED = re.compile(r"^Dated 20\d\d-\d\d-\d\d: ", re.MULTILINE)
 ROOM = constants.PAGE.parents[2] / "router_state"
 CORE = [path for ending in ("py", "pyx") for path in sorted(ROOM.rglob(f"*.{ending}"))]
 IN_CYTHON = re.compile(r"^(?:    |cdef \w+ )?([A-Z][A-Z0-9_]+) = [-\d.]", re.MULTILINE)
@@ -43,12 +41,6 @@ def test_the_tables_of_constants_are_current() -> None:
     page = constants.PAGE.read_text(encoding="utf-8")
     assert constants.BEGIN in page and constants.END in page
     assert constants.written(page) == page, "run `python -m benchmarks.constants`"
-
-
-def test_a_page_of_measurements_says_of_when_it_is() -> None:
-    pages = [page for page in LAB.glob("*.md") if page.name != "index.md"]
-    undated = [page.name for page in pages if not DATED.search(page.read_text(encoding="utf-8"))]
-    assert len(pages) > 10 and undated == []
 
 
 def test_a_constant_that_changes_makes_the_page_stale(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from router_state.changes import HEAD, Outcome
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.errors import UnpricedModel
 from router_state.profiles import knobs_for
-from router_state.state import invariants, record_bytes, snapshot
+from router_state.state import invariants, record_bytes, state_pieces
 from tests.unit.core_reference import observed
 
 X = np.array([0.5, -0.5, 1.0])
@@ -41,7 +41,9 @@ def decided(profile: str = "live") -> Played:
 def learned(router: Played) -> dict[str, bytes]:
     """Return what a router knows, its counters apart."""
     return {
-        name: piece for name, piece in snapshot.pack_pieces(router.state).items() if name != HEAD
+        name: piece
+        for name, piece in state_pieces.pack_pieces(router.state).items()
+        if name != HEAD
     }
 
 
@@ -95,7 +97,7 @@ def test_a_decision_that_came_after_all_is_booked_as_if_in_time() -> None:
     late.learn("r", reward=0.9, model="large")
     prompt.settle("r", cost_usd=0.002)
     prompt.learn("r", reward=0.9)
-    assert snapshot.pack_piece(late.state, HEAD) == snapshot.pack_piece(prompt.state, HEAD)
+    assert state_pieces.pack_piece(late.state, HEAD) == state_pieces.pack_piece(prompt.state, HEAD)
     assert record_bytes.pack_record(late.records["r"]) == record_bytes.pack_record(
         prompt.records["r"]
     )

@@ -20,12 +20,12 @@ from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
-from router_state.latency.capability import Latency
 from router_state.latency.goal import LatencyGoal
+from router_state.latency.latency_target import Latency
 from router_state.needs.offers import Offers, lacking
 from router_state.record import RequestRecord
-from router_state.runs.budget import RULED_OUT
-from router_state.state import invariants, portable, record_bytes, snapshot
+from router_state.runs.run_budget import RULED_OUT
+from router_state.state import invariants, portable, record_bytes, state_pieces
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,
@@ -146,7 +146,7 @@ class Books(RuleBasedStateMachine):
 
     def write(self, changes: Changes) -> None:
         state = self.engine.state
-        found = {named(piece): snapshot.pack_piece(state, piece) for piece in changes.pieces}
+        found = {named(piece): state_pieces.pack_piece(state, piece) for piece in changes.pieces}
         found |= {
             f"request {request_id}": None if record is None else record_bytes.pack_record(record)
             for request_id, record in changes.records.items()

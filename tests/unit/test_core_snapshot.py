@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.played import Played
-from router_state.errors import CorruptSnapshot, RouterStateError
+from router_state.errors import DamagedState, RouterStateError
 from router_state.events import Asked, Judged
 from router_state.packing.framing import frame
-from router_state.state import invariants, snapshot
+from router_state.state import invariants, state_pieces
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,
@@ -140,7 +140,7 @@ def test_damaged_pieces_are_refused(piece: str, damage: Callable[[bytes], bytes]
     engine.decide("0", context(1, 2, 3), now=0.0)
     pieces = freeze(engine)
     pieces[piece] = damage(pieces[piece])
-    with pytest.raises(CorruptSnapshot):
+    with pytest.raises(DamagedState):
         thaw(pieces, {"0": context(1, 2, 3)})
 
 
@@ -155,7 +155,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(piece: str, data: st.DataObject
     damaged = bytearray(pieces[piece])
     damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     pieces[piece] = bytes(damaged)
-    with pytest.raises(CorruptSnapshot):
+    with pytest.raises(DamagedState):
         thaw(pieces, {"0": context(1, 2, 3)})
 
 
@@ -169,13 +169,13 @@ def test_pieces_of_another_shape_are_corrupt_even_with_a_true_checksum(
 ) -> None:
     engine = Played.start(declaration())
     engine.decide("0", context(1, 2, 3), now=0.0)
-    with pytest.raises(CorruptSnapshot):
+    with pytest.raises(DamagedState):
         thaw(freeze(engine) | {piece: frame(body)}, {"0": context(1, 2, 3)})
 
 
 def test_the_pieces_that_changed_are_named_once() -> None:
     engine = Played.start(declaration())
-    assert engine.started().pieces == set(snapshot.piece_names(engine.state))
+    assert engine.started().pieces == set(state_pieces.piece_names(engine.state))
     decided = engine.apply(Asked("a", context(1, 2, 3)), 0.0)
     learned = engine.apply(Judged("a", 0.5), 1.0)
     assert decided.decision is not None and decided.decision.model in learned.pieces

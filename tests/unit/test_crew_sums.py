@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from commands.crew.crew import Crew, member_settings
 from commands.crew.member import Member
 from commands.crew.summing import Sums
-from streams.service.metrics import Metrics
+from streams.service.worker_metrics import Metrics
 from streams.settings import Settings
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from doors.console.router_standing import Declared
-from doors.gateway.keys import Keys, new_key
+from doors.gateway.api_keys import Keys, new_key
 from doors.gateway.problems import Problem
 from schemas import (
     Candidate,
@@ -31,7 +31,8 @@ from schemas import (
 from schemas.event import Value
 from schemas.pools import PoolDeclared
 from schemas.routers import ModelDeclared, RouterDeclared
-from streams.settings import BadSettings, load_settings
+from streams.settings import load_settings
+from streams.settings_problems import BadSettings
 from studies.simulate.cases import Case
 from studies.simulate.scenario import Scenario
 from watching import dashboard
@@ -39,15 +40,15 @@ from watching.board import Board
 from watching.dashboard.bins import BINS, COLUMN, FINEST_SECONDS, Bins, moving
 from watching.dashboard.changing import edited
 from watching.dashboard.decisions import lost
-from watching.dashboard.declared import Declarations
+from watching.dashboard.declared_changes import Declarations
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.kinds import Words, clusters, kinds
-from watching.dashboard.pools import Pools
-from watching.dashboard.router import RouterView
-from watching.dashboard.serve import sessions_of
-from watching.dashboard.sessions import Sessions
+from watching.dashboard.pools_view import Pools
+from watching.dashboard.router_view import RouterView
+from watching.dashboard.serve_dashboard import sessions_of
 from watching.dashboard.stream import Single, Table
 from watching.dashboard.studies import Studies
+from watching.dashboard.visitors import Sessions
 from watching.joined import Joined
 
 NOW = 1_800_000_000.0

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("ground", "schemas", "router_state", "agents", "streams", "drawing", "doors", "studies")
-ROOMS_ABOVE = ("watching", "commands", "benchmarks", "paper", "client/src/paretobandit_client")
+ROOMS_ABOVE = ("watching", "commands", "benchmarks", "client/src/paretobandit_client")
 MODULES = sorted(
     path.relative_to(ROOT)
     for room in (*ROOMS, *ROOMS_ABOVE)

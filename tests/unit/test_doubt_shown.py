@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents.wire import route_value
-from doors.console.decision import BECAUSE, because_of, explain_decision
+from agents.publishing.published_values import route_value
+from doors.console.explained_decision import BECAUSE, because_of, explain_decision
 from router_state.record import RequestRecord
 from router_state.state import record_bytes
 from schemas import RouteDecided, decode

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.inks import DARK, LIGHT, LINES
+from benchmarks.inks import DARK, LIGHT
 from drawing.numbers import NO_PRICE, UNTIL
 from drawing.page import ASSETS, MODULES, Chart, Report, Table, page
 from router_state.pacing.dollar_dual import UNREACHABLE
@@ -115,32 +115,6 @@ def test_no_two_modules_of_a_page_give_a_name_twice_and_each_comes_after_those_i
             r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)", text, re.MULTILINE
         )
     assert len(given) == len(set(given))
-
-
-def test_a_figure_is_written_for_light_and_for_dark_pages_the_same_each_time(
-    tmp_path: Path,
-) -> None:
-    from benchmarks.figure import figure, save_png
-
-    for name in ("one.png", "two.png"):
-        made, grid = figure()
-        grid[0, 0].plot([1, 2], [3, 4], "o-", label="line")
-        grid[0, 0].fill_between([1, 2], [3, 4], color=LINES[1])
-        grid[0, 0].legend()
-        made.suptitle("title")
-        save_png(made, tmp_path / name)
-    for twin in ("", "-dark"):
-        one, two = (tmp_path / f"{name}{twin}.png" for name in ("one", "two"))
-        assert one.read_bytes() == two.read_bytes()
-    for name, inks in (("one", LIGHT), ("one-dark", DARK)):
-        with Image.open(tmp_path / f"{name}.png") as image:
-            found = {ink for _, ink in image.convert("RGB").getcolors(10**6) or ()}
-        assert {_rgb(inks[ink]) for ink in ("paper", "c0", "c1")} <= found
-    assert not {_rgb(LIGHT["paper"]), (0, 0, 0)} & found
-
-
-def _rgb(colour: str) -> tuple[int, ...]:
-    return tuple(bytes.fromhex(colour[1:]))
 
 
 def test_every_picture_of_a_document_is_there_and_each_for_dark_pages_has_its_size() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from commands.demo import show
-from streams.encoder.choice import choose_encoder, variables_of
-from streams.encoder.errors import EncoderError
-from streams.encoder.load import backend_of, sentences_of
+from streams.encoder.encoder_by_settings import backend_of, sentences_of
+from streams.encoder.encoder_choice import choose_encoder, variables_of
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.static import SHIPPED, StaticEncoder
 from streams.settings import Settings
 

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from studies.simulate.cases import Case
 from studies.simulate.compare import Comparison, cost_model, learn, reward_model
-from studies.simulate.estimators import Estimate, Moments, OffPolicy
+from studies.simulate.estimators import Estimate, OffPolicy
+from studies.simulate.limits import NO_LINES
+from studies.simulate.moments import Moments
+from studies.simulate.residuals import Residuals
 
 MODELS = ("small", "middle", "large")
 KINDS = ("direct", "inverse propensity", "doubly robust")
@@ -31,9 +34,11 @@ class Log:
         lines = np.tanh(lines) if kind == "curves" else lines
         own = lines[:, 1:] + lines[:, :1]
         # It prefers what is good for a prompt, as far as lines tell, and explores one time in five.
+        products = features * np.roll(features, 1, axis=1)
+        if kind == "chosen by products":
+            own = products @ rng.normal(0.0, 0.5, (d - 1, 3))
         preferred = np.exp(3.0 * own) / np.exp(3.0 * own).sum(axis=1, keepdims=True)
         if kind == "products":
-            products = features * np.roll(features, 1, axis=1)
             own = own + 3.0 * products @ rng.normal(0.0, 0.5, (d - 1, 3))
         self.rewards = np.clip(
             rng.uniform(0.4, 0.7, 3) + 0.06 * own + rng.normal(0.0, 0.1, (n, 3)), 0.0, 1.0
@@ -86,6 +91,74 @@ def test_95_of_100_intervals_hold_the_truth_of_every_estimate(world: str) -> Non
         assert np.mean(told) >= 0.9 and len(told) >= 50, of
 
 
+def test_a_dear_prompt_that_history_called_another_model_for_widens_the_interval() -> None:
+    w, e = np.array([4.0, 0.0, 0.0, 0.0]), np.array([0.1, 0.1, 0.1, 0.1])
+    found = []
+    for dear in (0.1, 50.0):
+        residuals = Residuals()
+        off = np.append(e[:3], dear)
+        residuals.add(["small"] * 4, ["small", "large", "large", "large"], w, off)
+        found.append(residuals.half_width({"small": 1.0, "large": 10.0}))
+    # In the small model's unit it is 5 off, and the others 0.1 or less.
+    assert found[1] > 40.0 * found[0] > 0.0
+
+
+def test_residuals_of_a_free_model_say_nothing_of_bills() -> None:
+    residuals = Residuals()
+    w, off = np.array([2.0, 0.0]), np.array([0.1, 5.0])
+    residuals.add(["paid"] * 2, ["paid", "free"], w, off)
+    alone = Residuals()
+    alone.add(["paid"] * 2, ["paid", "free"], w, np.array([0.1, 0.0]))
+    units = {"paid": 0.2, "free": 0.0}
+    assert residuals.half_width(units) == alone.half_width(units) > 0.0
+    free = Residuals()
+    free.add(["free"] * 2, ["free", "paid"], w, off)
+    assert free.half_width(units) == Residuals().half_width(units) == 0.0
+
+
+@pytest.mark.parametrize("kind", ["lines", "curves", "products", "chosen by products"])
+def test_a_history_that_chose_by_products_is_told_from_one_that_chose_by_lines(kind: str) -> None:
+    told = []
+    for seed in range(30):
+        log = Log(seed, kind)
+        model = reward_model()
+        models = [MODELS[k] for k in log.called.tolist()]
+        model.observe(models, log.X, log.rewards[np.arange(n), log.called])
+        told.append(model.by_products)
+    assert sum(told) >= 27 if kind == "chosen by products" else not any(told)
+
+
+@given(
+    seed=st.integers(0, 99),
+    models=st.integers(0, 4),
+    features=st.integers(0, 3),
+    calls=st.integers(1, 300),
+)
+def test_a_choice_at_random_or_of_one_model_or_none_is_not_by_products(
+    seed: int, models: int, features: int, calls: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.choice([-1.0, 1.0], (calls, features)), np.ones(calls)])
+    model = reward_model()
+    if models:
+        model.observe([f"m{k}" for k in rng.integers(models, size=calls)], X, rng.random(calls))
+    assert not model.by_products
+
+
+def test_nothing_is_told_by_lines_of_a_history_that_chose_by_products() -> None:
+    log = Log(0, "chosen by products")
+    cases = log.cases()
+    for case in cases:
+        case.propensity = 1.0
+    [(reward, cost)] = judged(cases, [[MODELS[2]] for _ in range(n)])
+    for off in (reward, cost):
+        assert off.estimates() == {"direct": off.direct} and off.direct.half_width is None
+        assert off.verdict().startswith("not supported") and NO_LINES in off.verdict()
+    # Where chances were logged, they support estimates whatever history chose by.
+    [(reward, _)] = judged(log.cases(), [[MODELS[2]] for _ in range(n)])
+    assert reward.supported and all(one.half_width for one in reward.estimates().values())
+
+
 @given(
     levels=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=4),
     bills=st.lists(st.floats(1e-9, 10.0), min_size=4, max_size=4),
@@ -132,10 +205,10 @@ def test_contexts_help_where_the_called_prompts_are_of_another_kind() -> None:
     assert abs(value / 2000 - truth[:, 1].mean()) < min(0.01, off)
 
 
-def test_estimates_that_differ_are_no_surer_than_by_how_much() -> None:
-    assert Estimate(0.5, 0.01).widened(0.2) == Estimate(0.5, 0.2)
-    assert Estimate(0.5, 0.3).widened(0.2) == Estimate(0.5, 0.3)
-    assert Estimate(0.5).widened(0.2) == Estimate(0.5)
+def test_an_interval_that_holds_another_is_no_narrower_than_both() -> None:
+    assert Estimate(0.5, 0.01).holding(Estimate(0.75, 0.25)) == Estimate(0.5, 0.5)
+    assert Estimate(0.5, 0.75).holding(Estimate(0.75, 0.25)) == Estimate(0.5, 0.75)
+    assert Estimate(0.5).holding(Estimate(0.75, 0.25)) == Estimate(0.5, 0.5)
 
 
 @given(far=st.floats(0.5, 5.0), seed=st.integers(0, 99))

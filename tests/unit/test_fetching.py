@@ -9,11 +9,15 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.subscription_state import SubscriptionState
+from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from streams.faust import fetching as fetching_module
 from streams.faust.fetching import LoopConsumer
 from streams.faust.positions import fetch_only, positions, silence
+from streams.faust.set_aside import SetAside
 from streams.service.condition import SILENT_AFTER
+from streams.settings import Settings
 
 ONE, OTHER = TP("requests", 0), TP("requests", 1)
 
@@ -32,14 +36,16 @@ class Fetching(LoopConsumer):
 
     def __init__(self, *fetches: Any) -> None:
         self._fetches, self.asked = deque(fetches), list[frozenset[TP]]()
-        self.unreadable, self._rests_until, self._seeking = {}, {}, 0
+        self.set_aside, self._seeking = SetAside(Settings()), 0
         self._gate = asyncio.Lock()
-        self.consumer = SimpleNamespace(_buffered_partitions=set())
+        self.consumer = SimpleNamespace(full=set())
+        self.app = SimpleNamespace(conf=SimpleNamespace(broker_max_poll_records=None))
         subscription = SubscriptionState()
         subscription.assign_from_user([TopicPartition(*tp) for tp in (ONE, OTHER)])
         self.subscription = subscription
+        found = Fetcher(subscription)
         self._consumer = SimpleNamespace(
-            _subscription=subscription, _fetcher=Fetcher(subscription), _max_poll_records=None
+            _subscription=subscription, _fetcher=found, seek=found.seek_to
         )
         for tp, state in self.states.items():
             state.reset_to(7)
@@ -70,11 +76,11 @@ async def test_an_empty_set_means_none() -> None:
 
 async def test_what_was_fetched_of_a_full_partition_is_handed_over_and_no_more_fetched() -> None:
     fetching: Any = Fetching({OTHER: [1]}, {ONE: [2]})
-    fetching.consumer._buffered_partitions.add(OTHER)
+    fetching.consumer.full.add(OTHER)
     assert await fetching.getmany({ONE}, 5.0) == {OTHER: [1]}
     assert fetching.asked[0] == {ONE, OTHER}
     assert fetching.subscription.paused_partitions() == {OTHER}
-    fetching.consumer._buffered_partitions.clear()
+    fetching.consumer.full.clear()
     assert await fetching.getmany({ONE, OTHER}, 5.0) == {ONE: [2]}
     assert fetching.subscription.paused_partitions() == set()
 
@@ -82,7 +88,7 @@ async def test_what_was_fetched_of_a_full_partition_is_handed_over_and_no_more_f
 async def test_what_is_not_wanted_is_paused_and_its_leader_owes_nothing() -> None:
     fetching: Any = Fetching()
     client = fetching._consumer
-    one, other = fetching.states.values()
+    one, other = (fetching.states[TopicPartition(*tp)] for tp in (ONE, OTHER))
     client._fetcher._records[TopicPartition(*ONE)] = object()
     one.timestamp = other.timestamp = 0  # an answer long ago
     fetch_only(client, positions(client), {ONE}, taken={OTHER})
@@ -137,3 +143,25 @@ async def test_records_from_after_a_seek_are_kept() -> None:
 async def test_an_error_of_a_fetch_reaches_who_asks() -> None:
     with pytest.raises(ConnectionError):
         await Fetching(ConnectionError("stopped")).getmany({ONE}, 5.0)
+
+
+async def test_a_commit_goes_on_without_a_topic_that_goes_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    costs, topics, asked = TP("costs", 0), {"requests", "costs"}, list[set[TP]]()
+
+    async def commit(self: Any, offsets: dict[TP, int]) -> bool:
+        asked.append({*offsets})
+        if costs in offsets:  # as aiokafka does, until the topic is back
+            topics.discard("costs")
+            await asyncio.Event().wait()
+        return True
+
+    monkeypatch.setattr(driver.AIOKafkaConsumerThread, "commit", commit)
+    monkeypatch.setattr(fetching_module, "LOOK_FOR_TOPICS_EVERY", 0.01)
+    fetching: Any = Fetching()
+    fetching._consumer.partitions_for_topic = lambda topic: {0} if topic in topics else None
+    assert await fetching.commit({ONE: 8, costs: 3})
+    assert asked == [{ONE, costs}, {ONE}]
+    assert not await fetching.commit({costs: 3})
+    assert len(asked) == 2

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from doors.console.found import find
-from doors.gateway.limits import Recent
+from doors.console.found_records import find
 from doors.gateway.lookup import Lookup
+from doors.gateway.rate_limits import Recent
 from schemas import RouteDecided
 from streams.settings import Settings
 

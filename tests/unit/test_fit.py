@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents.declared import config_of
+from agents.declaring.configuration import config_of
 from ground.files.array_folder import Array
 from schemas import ReferencedPrior, RouterDeclared, decode
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Progress, Reading, SentenceEncoder
-from streams.priors.priors import cost_prior_for_wire, fields_for_wire, load_priors
+from streams.encoder.sentence_encoder import Progress, Reading, SentenceEncoder
+from streams.priors.fitted_priors import cost_prior_for_wire, fields_for_wire, load_priors
 from streams.priors.references import prior_reader
-from studies.warm_start.compare import compare_encoders, within_chance
+from studies.warm_start.compare_encoders import compare_encoders, within_chance
 from studies.warm_start.fit import fit
 from studies.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
 

@@ -16,11 +16,11 @@ from benchmarks.history import ROUTER, write_history
 from commands.cli import main
 from schemas.budgets import PeriodBudget, TrafficExpected
 from schemas.routers import RouterDeclared
-from streams.priors.priors import load_priors
+from streams.priors.fitted_priors import load_priors
 from studies.history.happened import Declared
 from studies.simulate.cases import Case
 from studies.simulate.observed import NothingObserved, observe
-from studies.simulate.traffic import TrafficSeen
+from studies.simulate.usual_week import TrafficSeen
 
 N, D = 300, 4
 MODELS = ("small", "large")

@@ -8,26 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.declared import config_of, declaration_of
-from agents.wire import lambda_value, route_value
+from agents.declaring.configuration import config_of, declaration_of
+from agents.publishing.published_values import lambda_value, route_value
 from benchmarks.played import Played
-from drawing.alerts import sentence
-from drawing.periods import standing_lines
+from drawing.alert_words import sentence
+from drawing.budget_lines import standing_lines
 from router_state.changes import Alert, Journal
 from router_state.config import Price
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged
 from router_state.instants import utc
 from router_state.kernel import WINDOW, SharedPrior, waits
-from router_state.latency.capability import Latency
 from router_state.latency.goal import TAIL, LatencyGoal
+from router_state.latency.latency_target import Latency
 from router_state.latency.speed import Speed
 from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
 from router_state.pacing.pacer import Unpaced
-from router_state.packing.framing import frame
 from router_state.state import invariants, portable
-from router_state.state.config_bytes import config_body, unpack_config
+from router_state.state.config_bytes import config_body, config_from
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
@@ -361,7 +360,7 @@ def test_a_declaration_is_the_same_after_the_core(said: dict[str, Any]) -> None:
     }
     declared = RouterDeclared.model_validate(document)
     config = config_of(declared, offset=3, references={})
-    assert unpack_config(frame(config_body(config))).capabilities == config.capabilities
+    assert config_from(config_body(config)).capabilities == config.capabilities
     again = declaration_of(config, "r")
     assert {name: again[name] for name in said} == said
 

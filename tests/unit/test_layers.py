@@ -25,12 +25,11 @@ def _modules(folder: str) -> dict[str, Path]:
     }
 
 
-def _imports(path: Path, known: dict[str, Path]) -> set[str]:
-    """Return the modules that a module imports: in the core for types as well, elsewhere when it
-    runs."""
-    tree, core = ast.parse(path.read_text(encoding="utf-8")), "router_state" in path.parts
+def _imports(path: Path, known: dict[str, Path], *, types: bool) -> set[str]:
+    """Return the known modules that a module imports, with `types` those for types as well."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if not core and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -45,11 +44,29 @@ def _imports(path: Path, known: dict[str, Path]) -> set[str]:
 def test_no_module_imports_one_that_imports_it() -> None:
     known = {name: path for folder in FOLDERS for name, path in _modules(folder).items()}
     assert len(known) > 300
-    graph = {name: _imports(path, known) - {name} for name, path in known.items()}
+    graph = {
+        name: _imports(path, known, types="router_state" in path.parts) - {name}
+        for name, path in known.items()
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {' → '.join(error.args[1])}")
+
+
+def test_nothing_imports_the_laboratory() -> None:
+    """`benchmarks` is one name for two places: the product's tests and measures use the first."""
+    own, lab = _modules("benchmarks"), _modules("lab/src/benchmarks") | _modules("lab/src/paper")
+    assert not own.keys() & lab.keys()
+    scripts = [one for one in (ROOT / "tools").iterdir() if b"python" in one.read_bytes()[:40]]
+    modules = [
+        path
+        for folder in (*FOLDERS, "benchmarks", "tests", "examples")
+        for path in _modules(folder).values()
+    ]
+    assert scripts and len(modules) > 600
+    found = {path: _imports(path, lab, types=True) for path in (*scripts, *modules)}
+    assert {path: names for path, names in found.items() if names} == {}
 
 
 IMPORTED = re.compile(r"^\s*(?:from|import) (router_state[.\w]*)", re.MULTILINE)
@@ -92,11 +109,11 @@ def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
         if pattern.search(path.read_text(encoding="utf-8"))
     }
     assert found <= {
-        "agents/lane.py",
+        "agents/lane/lane.py",
         "ground/boundary.py",
         "doors/console/reader.py",
         "streams/faust/membership.py",
-        "streams/log/consumer.py",
+        "streams/faust/unreadable.py",
         "streams/state/tables.py",
         "client/src/paretobandit_client/kafka.py",
         "client/src/paretobandit_client/litellm.py",

@@ -15,7 +15,7 @@ from router_state.caps.bucket import Cap
 from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig, Vector
 from router_state.costs import believed
-from router_state.errors import CapReached, CorruptSnapshot
+from router_state.errors import CapReached, DamagedState
 from router_state.events import Asked
 from router_state.kernel import (
     LIMIT,
@@ -343,5 +343,5 @@ def test_a_regression_with_more_pending_rows_than_there_can_be_is_refused(number
     arms = Arms(WIDE, Journal())
     arms.add("m", price=PRICE, A=np.eye(WIDE), b=np.zeros(WIDE), now_t=0, pulls=0)
     for regression in (arms["m"].rewards, arms["m"].costs.regression):
-        with pytest.raises(CorruptSnapshot):
+        with pytest.raises(DamagedState):
             regression.restore(np.concatenate([regression.kept, np.zeros(numbers)]))

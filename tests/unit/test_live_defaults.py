@@ -13,7 +13,7 @@ from benchmarks.played import Played
 from router_state.changes import HEAD
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
 from router_state.errors import NoAllowedModel
-from router_state.state import snapshot
+from router_state.state import state_pieces
 from tests.unit.core_reference import observed
 from tests.unit.live_world import PRICES, declaration, world
 
@@ -84,8 +84,8 @@ def test_a_router_is_kept_in_as_many_bytes_as_the_page_says(
     _, engine = play(2, d, 1e-3, 300)
     state = engine.state
     empty = Played.start(RouterConfig({}, 1e-3, d)).state
-    assert len(snapshot.pack_piece(empty, HEAD) or b"") < head
-    for name, piece in snapshot.pack_pieces(state).items():
+    assert len(state_pieces.pack_piece(empty, HEAD) or b"") < head
+    for name, piece in state_pieces.pack_pieces(state).items():
         limit = (
             window
             if name.startswith("\x1fwindow")

@@ -9,7 +9,7 @@ from benchmarks.played import Played
 from router_state.changes import Outcome
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.policies.learning import NOT_LEARNED
-from router_state.state import invariants, restoring, snapshot
+from router_state.state import invariants, restoring, state_pieces
 from tests.unit.core_reference import observed
 from tests.unit.live_world import World, world
 
@@ -159,9 +159,9 @@ def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> Non
     fallen(w, 0.2).play(150)
     state = w.engine.state
     assert state.arms.suspect
-    pieces = snapshot.pack_pieces(state)
+    pieces = state_pieces.pack_pieces(state)
     again = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
-    assert snapshot.pack_pieces(again) == pieces
+    assert state_pieces.pack_pieces(again) == pieces
     other = Played(again, dict(w.engine.records))
     x = np.array([0.3, -0.2, 0.1, 0.0, 1.0])
     left, right = (engine.decide("next", x, now=750.0) for engine in (w.engine, other))

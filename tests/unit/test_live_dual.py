@@ -181,7 +181,8 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
     assert arms.window is not None
     for _ in range(100):
         arms.window.push(x, None)
-    prices.weigh(pacer, arms, Choice(Asked("r", x), 0.0, 1, []))
+    seen = w.engine.state.policy.look(w.engine.state, Asked("r", x))
+    prices.weigh(pacer, arms, Choice(Asked("r", x), 0.0, 0.0, 1, seen, []))
     _, costs = candidates(arms.window, arms).arrays()
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd
 

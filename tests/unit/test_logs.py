@@ -45,8 +45,8 @@ def test_text_line_is_one_line() -> None:
         "Heartbeat failed for group paretobandit because it is rebalancing",
         "Group Coordinator Request failed: [Error 15] GroupCoordinatorNotAvailableError",
         (
-            "Timer streams.service.worker._fatal.<locals>.bounded is overlapping (interval=0.2 "
-            "runtime=1.0)"
+            "Timer streams.service.duties.Duties.every.<locals>.bounded is overlapping "
+            "(interval=0.2 runtime=1.0)"
         ),
     ],
 )

@@ -29,11 +29,6 @@ class Producer:
     async def partitions_for(self, topic: str) -> set[int]:
         return {0, 1}
 
-    def _partition(
-        self, topic: str, partition: Any, key: Any, value: Any, raw: bytes, serialized: Any
-    ) -> int:
-        return raw[0] % 2
-
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> Any:
         await self.may_go.wait()
         records = MemoryRecords(bytes(builder._build())).next_batch()

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from router_state.caps.bucket import Bucket, Cap
-from router_state.caps.capability import Caps
+from router_state.caps.caps import Caps
 from router_state.changes import Outcome
 from router_state.config import RouterConfig
 from router_state.engine import Engine
 from router_state.errors import BudgetSpent
 from router_state.events import Asked, Event, OfCapability, Redeclared
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.periods.capability import Periods
-from router_state.periods.leases import Lapsed
+from router_state.periods.holdings import Lapsed
+from router_state.periods.hourly_traffic import SHAPE
 from router_state.periods.ledger import PIECE
+from router_state.periods.period_budgets import Periods
 from router_state.periods.period_dual import PeriodDual
 from router_state.periods.spending import PeriodBudget, Spending
-from router_state.periods.traffic import SHAPE
-from router_state.state.snapshot import pack_piece, piece_names
+from router_state.state.state_pieces import pack_piece, piece_names
 from tests.unit.core_reference import context
 from tests.unit.ledgers import declaring
 from tests.unit.test_period_money import MONDAY, config, router

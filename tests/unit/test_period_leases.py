@@ -14,13 +14,13 @@ from router_state.changes import CONFIG, HEAD, Outcome
 from router_state.errors import BudgetSpent
 from router_state.events import Asked
 from router_state.packing.framing import body_of
-from router_state.periods.leases import Granted, Lapsed, Lent
+from router_state.periods.holdings import Granted, Lapsed, Lent
 from router_state.periods.ledger import PIECE
 from router_state.periods.reporting import Reported
 from router_state.periods.spending import PeriodBudget, Spending
 from router_state.since import steps_of
 from router_state.state.restoring import unpack
-from router_state.state.snapshot import pack_piece, pack_pieces
+from router_state.state.state_pieces import pack_piece, pack_pieces
 from tests.unit.core_reference import context
 from tests.unit.ledgers import ledger_of, reported
 from tests.unit.test_period_money import DAY, MONDAY, config, router, serve

@@ -12,7 +12,7 @@ from router_state.changes import Outcome
 from router_state.config import Price
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.calendar import bounded
-from router_state.periods.leases import Granted, Lent
+from router_state.periods.holdings import Granted, Lent
 from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending
 from tests.unit.core_reference import same
 from tests.unit.ledgers import declaring, kept, ledger_of, reported

@@ -19,9 +19,9 @@ from router_state.errors import BudgetSpent, InvalidConfig, NoAffordableModel
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.floor import Kept, meet
+from router_state.periods.hourly_traffic import FLAT, Shape, Traffic
 from router_state.periods.period_dual import PeriodDual
 from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending
-from router_state.periods.traffic import FLAT, Shape, Traffic
 from tests.unit.core_reference import context, declaration, freeze, thaw
 from tests.unit.ledgers import declaring, ledger_of
 

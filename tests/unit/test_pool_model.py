@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from router_state.periods.leases import Granted
+from router_state.periods.holdings import Granted
 from router_state.periods.reporting import Held, Reported
 from router_state.periods.spending import PeriodBudget
 from router_state.pools import pieces

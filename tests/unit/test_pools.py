@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from doors.pools.standing import lines_of
 from ground.json_values import Document
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
-from router_state.periods.leases import Granted, Leases, Lent
+from router_state.periods.holdings import Granted, Leases, Lent
 from router_state.periods.reporting import MOST_REPORTED_USD, Curve, Held, Reported
 from router_state.periods.spending import PeriodBudget
 from router_state.pools import pieces
-from router_state.pools.member import MOST_MEMBERS, Member
 from router_state.pools.pool import LINES_KEPT, MOST_LINES, Pool
 from router_state.pools.pool_config import PoolConfig, Share
+from router_state.pools.pool_member import MOST_MEMBERS, Member
 from router_state.pools.sharing import Wish, share, spent_at, together
 from schemas import LambdaUpdated
 

@@ -9,8 +9,8 @@ import pytest
 
 from ground.extras import MissingExtra
 from ground.files.array_folder import Array
-from streams.encoder.encoder import Encoder
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projection import Projection
 from streams.encoder.static import StaticEncoder
 from studies.warm_start.lines import held_out, predict

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from agents.context_store import Prompt
-from agents.refusals import EncoderUnavailable
+from agents.refusal_kinds import EncoderUnavailable
 from router_state.config import ProjectionRef
-from streams.encoder.load import load_encoder
+from streams.encoder.encoder_by_settings import load_encoder
 from streams.encoder.projection import Projection
 from streams.service.prompts import TRY_AGAIN_AFTER, PromptEncoder
 from streams.settings import Settings

@@ -16,7 +16,7 @@ from router_state.pacing import prices as prices_of
 from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.policies.by_profile import POLICIES
 from router_state.profiles import knobs_for
-from router_state.state import restoring, snapshot
+from router_state.state import restoring, state_pieces
 from tests.unit.live_world import PRICES, World, declaration
 
 DRAWS = 20_000
@@ -45,9 +45,10 @@ def chosen(engine: Played, x: Vector, price: float, draws: int) -> tuple[Vector,
     """Return the share of draws that each model won from one state, and the propensity that was
     logged with it: the same each time, as it depends on no draw."""
     state = engine.state
-    policy, choice = POLICIES["live"], Choice(Asked("r", x), 0.0, 1, [None] * len(state.arms))
-    choice.seen, choice.price = policy.look(state, choice.request), price
-    choice.seen.excluded = choice.excluded
+    policy, asked = POLICIES["live"], Asked("r", x)
+    seen, excluded = policy.look(state, asked), [None] * len(state.arms)
+    choice = Choice(asked, 0.0, 0.0, 1, seen, list(excluded), price=price)
+    seen.excluded = choice.excluded
     drawn, logged = np.zeros(len(state.arms)), np.zeros(len(state.arms))
     for _ in range(draws):
         policy.choose(state, choice)
@@ -72,15 +73,16 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
     w = World(Played.start(declaration(budget, cold=("cheap", "middle", "dear"))), late=20)
     w.play(played)
     x = np.array([0.3, -0.2, 0.1, 0.5, 1.0])
-    pieces, prices = snapshot.pack_pieces(w.engine.state), set()
+    pieces, prices = state_pieces.pack_pieces(w.engine.state), set()
     for seed in range(20):
         state = restoring.unpack(lambda name: pieces.get(name, b""), {})
         assert isinstance(state.chance, Chance)
         state.chance = Chance(seed)
         prices.add(Played(state, {}).decide("one", x, now=1e6).lambda_t)
     assert len(prices) == 1  # λ_t does not depend on what is drawn
-    choice = Choice(Asked("r", x), 1e6, 1, [])
-    prices_of.weigh(w.engine.state.pacer, w.engine.state.arms, choice)
+    asked, state = Asked("r", x), w.engine.state
+    choice = Choice(asked, 1e6, 1e6, 1, state.policy.look(state, asked), [])
+    prices_of.weigh(state.pacer, state.arms, choice)
     drawn, logged = chosen(w.engine, x, choice.price, 200_000)
     assert agree(drawn, logged, 200_000)
     assert len(np.flatnonzero(drawn)) > 1

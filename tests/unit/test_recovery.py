@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from faust.types import TP
 
+from streams.changelog_format import EPOCH
 from streams.faust.recovery import MOST_LOOKS, Recovery
 from streams.faust.transport import PAUSED_FOR, Consumer
-from streams.service.app import App, build_app
+from streams.service.worker_app import App, build_app
 from streams.settings import Settings
-from streams.state.partition import EPOCH
 
 PARTITIONS = 2
 
@@ -100,7 +100,7 @@ class Fetching(Consumer):
         self.slept: list[float] = []
         self.can_resume_flow = asyncio.Event()
         app._consumer = self
-        self._thread = SimpleNamespace(caught_up=frozenset(), start_at={})
+        self._thread = SimpleNamespace(caught_up=frozenset(), start_at={}, getmany=self._given)
         self._delivered_to = {}
         self._buffered_partitions: set[TP] = set()
 
@@ -108,12 +108,10 @@ class Fetching(Consumer):
         """Return where the log ends, which nobody asks here."""
         return 0
 
-    async def _getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109
+    async def _given(self, active: Any, timeout: float) -> Any:  # noqa: ASYNC109
         self.fetches += 1
         self._meanwhile(self)
         return self._fetched
-
-    not_waiting_next_records = SimpleNamespace(set=lambda: None)
 
     async def wait(self, *signals: Any, **options: Any) -> Any:
         """Let the flow go on, as a recovery does."""
@@ -151,13 +149,13 @@ async def test_what_was_fetched_before_a_rebalance_is_not_recovered_after_it(
     first, _ = changelogs(app)
     await Fetching(
         app, {first}, {first: records(first, range(2, 4))}, meanwhile=meanwhile
-    )._wait_next_records(1.0)
+    )._fetch_once()
     assert app.states.recovers_from(0) == -1
 
 
 async def test_nothing_is_fetched_while_every_partition_is_paused(app: App) -> None:
     consumer = Fetching(app, set(), {})
-    assert await consumer._wait_next_records(1.0) == ({}, set())
+    await consumer._fetch_once()
     assert consumer.fetches == 0
 
 

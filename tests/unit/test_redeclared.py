@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from agents.declared import config_of
+from agents.declaring.configuration import config_of
 from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.engine import Engine
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Event, Judged, Redeclared
-from router_state.state import invariants, restoring, snapshot
+from router_state.state import invariants, restoring, state_pieces
 from schemas.event import MalformedEvent
 from schemas.routers import decode_router
 
@@ -123,7 +123,7 @@ class Living:
 
     def _write(self, changes: Changes) -> None:
         for name in changes.pieces:
-            piece = snapshot.pack_piece(self.engine.state, name)
+            piece = state_pieces.pack_piece(self.engine.state, name)
             if piece is None:
                 self.pieces.pop(name, None)
             else:
@@ -153,9 +153,9 @@ class Living:
     def restart(self) -> None:
         """Go on from what was written, which is all that there is."""
         state = self.engine.state
-        assert self.pieces == snapshot.pack_pieces(state)
+        assert self.pieces == state_pieces.pack_pieces(state)
         again = restoring.unpack(lambda name: self.pieces.get(name, b""), state.open_commitments)
-        assert snapshot.pack_pieces(again) == self.pieces
+        assert state_pieces.pack_pieces(again) == self.pieces
         self.engine = Engine(again, self.engine.records)
 
 

@@ -45,10 +45,10 @@ def history(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "history"))
 
 
-def replay(history: Path, *options: str, router: str = ROUTER, command: str = "replay") -> Result:
+def replay(history: Path, *options: str, router: str = ROUTER) -> Result:
     return CliRunner().invoke(
         main,
-        [command, "--from", str(history), "--router", router, *options],
+        ["replay", "--from", str(history), "--router", router, *options],
         catch_exceptions=False,
     )
 
@@ -115,12 +115,7 @@ def test_policies_that_decide_alike_are_said_to_and_share_a_line(
         assert said.count("decided alike") == 1
 
 
-@pytest.mark.parametrize(
-    ("command", "options"), [("replay", ("--policy", "recorded")), ("tune", ())]
-)
-def test_what_is_missing_or_damaged_is_counted_with_its_place(
-    history: Path, command: str, options: tuple[str, ...]
-) -> None:
+def test_what_is_missing_or_damaged_is_counted_with_its_place(history: Path) -> None:
     edit(history, "costs", lambda lines: lines[10:20] + lines[25:120])
     edit(history, "rewards", lambda lines: lines[:120])
     edit(history, "requests", lambda lines: lines[3:120])
@@ -133,7 +128,7 @@ def test_what_is_missing_or_damaged_is_counted_with_its_place(
             *lines[101:120],
         ],
     )
-    result = replay(history, *options, command=command)
+    result = replay(history, "--policy", "recorded")
     assert result.exit_code == 0
     for said in (
         "10 × costs-0: offsets are missing, as retention or a range leaves it (first: 0 to 9)",

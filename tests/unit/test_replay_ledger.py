@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studies.simulate.cases import Case
-from studies.simulate.ledger import Ledger, Sent
+from studies.simulate.player_ledger import Ledger, Sent
 from studies.simulate.scenario import Scenario
 from studies.simulate.simulation import Outcomes
 from studies.simulate.world import World

@@ -19,7 +19,7 @@ from router_state.packing.framing import loads
 from router_state.packing.layout import COUNTERS
 from router_state.router import RouterState
 from router_state.since import MOST_STEPS, UNKNOWN
-from router_state.state.snapshot import pack_pieces
+from router_state.state.state_pieces import pack_pieces
 from schemas.event import decode
 from schemas.routes import RouteDecided
 from streams.settings import Settings

@@ -26,13 +26,12 @@ from studies.simulate.case_file import CaseFile
 from studies.simulate.cases import Case, Cases
 from studies.simulate.estimators import OffPolicy
 from studies.simulate.figures import figures, phases_csv, series_csv
+from studies.simulate.limits import NO_LINES
 from studies.simulate.scenario import BadScenario, Scenario, load_scenario, named
 from studies.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
 from studies.simulate.study_charts import marks_of
 from studies.simulate.study_page import render
 from studies.simulate.track import Track
-from studies.simulate.tune import alpha_counts, tune
-from studies.simulate.tune_priors import NoPriors, tune_priors
 from studies.simulate.world import World
 from tests.unit.test_drawing import data_of
 
@@ -409,6 +408,40 @@ def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> Non
         assert abs(robust.value - value) < 1.5 * robust.half_width < 0.1
 
 
+def test_a_history_that_chose_by_products_is_not_supported_in_every_output(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(N, 5))
+    products = features * np.roll(features, 1, axis=1)
+    shown, seen = (np.column_stack([one, np.ones(N)]) for one in (features, products))
+    expected = 0.6 + 0.15 * products[:, :3]
+    declared = {
+        "models": {m: {"input_price_per_m": 0.1, "output_price_per_m": 0.4} for m in MODELS},
+        "dimensions": 6,
+        "profile": "paper",
+    }
+    write_history(
+        tmp_path,
+        declared=declared,
+        models=MODELS,
+        contexts=seen,
+        recorded=shown,
+        rewards=np.clip(expected + rng.normal(0.0, 0.05, (N, 3)), 0.0, 1.0),
+        costs=np.full((N, 3), 1e-4) * rng.lognormal(0.0, 0.4, (N, 3)),
+        outcomes=False,
+    )
+    found = played(JsonlHistory(tmp_path), policies=["large", "recorded"])
+    off = found.runs["large"].reward
+    assert not off.supported and off.direct.half_width is None
+    told = figures(found)
+    assert any("not supported: history chose by products" in line for line in told["answer"])
+    estimates = told["policies"]["large"]["estimates"]["reward"]
+    assert not estimates["supported"] and NO_LINES in estimates["verdict"]
+    assert estimates["direct"]["half_width"] is None
+    page = json.dumps(data_of(render(found)))
+    assert page.count("history chose by products of features") >= 2
+    assert "earned" in told["answer"][0]
+
+
 def test_what_history_had_ruled_out_is_not_estimated_from_it(histories: Any) -> None:
     history = histories(outcomes=False, epsilon=0.3, budget=4.4e-4)
     found = played(history, policies=["large", "small"])
@@ -427,73 +460,17 @@ def test_weights_average_one_at_tight_and_loose_budgets(histories: Any, budget: 
     assert abs(off.weight.mean - 1.0) < 1.5 * off.weight.half_width < 0.3
 
 
-@pytest.mark.parametrize(("profile", "explores_by_alpha"), [("paper", True), ("live", False)])
-def test_tuning_marks_what_nothing_beats_and_one_knee(
-    histories: Any, profile: str, explores_by_alpha: bool
-) -> None:
-    kept, found = surveyed(histories(n=400))
-    with kept:
-        settings = tune(
-            kept,
-            found,
-            read_prior=unused,
-            profile=profile,
-            t_adapt=500.0,
-            alphas=(0.01, 0.1),
-            gammas=(0.99, 1.0),
-        )
-    assert len(settings) == 4 and sum(setting.knee for setting in settings) == 1
-    front = [setting for setting in settings if setting.on_front]
-    # Of equal rewards only the one that is better in failures is not beaten.
-    assert max(settings, key=lambda one: (one.reward, one.reward_in_failure)) in front
-    assert max(settings, key=lambda one: (one.reward_in_failure, one.reward)) in front
-    assert settings[1].n_eff == 500.0
-    assert alpha_counts(settings) == explores_by_alpha
-
-
-def prior_of(expected: float) -> dict[str, Any]:
-    """Return 1,000 observations on standard contexts that all earned `expected`."""
-    return {"A": (np.eye(6) * 1000.0).tolist(), "b": [0.0] * 5 + [1000.0 * expected]}
-
-
-def test_mismatched_priors_harm_the_more_the_longer_they_count(
-    histories: Any, tmp_path: Path
-) -> None:
-    for path in histories()._folder.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    declared = orjson.loads((tmp_path / "routers-0.jsonl").read_bytes())
-    declared["value"]["budget_usd_per_request"] = None
-    for model, expected in zip(MODELS, (0.78, 0.99, 0.94), strict=True):
-        declared["value"]["models"][model]["prior"] = prior_of(expected)
-    (tmp_path / "routers-0.jsonl").write_bytes(orjson.dumps(declared) + b"\n")
-    kept, found = surveyed(JsonlHistory(tmp_path))
-    with kept:
-        weights, without = tune_priors(
-            kept, found, profile="paper", gamma=0.997, read_prior=unused, t_adapts=(20.0, 1000.0)
-        )
-    brief, long = weights
-    assert long.n_eff > brief.n_eff
-    # It holds the small model for the best for longer.
-    assert long.early_mismatched + 0.03 < brief.early_mismatched
-    assert long.reward_mismatched + 0.05 < long.reward
-    assert 0.8 < without < 0.95
-
-
-def test_without_priors_there_is_nothing_to_mismatch(histories: Any) -> None:
-    kept, found = surveyed(histories())
-    with kept, pytest.raises(NoPriors):
-        tune_priors(kept, found, profile="paper", gamma=0.997, read_prior=unused)
-
-
 def test_weights_that_do_not_average_one_support_nothing() -> None:
     rng = np.random.default_rng(0)
     n = 4000
-    agrees, chance = (rng.random(n) < 0.25).astype(float), np.ones(n, dtype=bool)
+    called = np.where(rng.random(n) < 0.25, "m", "other").tolist()
+    chance = np.ones(n, dtype=bool)
 
     def judged(propensity: float) -> OffPolicy:
         off = OffPolicy()
         half = np.full(n, 0.5)
-        off.observe(agrees, np.full(n, propensity), rng.random(n), half, half, chance=chance)
+        logged = np.full(n, propensity)
+        off.observe(["m"] * n, called, logged, rng.random(n), half, half, chance=chance)
         return off
 
     assert judged(0.25).supported

@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from streams.service.memory import usual_memory
+from streams.service.memory_limit import usual_memory
 from streams.settings import Settings
-from streams.state.partition import RECORD_BYTES
+from streams.state.table_partition import RECORD_BYTES
 from tests.audit_world import DIMENSIONS, World, router
 
 HOME = "home"

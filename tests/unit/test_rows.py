@@ -189,7 +189,7 @@ def test_a_prompt_that_all_models_answered_is_one_request_with_all_outcomes(
 ) -> None:
     whole = [*Rows(read(tmp_path, table(10, whole=True)), router_id="r", budget_usd=None)]
     assert len(whole) == 1 + 3 * 10
-    assert set(whole[1].request.metadata.outcomes) == {"small", "large"}
+    assert set(whole[1].request.metadata["outcomes"]) == {"small", "large"}
     partly = [*Rows(read(tmp_path, table(10, whole=False)), router_id="r", budget_usd=None)]
     assert len(partly) == 1 + 3 * 10
     assert partly[1].request.metadata is None

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.declared import config_of, declaration_of
-from agents.wire import route_value
+from agents.declaring.configuration import config_of, declaration_of
+from agents.publishing.published_values import route_value
 from benchmarks.played import Played
 from router_state import registered
 from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.drawers import IDLE_SECONDS
 from router_state.events import Asked, Charged, Waited
-from router_state.runs.budget import SessionSpent
-from router_state.runs.capability import Runs
+from router_state.runs.run_budget import SessionSpent
+from router_state.runs.runs import Runs
 from router_state.state import invariants, record_bytes
 from schemas.event import MalformedEvent, decode
 from schemas.quick import Request, read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +15,11 @@ from router_state.changes import Journal, Outcome
 from router_state.config import Price
 from router_state.drawers import DRAWERS, IDLE_SECONDS, IN_DRAWER, Drawers
 from router_state.events import Asked, Charged
-from router_state.packing.framing import frame
 from router_state.sessions.caching import FIRST_HIT, PIECE, Caching
-from router_state.sessions.capability import Sessions
-from router_state.sessions.session import MOST_MODELS, Session
+from router_state.sessions.conversation import MOST_MODELS, Session
+from router_state.sessions.sessions import Sessions
 from router_state.state import invariants, record_bytes
-from router_state.state.config_bytes import config_body, unpack_config
+from router_state.state.config_bytes import config_body, config_from
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
@@ -228,7 +228,7 @@ def test_caching_comes_back_as_it_was() -> None:
     assert known.values() is None
     known.learn("a", 3.0)
     known.place(7, {"a": 12.5})
-    other.restore(known.values())
+    other.restore(orjson.dumps(known.values()))
     assert other.values() == known.values()
     known.place(7, None)
     assert known.slots == {}
@@ -236,7 +236,7 @@ def test_caching_comes_back_as_it_was() -> None:
 
 def test_a_configuration_keeps_prices_of_caches() -> None:
     config = declaration(PRICES, caches={"a": CACHE})
-    again = unpack_config(frame(config_body(config)))
+    again = config_from(config_body(config))
     assert again.capabilities == {"caches": {"a": CACHE}}
     assert b"caches" not in config_body(declaration(PRICES))
 

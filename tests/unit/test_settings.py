@@ -1,11 +1,14 @@
 """Settings: read once, refused with a line that says what to write."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from streams.settings import BadSettings, Settings, load_settings
+from streams.faust.faust_options import faust_options
+from streams.settings import Settings, load_settings
+from streams.settings_problems import BadSettings
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +54,7 @@ def test_a_file_gives_a_secret_which_is_not_shown(
     settings = load_settings(security_protocol="SASL_PLAINTEXT", sasl_username="me")
     assert settings.kafka_auth()["sasl_plain_password"] == "hush"
     assert "hush" not in repr(settings)
-    assert "hush" not in repr(settings.faust_credentials())
+    assert "hush" not in repr(faust_options(settings)["broker_credentials"])
 
 
 def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +160,11 @@ def test_sources_rank_in_the_order_given(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_plain_kafka_needs_no_credentials() -> None:
     settings = Settings(bootstrap="a:1")
     assert settings.kafka_auth() == {"bootstrap_servers": "a:1", "security_protocol": "PLAINTEXT"}
-    assert settings.faust_credentials() is None
+    assert faust_options(settings)["broker_credentials"] is None
 
 
 def test_tls_needs_a_context_of_its_own() -> None:
     settings = Settings(security_protocol="SSL")
     assert settings.kafka_auth()["ssl_context"].check_hostname
-    credentials = settings.faust_credentials()
+    credentials: Any = faust_options(settings)["broker_credentials"]
     assert credentials is not None and credentials.context is not None

@@ -112,14 +112,6 @@ def test_the_steps_to_the_last_decisions_are_kept_and_no_more() -> None:
     ]
 
 
-def test_of_a_state_that_an_older_program_moved_nothing_is_known() -> None:
-    since = Since.unknown(seq=7)
-    assert since.led_to(7) is None
-    since.billed(3)
-    since.decided(8)
-    assert since.led_to(8) == UNKNOWN and since.led_to(9) == ""
-
-
 @pytest.mark.parametrize("text", ["z3", "c", "cx", "d1@x", "c1  r2 y"])
 def test_what_is_no_step_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):

@@ -5,10 +5,9 @@ from collections import defaultdict
 
 import pytest
 
-from streams.state.partition import (
-    FENCE,
+from streams.changelog_format import FENCE, Changes
+from streams.state.table_partition import (
     RECORD_BYTES,
-    Changes,
     ForeignWrite,
     NotWriting,
     Partition,

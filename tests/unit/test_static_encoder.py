@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.implementations import BertWordPieceTokenizer
 
-from streams.encoder.encoder import Encoder
-from streams.encoder.errors import EncoderError, UnusablePrompt
-from streams.encoder.general import GENERAL, SOURCE_FILE, drawn_texts, hash_texts
-from streams.encoder.load import (
+from streams.encoder.encoder_by_settings import (
     backend_of,
     dimensions_of,
     encoder_of,
     load_encoder,
     projections_of,
 )
+from streams.encoder.encoder_errors import EncoderError, UnusablePrompt
+from streams.encoder.general_projection import GENERAL, SOURCE_FILE, drawn_texts, hash_texts
+from streams.encoder.projected_encoder import Encoder
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Reading
+from streams.encoder.sentence_encoder import Reading
 from streams.encoder.static import SHIPPED, StaticEncoder
-from streams.encoder.table_file import read_table
-from streams.encoder.words import Words
+from streams.encoder.token_table import read_table
+from streams.encoder.word_pieces import Words
 from streams.encoder.zipf import token_frequencies
 from streams.settings import Settings
 
@@ -177,7 +177,7 @@ def test_characters_without_a_token_make_a_finite_context(encoder: Encoder) -> N
 def test_a_process_that_encodes_has_no_heavy_library_and_stays_small() -> None:
     code = """
         import json, sys, psutil
-        from streams.encoder.load import load_encoder
+        from streams.encoder.encoder_by_settings import load_encoder
         load_encoder().encode(["one prompt", "a long one " * 30_000])
         heavy = {"torch", "onnxruntime", "sentence_transformers", "transformers", "sklearn"}
         found = sorted((heavy | {"safetensors", "scipy"}) & set(sys.modules))

@@ -16,7 +16,7 @@ from doors.console.router_file import read_file
 from doors.console.session import PROMPT
 from doors.gateway.called import of_call
 from doors.integrations.convert import convert, finder_of
-from doors.integrations.found import Defaults
+from doors.integrations.payload_items import Defaults
 from ground.json_text import dumps, loads
 from ground.texts import NOT_UNICODE, is_valid, mended
 from schemas import CostReported, MalformedEvent, Reason, RequestSubmitted, decode

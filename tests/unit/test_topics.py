@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.log.topics import topic_specs
+from streams.log.service_topics import topic_specs
 from streams.settings import Settings
 
 SPECS = {

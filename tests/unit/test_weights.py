@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.data import load_benchmark, wheel_folder, wheel_priors, wheel_projection
-from streams.encoder.errors import EncoderError
+from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.onnx import OnnxEncoder
 from streams.encoder.weights import find_weights
 
@@ -33,7 +33,7 @@ def test_missing_weights_say_what_to_install_or_to_name(
     hiding: str, weights: str | None, advice: tuple[str, ...], tmp_path: Path
 ) -> None:
     code = (
-        f"{hiding}from streams.encoder.load import load_encoder; "
+        f"{hiding}from streams.encoder.encoder_by_settings import load_encoder; "
         f"load_encoder(backend='onnx', weights={weights!r})"
     )
     done = subprocess.run(

@@ -15,7 +15,7 @@ from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.events import Aged, Asked, Charged, Crowded, Event, Judged, Redeclared, Waited
 from router_state.profiles import knobs_for
-from router_state.state import invariants, portable, record_bytes, snapshot
+from router_state.state import invariants, portable, record_bytes, state_pieces
 from tests.unit.core_reference import freeze, named, thaw
 from tests.worlds.drawing import World
 
@@ -100,7 +100,7 @@ class Game:
 
     def _write(self, changes: Changes) -> None:
         packed = {
-            named(name): snapshot.pack_piece(self.engine.state, name) for name in changes.pieces
+            named(name): state_pieces.pack_piece(self.engine.state, name) for name in changes.pieces
         }
         for request_id, record in changes.records.items():
             packed[f"request {request_id}"] = (

@@ -39,7 +39,7 @@ class Summed(NamedTuple):
     Attributes:
         first, last: seconds since the epoch of the first and the last event of each bin, shape
             (n,).
-        rows: shape (n, 7 + series); a last value that nobody told is NaN.
+        rows: shape (n, 7 + series); a last value is NaN where no event had one.
     """
 
     first: Times

@@ -10,7 +10,7 @@ import logging
 from aiokafka.errors import KafkaError
 
 from doors.console.bus import open_bus
-from doors.console.declarations import TOPICS, put_in_force, read_router
+from doors.console.changing_declarations import TOPICS, put_in_force, read_router
 from doors.console.document import faults
 from doors.console.failures import Failure, Refused
 from doors.console.router_file import changes, put, shown

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ground.json_values import Document
 from watching.dashboard.fleet import Fleet
-from watching.dashboard.router import RouterView
+from watching.dashboard.router_view import RouterView
 
 MOST = 7
 """Routers that are compared, at most: as many as there are colours."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError
 
 from doors.console.bus import Bus, open_bus
-from doors.console.decision import EXCLUDED, SHORT, because_of
+from doors.console.explained_decision import EXCLUDED, SHORT, because_of
 from doors.console.failures import Failure
-from doors.console.found import TOPICS, Found, find
+from doors.console.found_records import TOPICS, Found, find
 from doors.gateway.problems import Problem
 from ground.json_values import Document
 from schemas import Candidate, MalformedEvent, RouteDecided, decode
@@ -93,11 +93,11 @@ class Decisions:
     async def last(
         self, router_id: str, wanted: Wanted, of: Callable[[str], Request | None]
     ) -> Document:
-        """Return a router's last decisions that are wanted, the newest first, and how many were
-        looked at. Raises Problem.
+        """Return the last decisions of a router that a visitor wants, the newest first, and the
+        number of decisions that were searched. Raises Problem.
 
         Args:
-            of: finds what is known of a request: its bill and its label.
+            of: finds a request's bill and label, as far as they are known.
         """
         decisions: list[Document] = []
         read = 0

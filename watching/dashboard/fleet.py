@@ -17,7 +17,7 @@ from schemas.event import Event
 from schemas.pools import PoolDeclared, decode_pool
 from schemas.rewards import RewardObserved
 from schemas.routes import RouteDecided
-from watching.dashboard.router import RouterView
+from watching.dashboard.router_view import RouterView
 from watching.joined import Joined, Request
 
 Take = Callable[[RouterView, Any, float, float], None]

@@ -10,12 +10,12 @@ from typing import Protocol
 
 import orjson
 
-from drawing.periods import standing_lines
+from drawing.budget_lines import standing_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated
 from watching.dashboard.bins import Bins
 from watching.dashboard.fleet import Asked, Fleet
-from watching.dashboard.router import RouterView
+from watching.dashboard.router_view import RouterView
 
 EVERY = 0.25
 """Seconds between two updates of a page."""

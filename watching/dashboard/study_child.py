@@ -44,7 +44,7 @@ def _done(job: Document) -> object:
     from studies.simulate.scenario import Scenario
     from studies.simulate.study import NoRequest, run, survey
     from studies.simulate.study_charts import drawn
-    from watching.dashboard.frontier import frontier
+    from watching.dashboard.frontier_view import frontier
     from watching.dashboard.kinds import LAST, Words, kinds
 
     settings, account, words = load_settings(**job["settings"]), Account(), Words()

@@ -35,7 +35,8 @@ class NoDecision(RouterError):
 
     def __init__(self, request_id: str, seconds: float) -> None:
         super().__init__(
-            f"no decision on request {request_id} within {seconds:g} s, and no fallback is declared"
+            f"no decision on request {request_id} within {seconds:g} s, and there is no fallback: "
+            "does a worker run (pbstream doctor), is the router declared (pbstream routers list)?"
         )
         self.request_id = request_id
 

@@ -65,7 +65,7 @@ def _reason(event: Ask, seconds: float, why: Exception, *, is_outage: bool) -> s
     silence = f"no decision came within {seconds:g} s"
     size = _size(event)
     if size < LONG_BYTES:
-        return silence
+        return f"{silence}: if this goes on, is the router declared (pbstream routers list)?"
     if is_outage:
         return f"{silence}, as Kafka has not taken its prompt of {size:,} bytes yet"
     return (

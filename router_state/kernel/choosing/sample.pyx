@@ -12,7 +12,7 @@ from libc.math cimport sqrt
 import numpy as np
 import struct
 
-from ground.refusing import CorruptSnapshot
+from ground.refusing import DamagedState
 from router_state.kernel.learning.regression cimport (
     Regression, multiply, room_of_products, spread_at,
 )
@@ -20,7 +20,7 @@ from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known,
 
 cdef Real LEVEL = 0.6
 cdef Real FEATURES = 0.2
-"""Deviations that a draw takes (drawn worlds, docs/lab/mechanisms.md: 0.5 to 0.7 and 0.2 to 0.3 do
+"""Deviations that a draw takes (drawn worlds, lab/docs/mechanisms.md: 0.5 to 0.7 and 0.2 to 0.3 do
 not differ).
 """
 cdef Real LATELY = 32.0
@@ -116,13 +116,13 @@ cdef class PosteriorSample:
         return self.array.astype("<f8", copy=False).tobytes() + counts
 
     def unpack(self, bytes data, K):
-        """Invert `pack`. Raises CorruptSnapshot."""
+        """Invert `pack`. Raises DamagedState."""
         size = 2 * K + self.d
         if len(data) != 8 * (size + 2):
-            raise CorruptSnapshot(f"a sample has {len(data)} bytes, not {8 * (size + 2)}")
+            raise DamagedState(f"a sample has {len(data)} bytes, not {8 * (size + 2)}")
         values = np.frombuffer(data, "<f8")
-        if not np.isfinite(values).all():
-            raise CorruptSnapshot("a sample is not finite")
+        if not (np.isfinite(values).all() and (np.abs(values[size:]) < 2.0**53).all()):
+            raise DamagedState("a sample is not finite, or counts what can't be counted")
         self.K, self.array = K, values[:size].astype(np.float64)
         self.values = view(self.array)
         self.decided, self.left = int(values[size]), int(values[size + 1])

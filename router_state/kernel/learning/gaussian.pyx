@@ -9,10 +9,12 @@ The remaining prior is prior·decay.
 from functools import lru_cache
 import numpy as np
 
-from ground.refusing import CorruptSnapshot
-from router_state.kernel.numbers.linear cimport add, dot, factor, invert, product, times
+from ground.refusing import DamagedState
+from router_state.kernel.numbers.linear cimport (
+    dot, factor, invert, product, take_off_rows, times,
+)
 from router_state.kernel.numbers.words cimport (
-    Flag, Floats, Index, Real, known, of_block, scratch, view,
+    Flag, Floats, Index, Real, behind, known, of_block, scratch, view,
 )
 
 cdef class Gaussian:
@@ -117,15 +119,10 @@ cdef class Gaussian:
 
     cpdef void flush(self):
         """Subtract the pending rows from V."""
-        V, d, place = self.values, self.d, 0
         if not self.pending:
             return
-        for i in range(d):
-            row: Index = self.at + d
-            for _ in range(self.pending):
-                add(-V[row + i], V, row, V, place, i + 1)
-                row += d
-            place += i + 1
+        V, d = self.values, self.d
+        take_off_rows(behind(V, self.at + d), self.pending, V, d)
         self.pending = 0
         self.changed()
 
@@ -152,11 +149,11 @@ cdef class Gaussian:
         return self.A() @ self.theta
 
     def restore(self, kept):
-        """Restore from `kept`. Raises CorruptSnapshot."""
+        """Restore from `kept`. Raises DamagedState."""
         size, d = self.at + self.d, self.d
         rows, rest = divmod(len(kept) - size, d)
         if rest or not 0 <= rows <= (TAILS - 1 if d >= WIDE else 0):
-            raise CorruptSnapshot(f"{len(kept)} numbers are not a regression of {d} dimensions")
+            raise DamagedState(f"{len(kept)} numbers are not a regression of {d} dimensions")
         self.own()
         self.array[: len(kept)] = kept
         self.pending = rows

@@ -9,6 +9,7 @@ cdef void times "wide_times"(
 cdef Real quadratic "wide_quadratic"(Floats V, Index at, Floats x, Index i, Index d) noexcept
 cdef void products "wide_products"(Floats x, Index d) noexcept
 cdef void take_off "wide_take_off"(Real c, Floats u, Index i, Floats V, Index at, Index d) noexcept
+cdef void take_off_rows(Floats rows, Index count, Floats V, Index d) noexcept
 cdef void invert(Floats V, Index at, Index d, Floats column)
 cdef void factor(Floats V, Index at, Index d) noexcept
 cdef void product(Floats L, Index at, Index d) noexcept

@@ -7,7 +7,7 @@ An argument `at`, `i` or `j` is the position where a matrix or a vector begins.
 
 from libc.math cimport sqrt
 
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
 
 cdef extern from "vectored.h":
     pass
@@ -16,6 +16,8 @@ cdef extern from *:
     """
     VECTORED static double wide_dot(double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t);
     VECTORED static void wide_add(double, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t);
+    VECTORED static void wide_add_two(double, double*, double, double*, double*, Py_ssize_t);
+    VECTORED static void wide_take_off_four(double*, double*, Py_ssize_t, double*, Py_ssize_t);
     VECTORED static void wide_times(
         double*, Py_ssize_t, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t
     );
@@ -65,15 +67,32 @@ cdef void add "wide_add"(Real c, Floats a, Index i, Floats b, Index j, Index n) 
         b[j + k] += c * a[i + k]
 
 
+cdef void add_two "wide_add_two"(
+    Real c, Floats a, Real other, Floats b, Floats y, Index n
+) noexcept:
+    """Add c times n entries of a, then `other` times those of b, to those of y: as `add` does twice,
+    but y is read and written once."""
+    for k in range(n):
+        y[k] = (y[k] + c * a[k]) + other * b[k]
+
+
 cdef void times "wide_times"(
     Floats V, Index at, Floats x, Index i, Floats y, Index j, Index d
 ) noexcept:
-    """Write Vx into y."""
-    for row in range(d):
+    """Write Vx into y, two rows of V at a time."""
+    for row in range(0, d - 1, 2):
+        below: Index = at + row + 1
         value = x[i + row]
-        y[j + row] = dot(V, at, x, i, row) + V[at + row] * value
-        add(value, V, at, y, j, row)
-        at += row + 1
+        other = x[i + row + 1]
+        first = dot(V, at, x, i, row) + V[at + row] * value
+        second = dot(V, below, x, i, row + 1) + V[below + row + 1] * other
+        add_two(value, behind(V, at), other, behind(V, below), behind(y, j), row)
+        y[j + row], y[j + row + 1] = first + other * V[below + row], second
+        at = below + row + 2
+    if d % 2:
+        value = x[i + d - 1]
+        y[j + d - 1] = dot(V, at, x, i, d - 1) + V[at + d - 1] * value
+        add(value, V, at, y, j, d - 1)
 
 
 cdef Real quadratic "wide_quadratic"(Floats V, Index at, Floats x, Index i, Index d) noexcept:
@@ -105,6 +124,33 @@ cdef void take_off "wide_take_off"(Real c, Floats u, Index i, Floats V, Index at
     for row in range(d):
         add(-c * u[i + row], u, i, V, at, row + 1)
         at += row + 1
+
+
+cdef void take_off_four "wide_take_off_four"(
+    Floats c, Floats rows, Index d, Floats y, Index n
+) noexcept:
+    """Take the first n entries of four rows of d off those of y, each as often as its c says; the
+    four c stand d apart. It is as `add` does four times, but y is read and written once."""
+    c0, c1, c2, c3 = c[0], c[d], c[2 * d], c[3 * d]
+    second: Floats = behind(rows, d)
+    third: Floats = behind(rows, 2 * d)
+    fourth: Floats = behind(rows, 3 * d)
+    for k in range(n):
+        y[k] = (((y[k] - c0 * rows[k]) - c1 * second[k]) - c2 * third[k]) - c3 * fourth[k]
+
+
+cdef void take_off_rows(Floats rows, Index count, Floats V, Index d) noexcept:
+    """Take vvᵀ off V for each of so many rows v."""
+    place: Index = 0
+    for i in range(d):
+        done: Index = 0
+        while done + 4 <= count:
+            v: Floats = behind(rows, done * d)
+            take_off_four(behind(v, i), v, d, behind(V, place), i + 1)
+            done += 4
+        for row in range(done, count):
+            add(-rows[row * d + i], rows, row * d, V, place, i + 1)
+        place += i + 1
 
 
 cdef void invert(Floats V, Index at, Index d, Floats column):

@@ -17,7 +17,7 @@ from router_state.kernel.numbers.words cimport Real
 
 cdef Real HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
-makes no difference (docs/lab)."""
+makes no difference (lab/docs)."""
 cdef Real SAVED = 25.0
 """Budgets that may be saved, a quarter of a horizon: spent within a thousand requests they are half
 of 5 %, the other half is for prompts that turn out dearer than expected (benchmarks.elsewhere, in

@@ -3,21 +3,25 @@
 from libc.math cimport sqrt
 
 from functools import cache
+import msgspec
 import numpy as np
 import orjson
 
 from router_state.kernel.choosing.portfolio cimport Portfolio
 from router_state.kernel.choosing.sample cimport EVERY
-from ground.refusing import CorruptSnapshot
+from ground.refusing import DamagedState
 from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport Flag, Index, Real
 from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.window_scores import keep, options
 
+LIMITED = msgspec.json.Decoder(dict[int, list[str]])
+"""Reads what the requests of a block were limited to."""
+
 cdef enum:
     WINDOW = 128
 """Last requests of a router that λ_t is solved over; from 32 to 512 it makes no difference
-(docs/lab/mechanisms.md)."""
+(lab/docs/mechanisms.md)."""
 cdef Index BLOCK = EVERY
 """Contexts of one piece: what the decisions between two solutions write."""
 cdef Real CLOSED = 1e6
@@ -150,17 +154,19 @@ cdef class Window:
         return contexts + orjson.dumps(limited) if limited else contexts
 
     def unpack(self, block, bytes data):
-        """Invert `pack`. Raises CorruptSnapshot."""
+        """Invert `pack`. Raises DamagedState."""
         start, size = block * BLOCK, BLOCK * self.contexts.shape[1] * 4
         if len(data) < size:
-            raise CorruptSnapshot(f"a block of contexts has {len(data)} bytes, not {size}")
+            raise DamagedState(f"a block of contexts has {len(data)} bytes, not {size}")
         self.reserve(start + BLOCK)
         self.contexts[start : start + BLOCK] = np.frombuffer(data[:size], "<f4").reshape(BLOCK, -1)
         try:
-            limited = orjson.loads(data[size:]) if len(data) > size else {}
-        except orjson.JSONDecodeError as error:
-            raise CorruptSnapshot(str(error)) from None
-        self.limited.update({start + int(i): frozenset(models) for i, models in limited.items()})
+            limited = LIMITED.decode(data[size:]) if len(data) > size else {}
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise DamagedState(f"a block of contexts: {error}") from None
+        if not all(0 <= i < BLOCK for i in limited):
+            raise DamagedState(f"a block of {BLOCK} contexts limits {sorted(limited)}")
+        self.limited.update({start + i: frozenset(models) for i, models in limited.items()})
 
 
 # For Python, which does not see numbers of C.

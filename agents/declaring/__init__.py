@@ -1,0 +1,1 @@
+"""Declarations of routers: put them in force, and keep them readable."""

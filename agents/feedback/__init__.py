@@ -1,0 +1,1 @@
+"""Bills and rewards: book them, or let them wait for their request."""

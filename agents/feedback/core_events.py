@@ -1,0 +1,115 @@
+"""Turn requests, bills and rewards as they are on the wire into events of the core, for workers and
+for replays alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agents.context_store import Ref
+from agents.parked import Parked
+from agents.partition.partitions import Service
+from ground.messages import Message
+from router_state import registered
+from router_state.config import Vector
+from router_state.events import Asked, Charged, Event, Judged, Needs
+from schemas.quick import Bill, Request, Reward
+
+NEEDS = Needs.__struct_fields__
+"""Names of needs, on the wire as in the core."""
+
+
+def asked(
+    event: Request, x: Vector, *, offset: int = -1, contained: tuple[int, int] | None = None
+) -> Asked:
+    """Return a request with its context `x`, shape (d,); see `Asked`."""
+    return Asked(
+        event.request_id,
+        x,
+        offset=offset,
+        allowed_models=event.allowed_models,
+        max_price_per_1k=event.max_price_per_1k,
+        input_tokens=event.tokens_before,
+        contained=contained,
+        needs=needs_of(event),
+        session_id=event.session_id,
+        said=registered.asked(event),
+    )
+
+
+def needs_of(event: Request) -> Needs | None:
+    """Return the needs of a request; None: it states none."""
+    said = event.needs
+    return None if said is None else Needs(**{name: getattr(said, name) for name in NEEDS})
+
+
+def charged(event: Bill, *, offset: int, x: Vector | None = None, waited: bool = False) -> Charged:
+    """Return a bill; see `Charged`."""
+    # By position, in the order of `Charged`: a history has as many bills as decisions.
+    return Charged(
+        event.request_id,
+        event.cost_usd,
+        event.tokens,
+        event.model,
+        event.revision,
+        x,
+        offset,
+        waited,
+        event.status,
+        event.retry_after_seconds,
+        event.cached_input_tokens,
+        seconds(event.latency_ms),
+        seconds(event.first_token_ms),
+    )
+
+
+def judged(
+    event: Reward,
+    rank: int,
+    *,
+    offset: int = -1,
+    x: Vector | None = None,
+    waited: bool = False,
+    contexts: Mapping[str, Vector] | None = None,
+) -> Judged:
+    """Return a reward from a source of this rank; see `Judged`."""
+    return Judged(
+        event.subject,
+        event.reward,
+        event.source,
+        rank,
+        event.model,
+        event.revision,
+        x,
+        offset,
+        waited,
+        contexts,
+    )
+
+
+def core_event(
+    event: Bill | Reward, source: Message, contexts: Mapping[Ref, Vector | None], service: Service
+) -> Event:
+    """Return a bill or a reward as an event of the core; `source` is its message, or the event as
+    it waited."""
+    x = contexts.get((event.router_id, event.subject))
+    waited = isinstance(source, Parked)
+    if isinstance(event, Bill):
+        return charged(event, offset=source.offset, x=x, waited=waited)
+    of_session = {} if event.request_id else _of_router(contexts, event.router_id)
+    return judged(
+        event,
+        service.ports.rank_of(event.source),
+        offset=source.offset,
+        x=x,
+        waited=waited,
+        contexts=of_session or None,
+    )
+
+
+def _of_router(contexts: Mapping[Ref, Vector | None], router_id: str) -> dict[str, Vector]:
+    return {ref[1]: x for ref, x in contexts.items() if ref[0] == router_id and x is not None}
+
+
+def seconds(milliseconds: float | None) -> float | None:
+    """Convert a bill's milliseconds to seconds."""
+    return None if milliseconds is None else milliseconds / 1e3

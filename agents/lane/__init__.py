@@ -1,0 +1,1 @@
+"""The pipeline of one partition, from fetched records to answers."""

@@ -1,0 +1,1 @@
+"""Pools and their members: declare, report, grant."""

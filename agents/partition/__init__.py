@@ -1,0 +1,1 @@
+"""The partitions of a worker, and what each owns."""

@@ -1,0 +1,1 @@
+"""Publish decisions, λ_t and alerts."""

@@ -1,0 +1,1 @@
+"""Requests: decide each one, or let it wait for its router."""

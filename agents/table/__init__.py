@@ -1,0 +1,1 @@
+"""What the durable table of a partition holds, and its routers over it."""

@@ -1,0 +1,42 @@
+"""Keys of the durable table: one byte for the kind, the router, and the part."""
+
+from __future__ import annotations
+
+from typing import Final
+
+HEAD: Final = b"h"
+"""Kind of the head: counts, pacer and portfolio, without which a router does not exist."""
+CONFIG: Final = b"c"
+"""The configuration in force."""
+ARM: Final = b"a"
+"""A model's belief, or another piece of `router_state.changes`; the part names which."""
+REQUEST: Final = b"q"
+"""A request's record; the part is its id."""
+CONTEXT: Final = b"x"
+"""A request's context, 8 bytes a dimension; with Redis on the log only."""
+PARKED: Final = b"p"
+"""An event that waits; the part is `topic/offset`."""
+DECLARED: Final = b"d"
+"""Declaration that is in force of a router, as it was declared."""
+WATERMARKS: Final = b"w"
+"""The last offsets of the source topics that the partition contains; of no router."""
+POOL: Final = b"l"
+"""A pool: its declaration, its members and what they were granted."""
+MEMBER: Final = b"m"
+"""Mark of a router that is a member of a pool; the part names the pool."""
+GONE: Final = b"g"
+"""Mark of a router that was declared gone, while records of it are still to be deleted."""
+
+_END = b"\x00"
+"""Ends the router_id, which has no zero byte: no router's keys begin with another's."""
+
+
+def key(kind: bytes, router_id: str, part: str = "") -> bytes:
+    """Return the key of a router's piece: `part` is a model, a request_id, or nothing."""
+    return b"%b%b%b%b" % (kind, router_id.encode(), _END, part.encode())
+
+
+def split(raw: bytes) -> tuple[bytes, str, str]:
+    """Invert `key`: kind, router_id, part."""
+    router_id, _, part = raw[1:].partition(_END)
+    return raw[:1], router_id.decode(), part.decode()

@@ -1,0 +1,125 @@
+"""A router's requests, kept in the durable table, as the engine sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import numpy as np
+
+from agents.context_store import Decided
+from agents.table import keys
+from router_state.changes import CONFIG, HEAD
+from router_state.record import RequestRecord
+from router_state.state import record_bytes
+
+PIECES = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
+"""Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
+
+
+def key_of(name: bytes, piece: str) -> bytes:
+    """Return where the table holds a piece of a router; `name` is what stands in all keys of the
+    router behind their kind."""
+    kind = PIECES.get(piece)
+    return keys.ARM + name + piece.encode() if kind is None else kind + name
+
+
+class Table(Protocol):
+    """The records of one partition, see `streams.state.table_partition.Partition`."""
+
+    number: int
+    owned: bool
+    open: bool
+    epoch: int
+    records: dict[bytes, bytes]
+
+    def writing(self) -> AbstractContextManager[None]: ...
+
+    def take(self) -> Mapping[bytes, bytes | None]: ...
+
+    def roll_back(self) -> None: ...
+
+    async def write(self, changes: Mapping[bytes, bytes | None]) -> None: ...
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, key: bytes) -> None: ...
+
+    def set_all(self, values: Mapping[bytes, bytes | None]) -> None: ...
+
+
+class Requests(MutableMapping[str, RequestRecord]):
+    """A router's requests as the engine sees them; those of the batch being written, and the
+    last one before, are kept unpacked."""
+
+    def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:
+        self._table = table
+        self._router_id = router_id
+        self._request_ids = request_ids
+        self._unpacked: dict[str, RequestRecord] = {}
+        # A part of every key of the router, behind its kind.
+        self._name = keys.key(b"", router_id)
+
+    def __contains__(self, request_id: object) -> bool:
+        return request_id in self._request_ids
+
+    def get(self, request_id: str, default: RequestRecord | None = None) -> RequestRecord | None:  # type: ignore[override]
+        """Return a request's record, its context included where the table holds it."""
+        return self[request_id] if request_id in self._request_ids else default
+
+    def __getitem__(self, request_id: str) -> RequestRecord:
+        unpacked = self._unpacked.get(request_id)
+        if unpacked is not None:
+            return unpacked
+        packed = self._table.get(keys.REQUEST + self._name + request_id.encode())
+        if packed is None:
+            raise KeyError(request_id)
+        # Not kept: a record that is only read is not written, and the engine assigns changed ones.
+        record = record_bytes.unpack_record(packed)
+        context = self._table.get(keys.CONTEXT + self._name + request_id.encode())
+        if context is not None:
+            # A read-only view of the table's own bytes.
+            record.x = np.frombuffer(context, "<f8")
+        return record
+
+    def __setitem__(self, request_id: str, record: RequestRecord) -> None:
+        self._unpacked[request_id] = record
+        self._request_ids.setdefault(request_id)
+
+    def __delitem__(self, request_id: str) -> None:
+        del self._request_ids[request_id]
+        self._unpacked.pop(request_id, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._request_ids)
+
+    def __len__(self) -> int:
+        return len(self._request_ids)
+
+    def write(
+        self,
+        pieces: Mapping[str, bytes | None],
+        records: Mapping[str, RequestRecord | None],
+        contexts: list[Decided],
+    ) -> None:
+        """Put packed pieces of the router and changed requests into the table; None where there is
+        none any more. A context is written once, with its decision, and added to `contexts`."""
+        values = {key_of(self._name, piece): packed for piece, packed in pieces.items()}
+        known, router_id = self._table.records, self._router_id
+        self._unpacked = {}
+        for request_id, record in records.items():
+            name = self._name + request_id.encode()
+            at, context_at = keys.REQUEST + name, keys.CONTEXT + name
+            if record is None:
+                values[at] = values[context_at] = None
+                continue
+            if record.x is not None and at not in known:
+                values[context_at] = record.x.astype("<f8", copy=False).tobytes()
+                contexts.append(((router_id, request_id), record.decided_at, record.x))
+            values[at] = record_bytes.pack_record(record)
+            # The last one stays unpacked, as its bill or its reward is likely to come next.
+            self._unpacked = {request_id: record}
+        self._table.set_all(values)

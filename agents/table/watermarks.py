@@ -1,0 +1,83 @@
+"""Keep the last offset of each source topic that a partition's state contains."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import orjson
+
+from agents.table import keys
+from agents.table.request_records import Table
+from router_state.errors import DamagedState
+from router_state.packing.framing import body_of, decoded, frame
+
+
+class ForeignState(Exception):
+    """The state is another service's: it contains events of topics that are not this one's."""
+
+    reason = "foreign_state"
+    retriable = False
+
+
+class Watermarks:
+    """The last offset of each source topic that a partition's state contains.
+
+    Attributes:
+        offsets: by the topic's full name. Those of a group are set when all its events of a topic
+            are applied.
+        moved: whether the group that is being applied has moved them.
+        unreadable: why they can't be read, empty where they can: what was not acknowledged is taken
+            in again, and changes nothing where its request's record contains it.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.offsets: dict[str, int] = {}
+        self.moved = False
+        self.unreadable = ""
+        try:
+            self.offsets = unpack(table.get(keys.WATERMARKS))
+        except DamagedState as error:
+            self.unreadable = str(error)
+
+    def of(self, topic: str) -> int:
+        """Return the last offset of a topic that is contained, −1 before the first."""
+        return self.offsets.get(topic, -1)
+
+    def both(self, one: str, other: str) -> tuple[int, int]:
+        """Return `of` of two topics."""
+        return self.offsets.get(one, -1), self.offsets.get(other, -1)
+
+    def is_applied(self, topic: str, offset: int) -> bool:
+        """Tell whether the state already contains this source event."""
+        return self.of(topic) >= offset
+
+    def advance(self, topic: str, offset: int) -> None:
+        """Note, in the group that changes the state, that it contains everything of a source topic
+        up to this offset."""
+        # After a recovery older events come again: a watermark never goes back.
+        if offset > self.of(topic):
+            self.offsets[topic] = offset
+            self.moved = True
+
+    def write(self) -> None:
+        """Write them into the table."""
+        # In the same record batch as the state: an event is contained if and only if its offset is.
+        self._table.put(keys.WATERMARKS, frame(orjson.dumps(self.offsets)))
+        self.moved = False
+
+    def require_topics(self, topics: Collection[str]) -> None:
+        """Raise ForeignState where they are of other topics than these."""
+        if foreign := sorted(self.offsets.keys() - set(topics)):
+            raise ForeignState(
+                f"partition {self._table.number} of the changelog has the state of "
+                f"{', '.join(foreign)}: look at PB_APP_ID"
+            )
+
+
+def unpack(kept: bytes | None) -> dict[str, int]:
+    """Return the offsets in a record, by topic; none where there is no record. Raises
+    DamagedState."""
+    if kept is None:
+        return {}
+    return decoded(body_of(kept, "watermarks"), dict[str, int], "watermarks")

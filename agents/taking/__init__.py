@@ -1,0 +1,1 @@
+"""Take events in: decode them, and choose what the next group has."""

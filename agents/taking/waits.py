@@ -1,0 +1,116 @@
+"""Tell how long bills and rewards have waited for their group, and what they leave to requests."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agents.table.own_routers import Shard
+from ground.messages import Record
+from schemas.event import MalformedEvent
+from schemas.quick import Bill, Reward, read
+
+REQUESTS_AT_LEAST: Final = 8
+"""Requests may always be one of so many events of a group: one beside a backlog of bills does not
+wait for all of them, and a request may bring seven bills and labels."""
+KINDS: Final[Mapping[str, type[Bill | Reward]]] = {"costs": Bill, "rewards": Reward}
+
+
+class Arrivals:
+    """Note at each look at a queue what has come since the one before."""
+
+    __slots__ = ("_marks",)
+
+    def __init__(self) -> None:
+        # (offset of the last record there was, time of the look), oldest first
+        self._marks: deque[tuple[int, float]] = deque()
+
+    def since(self, queue: deque[Record], now: float) -> float:
+        """Return since when the first record has waited; infinity where there is none."""
+        marks = self._marks
+        if not queue or (marks and queue[-1].offset < marks[-1][0]):
+            marks.clear()  # it ran empty, or is read again
+        if not queue:
+            return math.inf
+        if not marks or queue[-1].offset > marks[-1][0]:
+            marks.append((queue[-1].offset, now))
+        while marks[0][0] < queue[0].offset:
+            marks.popleft()
+        return marks[0][1]
+
+
+class Waits:
+    """The waits of one partition's feedback: of all its source topics but the requests.
+
+    Time counts from when a worker has fetched an event, not from the clocks of clients.
+
+    Args:
+        queues: what waits of each topic, by its name without the prefix.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        shard: Shard,
+        queues: Mapping[str, deque[Record]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._shard, self._clock = shard, clock
+        self._queues = {
+            name: queue for name, queue in queues.items() if name not in ("requests", "routers")
+        }
+        self._arrivals = {name: Arrivals() for name in self._queues}
+        self._owed = 0.0
+
+    def since(self) -> float:
+        """Return since when the oldest event has waited that can be applied, as looks at it tell;
+        infinity where none waits."""
+        now = self._clock()
+        return min(
+            (
+                self._arrivals[name].since(queue, now)
+                for name, queue in self._queues.items()
+                if not queue or self._is_due(name)
+            ),
+            default=math.inf,
+        )
+
+    def longest(self) -> float:
+        """Return for how many seconds that is; 0 where none waits."""
+        return max(self._clock() - self.since(), 0.0)
+
+    def _is_due(self, name: str) -> bool:
+        """Tell whether the first event of a topic can be applied; one that came before its request
+        needs the request first."""
+        head = self._queues[name][0]
+        if (kind := KINDS.get(name)) is None:
+            return True
+        try:
+            event = read(kind, key=head.key, value=head.value)
+        except MalformedEvent:
+            return True
+        return self._shard.knows(event.router_id, event.subject)
+
+    def requests(self, size: int) -> int:
+        """Return how many requests the next group of this size may have.
+
+        What waits goes first: requests that never end would leave it waiting for ever, and be
+        decided without it. Fractions of the least add up over groups.
+        """
+        due = sum(
+            len(queue) for name, queue in self._queues.items() if queue and self._is_due(name)
+        )
+        self._owed = self._owed % 1.0 + size / REQUESTS_AT_LEAST
+        return max(size - due, int(self._owed))
+
+    def routers(self) -> Counter[str]:
+        """Return how many events of each router wait."""
+        return Counter(
+            (record.key or b"").decode(errors="replace")
+            for queue in self._queues.values()
+            for record in queue
+        )

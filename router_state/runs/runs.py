@@ -1,0 +1,203 @@
+"""The capability of budgets of a run: what an agent's session may spend, all its calls together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from msgspec import structs, to_builtins
+
+from router_state.arms import Arms
+from router_state.billing import Billing
+from router_state.capability import Capability
+from router_state.changes import Journal
+from router_state.choice import Choice
+from router_state.drawers import Drawers
+from router_state.packing.framing import Json, converted
+from router_state.record import Call, RequestRecord
+from router_state.runs.run_budget import WARNED_AT, Run, RunBudget, within
+
+PIECE = "\x1fruns"
+"""Prefix of the names of pieces that hold runs."""
+
+
+class SaidBudget(Protocol):
+    """Budgets of runs as they are declared."""
+
+    budget_usd: float | None
+    when_spent: str | None
+
+
+class Said(Protocol):
+    """A router's declaration."""
+
+    @property
+    def sessions(self) -> SaidBudget | None: ...
+
+
+class SaidRequest(Protocol):
+    """A request, which may say what its session may spend."""
+
+    @property
+    def session_budget_usd(self) -> float | None: ...
+
+
+class Runs(Capability):
+    """The runs of a router. A request of any router may say what its session may spend.
+
+    A run is kept from its first request on if the router declares budgets, else from the first
+    request that says one.
+
+    Attributes:
+        declared: what the router says of them.
+        known: the runs that are remembered, by session.
+    """
+
+    __slots__ = ("declared", "known")
+    name = "runs"
+    undeclared = True
+
+    def __init__(self, arms: Arms, journal: Journal) -> None:
+        super().__init__(arms, journal)
+        self.declared, self.known = RunBudget(), Drawers(Run, PIECE, journal)
+
+    @classmethod
+    def read(cls, said: Said) -> RunBudget | None:
+        """See Capability."""
+        sessions = said.sessions
+        if sessions is None:
+            return None
+        return RunBudget(sessions.budget_usd, sessions.when_spent == "refuse")
+
+    @classmethod
+    def document(cls, declared: RunBudget) -> dict[str, object]:
+        """See Capability."""
+        found: dict[str, object] = {"when_spent": "refuse" if declared.refuses else "cheapest"}
+        if declared.budget_usd is not None:
+            found["budget_usd"] = declared.budget_usd
+        return {"sessions": found}
+
+    @classmethod
+    def pack_declared(cls, declared: RunBudget | None) -> Json | None:
+        """See Capability."""
+        return None if declared is None else to_builtins(declared)
+
+    @classmethod
+    def unpack_declared(cls, kept: Json | None) -> RunBudget | None:
+        """See Capability."""
+        return None if kept is None else converted(kept, RunBudget, "runs")
+
+    def declare(self, declared: RunBudget | None, *, now: float) -> None:
+        """See Capability."""
+        self.declared = declared or RunBudget()
+
+    @classmethod
+    def asked(cls, said: SaidRequest) -> float | None:
+        """See Capability: the budget of its session."""
+        return said.session_budget_usd
+
+    def afford(self, choice: Choice) -> None:
+        """See Capability."""
+        name = choice.request.session_id
+        run = None if name is None else self.known.find(name)
+        budget = self._budget(run, choice)
+        if name is not None and budget is not None:
+            left = budget - (0.0 if run is None else run.charged_usd)
+            costs, refuses = choice.seen.expected_cost_usd, self.declared.refuses
+            choice.cap(*within(left, choice.excluded, costs, refuses=refuses))
+            choice.spare(left)
+
+    def decided(self, choice: Choice, record: RequestRecord) -> None:
+        """See Capability."""
+        name = choice.request.session_id
+        run = None if name is None else self.known.find(name)
+        budget = self._budget(run, choice)
+        if name is None or (run is None and budget is None):
+            return
+        run = run or Run(record.decided_at, record.seq)
+        said = choice.request.said_of(self.name)
+        if said is not None and said != run.budget_usd:
+            run.budget_usd, run.warned = said, False
+        run.at = record.decided_at
+        run.charged_usd += record.expected_cost_usd
+        self.known.use(name, run)
+        if budget is not None:
+            call, left = record.call or Call(), budget - run.charged_usd
+            record.call = structs.replace(call, kept={**call.kept, self.name: left})
+            self._warn(name, run, now=record.decided_at)
+
+    @classmethod
+    def told(cls, kept: Json) -> dict[str, object]:
+        """See Capability."""
+        return {"session_left_usd": kept}
+
+    def billed(self, billing: Billing) -> None:
+        """See Capability; a run was charged what was expected, as long as it is remembered."""
+        self._charge(billing.record, billing.difference_usd, now=billing.now)
+
+    def moved(self, record: RequestRecord, usd: float) -> None:
+        """See Capability."""
+        self._charge(record, usd, now=record.decided_at)
+
+    def _charge(self, record: RequestRecord, usd: float, *, now: float) -> None:
+        name = None if record.call is None else record.call.session_id
+        run = None if name is None else self.known.find(name)
+        # A session of the same name may have been forgotten since, and have begun anew.
+        if name is not None and run is not None and record.seq >= run.born:
+            run.charged_usd += usd
+            self.known.changed(name)
+            self._warn(name, run, now=now)
+
+    def _budget(self, run: Run | None, choice: Choice | None = None) -> float | None:
+        """Return what a run may spend: as its request says, or an earlier one, or the router."""
+        said = None if choice is None else choice.request.said_of(self.name)
+        if said is None and run is not None:
+            said = run.budget_usd
+        return self.declared.budget_usd if said is None else said
+
+    def _warn(self, name: str, run: Run, *, now: float) -> None:
+        """Raise an alert, once, where most of a run's budget is charged."""
+        budget = self._budget(run)
+        if budget is None or run.warned or run.charged_usd < WARNED_AT * budget:
+            return
+        run.warned = True
+        evidence = {
+            "session_id": name,
+            "budget_usd": budget,
+            "charged_usd": run.charged_usd,
+            "when_spent": "refuse" if self.declared.refuses else "cheapest",
+        }
+        self.journal.tell("session_budget", run.charged_usd / budget, evidence, now=now)
+
+    def start_over(self) -> None:
+        """See Capability."""
+        self.known.clear()
+
+    @classmethod
+    def head(cls, one: Runs | None) -> dict[str, Json]:
+        """See Capability."""
+        return {} if one is None or not one.known.pieces else {"runs": len(one.known)}
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """See Capability."""
+        return self.known.pieces
+
+    def pack(self, piece: str) -> bytes | None:
+        """See Capability."""
+        return self.known.pack(piece)
+
+    def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
+        """See Capability."""
+        if head.get("runs"):
+            self.known.restore(piece)
+
+    def faults(self) -> Iterator[str]:
+        """See Capability."""
+        if not self.known.are_sound():
+            yield "drawers of runs"
+        for run in self.known:
+            budget = 1.0 if run.budget_usd is None else run.budget_usd
+            if run.born < 1 or not (math.isfinite(run.charged_usd) and 0.0 < budget < math.inf):
+                yield "runs"

@@ -1,0 +1,275 @@
+"""The capability of sessions: rewards of all their requests, and the tokens that a call saves if a
+model has just seen most of its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+import orjson
+from msgspec import structs, to_builtins
+
+from router_state.arms import Arms
+from router_state.billing import Billing
+from router_state.cache_price import CachePrice
+from router_state.capability import Capability, Shared
+from router_state.changes import Journal
+from router_state.choice import Choice
+from router_state.config import Matrix, Price
+from router_state.drawers import Drawers
+from router_state.events import Judged
+from router_state.kernel import PRICES
+from router_state.packing.framing import Json, converted
+from router_state.record import Call, Records, RequestRecord
+from router_state.sessions import caching
+from router_state.sessions.cache_prices import SaidModel, cache_of, document
+from router_state.sessions.caching import Caching
+from router_state.sessions.conversation import Session, saved, warmth
+from router_state.sessions.credit import CREDITED, WHOLE, requests_of, shares
+
+PIECE = "\x1fsession"
+"""Prefix of the names of pieces that hold sessions."""
+
+
+class Said(Protocol):
+    """A router's declaration; each of `models` may have prices of cached input."""
+
+    @property
+    def models(self) -> Mapping[str, SaidModel]: ...
+
+
+class Sessions(Capability):
+    """The sessions of a router. Requests of any router may name one.
+
+    Attributes:
+        prices: of cached input, of models that have any.
+        known: the sessions that are remembered.
+        caching: how often caches are hit, and what the window's requests save.
+    """
+
+    __slots__ = ("caching", "known", "prices")
+    name = "caches"
+    undeclared = True
+
+    def __init__(self, arms: Arms, journal: Journal) -> None:
+        super().__init__(arms, journal)
+        self.prices: Mapping[str, CachePrice] = {}
+        self.known, self.caching = Drawers(Session, PIECE, journal), Caching(journal)
+
+    @classmethod
+    def read(cls, said: Said) -> dict[str, CachePrice] | None:
+        """See Capability."""
+        found = {name: cache_of(model) for name, model in said.models.items()}
+        return {name: cache for name, cache in found.items() if cache is not None} or None
+
+    @classmethod
+    def document_model(cls, declared: Mapping[str, CachePrice], model: str) -> dict[str, object]:
+        """See Capability."""
+        return document(declared[model]) if model in declared else {}
+
+    @classmethod
+    def pack_declared(cls, declared: Mapping[str, CachePrice] | None) -> Json | None:
+        """See Capability."""
+        return to_builtins(declared) if declared else None
+
+    @classmethod
+    def unpack_declared(cls, kept: Json | None) -> dict[str, CachePrice] | None:
+        """See Capability."""
+        return converted(kept, dict[str, CachePrice], "caches") if kept else None
+
+    def declare(self, declared: Mapping[str, CachePrice] | None, *, now: float) -> None:
+        """See Capability."""
+        self.prices = declared or {}
+        if not self.prices:
+            self.caching.clear()
+
+    # A decision.
+
+    def expect(self, choice: Choice) -> None:
+        """See Capability: takes what warm prefixes save off the expected costs."""
+        name, tokens, arms = choice.request.session_id, choice.request.input_tokens, self.arms
+        if not self.prices or name is None or tokens is None:
+            return
+        if choice.saves is None:
+            choice.warm = warmth(self.known.find(name), self.prices, tokens, now=choice.now)
+            choice.saves = saved(arms, self.caching, self.prices, choice.warm, tokens)
+        # They are known only if input tokens are counted apart.
+        if choice.saves and arms.tokens.in_use:
+            saves, costs = choice.saves, choice.seen.expected_cost_usd
+            choice.seen.expected_cost_usd = [
+                max(cost - self._usd(k, saves.get(name, 0.0)), 0.0)
+                for k, (name, cost) in enumerate(zip(arms.names, costs, strict=True))
+            ]
+
+    def _usd(self, k: int, tokens: float) -> float:
+        model = self.arms.costs[k]
+        return 0.0 if model.free else model.paid * model.per_input_token * tokens
+
+    @property
+    def slots(self) -> Iterable[int]:
+        """See Capability."""
+        return self.caching.slots
+
+    def placed(self, slot: int, choice: Choice) -> None:
+        """See Capability."""
+        if choice.saves is not None or self.caching.slots:
+            self.caching.place(slot, choice.saves)
+
+    def expect_window(self, costs: Matrix) -> None:
+        """See Capability."""
+        if not self.arms.tokens.in_use:
+            return
+        row = self.arms.row
+        for slot, saves in self.caching.slots.items():
+            for name, tokens in saves.items():
+                if (k := row.get(name)) is not None:
+                    model = self.arms.costs[k]
+                    usd = tokens * model.per_input_token * model.paid * PRICES.item(slot)
+                    costs[slot, k] = max(costs[slot, k] - usd, 0.0)
+
+    def begin_window(self) -> None:
+        """See Capability."""
+        self.caching.begin_window()
+
+    def decided(self, choice: Choice, record: RequestRecord) -> None:
+        """See Capability: keeps a request as the last turn of its session, and the price of cached
+        input for its bill."""
+        request = choice.request
+        if request.session_id is not None:
+            session = self._turn(request.session_id, record)
+            call, before = record.call or Call(), session.last
+            warm, session.last = dict(choice.warm or {}), request.request_id
+            call = structs.replace(call, session_id=request.session_id, warm=warm)
+            record.call = call if before is None else structs.replace(call, before=before)
+        cache = self.prices.get(record.model)
+        if cache is not None:
+            record.call = structs.replace(record.call or Call(), cache=cache)
+
+    def _turn(self, name: str, record: RequestRecord) -> Session:
+        at, tokens = record.decided_at, record.input_tokens
+        session = self.known.find(name) or Session(0, at, {})
+        session.turns, session.at = session.turns + 1, at
+        if tokens is not None and record.model in self.prices:
+            session.seen(record.model, tokens, at=at)
+        self.known.use(name, session)
+        return session
+
+    # What follows it.
+
+    def billed(self, billing: Billing) -> None:
+        """See Capability: learns which model saw a session's prompt, and whether its cache was
+        hit."""
+        if billing.answered:
+            return
+        call, tokens = billing.record.call, billing.record.input_tokens
+        if call is not None and call.session_id is not None and tokens is not None:
+            self._learn(billing, call, call.session_id, tokens)
+        if self.arms.tokens.in_use:
+            billing.input_tokens = self._counted(billing)
+
+    def _learn(self, billing: Billing, call: Call, name: str, tokens: int) -> None:
+        event, called, at = billing.event, billing.called, billing.record.decided_at
+        session = self.known.find(name)
+        if billing.unanswered:
+            if session is not None and session.unseen(called, at=at):
+                self.known.changed(name)
+            return
+        if session is not None and called != billing.record.model and called in self.prices:
+            session.seen(called, tokens, at=at)
+            self.known.changed(name)
+        warm = call.warm.get(called, 0)
+        if event.cached is not None and warm > 0:
+            self.caching.learn(called, event.cached / warm)
+
+    def _counted(self, billing: Billing) -> float | None:
+        """Return the number of tokens at list price to which the input of a billed call amounts;
+        None: to as many as it has."""
+        record, called, cached = billing.record, billing.called, billing.event.cached
+        tokens, call = self.arms.tokens.of(record.input_tokens), record.call
+        cache, arm = self._cache_of(record, called), self.arms.find(called)
+        if cache is None or (arm is None and called != record.model):
+            return None
+        if cached is not None:
+            hit = min(float(cached), tokens)
+        elif call is not None and record.input_tokens is not None:
+            hit = min(call.warm.get(called, 0) * self.caching.chance(called), tokens)
+        else:
+            return None
+        price = record.price if arm is None or called == record.model else arm.price
+        return _counts(cache, record, price, tokens=tokens, cached=hit)
+
+    def discount_usd(
+        self, record: RequestRecord, price: Price, *, called: str, tokens: int, cached: int | None
+    ) -> float:
+        """See Capability: less for cached tokens, more for tokens written to the cache."""
+        cache = self._cache_of(record, called)
+        if cache is None or cached is None:
+            return 0.0
+        counts = _counts(cache, record, price, tokens=tokens, cached=min(cached, tokens))
+        return (tokens - counts) * price.input_price_per_m / 1e6
+
+    def _cache_of(self, record: RequestRecord, called: str) -> CachePrice | None:
+        """Return the price of cached input for a billed call: for the decided model that of the
+        decision."""
+        if called != record.model:
+            return self.prices.get(called)
+        return None if record.call is None else record.call.cache
+
+    def requests_of(
+        self, name: str, records: Records, *, most: int = CREDITED
+    ) -> dict[str, RequestRecord]:
+        """Return the last requests of a session, see `credit.requests_of`."""
+        session = self.known.find(name)
+        return requests_of(None if session is None else session.last, name, records, most=most)
+
+    def shared(self, event: Judged, records: Records) -> Shared | None:
+        """See Capability."""
+        if not event.request_id.startswith(WHOLE):
+            return None
+        requests = self.requests_of(event.request_id.removeprefix(WHOLE), records)
+        return requests, shares(event, requests)
+
+    def start_over(self) -> None:
+        """See Capability."""
+        self.known.clear()
+
+    # Its state.
+
+    @classmethod
+    def head(cls, one: Sessions | None) -> dict[str, Json]:
+        """See Capability."""
+        return {} if one is None or not one.known.pieces else {"sessions": len(one.known)}
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """See Capability."""
+        own = () if self.caching.values() is None else (caching.PIECE,)
+        return (*own, *self.known.pieces)
+
+    def pack(self, piece: str) -> bytes | None:
+        """See Capability."""
+        if piece == caching.PIECE:
+            values = self.caching.values()
+            return None if values is None else orjson.dumps(values)
+        return self.known.pack(piece)
+
+    def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
+        """See Capability."""
+        if kept := piece(caching.PIECE):
+            self.caching.restore(kept)
+        if head.get("sessions") or self.prices:
+            self.known.restore(piece)
+
+    def faults(self) -> Iterator[str]:
+        """See Capability."""
+        if not self.known.are_sound():
+            yield "drawers of sessions"
+        if not all(one.is_sound for one in self.known):
+            yield "sessions"
+
+
+def _counts(
+    cache: CachePrice, record: RequestRecord, price: Price, *, tokens: float, cached: float
+) -> float:
+    writes = record.call is not None and bool(record.call.session_id)
+    return cache.counts_as(tokens, cached, input_per_m=price.input_price_per_m, writes=writes)

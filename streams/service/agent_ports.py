@@ -1,0 +1,130 @@
+"""Connect the agents of a worker to the outside: topics, the table, priors, Redis, the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from faust.types import TP
+
+from agents.context_store import Contexts
+from agents.ports import Limits, Ports
+from ground.boundary import leave, now
+from streams.log.reach import Reach
+from streams.partitioner import partition_of
+from streams.priors.references import prior_reader, projection_checker
+from streams.service.memory_limit import usual_memory
+from streams.service.prompts import PromptEncoder
+from streams.service.worker_app import App
+from streams.settings import Settings
+from streams.settings_problems import BadSettings
+
+STAGES = {
+    "routers": "declare_routers",
+    "requests": "route_requests",
+    "costs": "pace_spend",
+    "rewards": "learn_from_rewards",
+    "pools": "declare_pools",
+    "leases": "lend_money",
+}
+"""Stage in a dead letter, by source topic."""
+FEEDBACK = frozenset({"costs", "rewards"})
+"""Source topics that wait on the log while too many of their events wait for requests."""
+TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
+"""Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
+LOOK_AT_REDIS_EVERY = 2.0
+"""Seconds after which `/readyz` knows that Redis is away."""
+
+
+def build_ports(app: App) -> Ports:
+    """Return the agents' connections to the outside. Raises BadSettings for a missing folder."""
+    settings, priors = app.settings, app.settings.priors_path
+    if priors is not None and not priors.is_dir():
+        raise BadSettings(f"PB_PRIORS_PATH: {priors} is not a folder; `pbstream fit` makes one")
+    encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
+    app.encoder = encode
+    if encode is not None:
+        app.troubles.append(lambda: encode.trouble)
+    return Ports(
+        topic={name: settings.topic(name) for name in TOPICS},
+        states=app.states,
+        inbox=app.sources.inbox,
+        finished=app.finished,
+        produce=app.produce,
+        dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
+        log=SourceTopics(app),
+        encode=encode and app.metrics.measured(encode),
+        projections={}
+        if encode is None
+        else {one.dimensions: one.checksum for one in encode.projections},
+        check_projection=projection_checker(settings),
+        read_prior=prior_reader(priors),
+        contexts=_redis_contexts(app),
+        clock=now,
+        rank_of=settings.source_rank,
+        partition_of=partial(partition_of, partitions=settings.partitions),
+        count=app.metrics.count,
+        leave=leave,
+        limits=limits_of(settings),
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits of one worker."""
+    given = {name: getattr(settings, name) for name in Limits.__slots__}
+    return Limits(**given | {"memory_bytes": settings.memory_bytes or usual_memory()})
+
+
+def _redis_contexts(app: App) -> Contexts | None:
+    settings = app.settings
+    if settings.redis_url is None:
+        return None
+    # The client library takes memory that a worker without Redis does not need.
+    from streams.state.read_back import ChangelogContexts
+    from streams.state.redis_contexts import RedisContexts, address_of, connect, namespace_of
+
+    url = settings.redis_url.get_secret_value()
+    what = f"Redis at {address_of(url)} (PB_REDIS_URL)"
+    redis = Reach(what)
+    app.troubles.append(lambda: redis.trouble)
+    contexts = RedisContexts(
+        connect(url),
+        namespace=lambda: namespace_of(settings, app.cluster_id),
+        ttl=settings.context_ttl,
+        retry_for=settings.retry_for,
+        read_back=ChangelogContexts(settings),
+        partition_of=partial(partition_of, partitions=settings.partitions),
+        reach=redis,
+        full=Reach(what, fault="refuses contexts, the changelog has them"),
+        count=app.metrics.retries.labels(what="redis").inc,
+    )
+    app.duties.every(LOOK_AT_REDIS_EVERY, contexts.look)
+    return contexts
+
+
+class SourceTopics:
+    """The source topics, beyond the events that were handed to the agents."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._requests = app.settings.topic("requests")
+
+    async def read_again(
+        self, partition: int, offsets: Iterable[int]
+    ) -> Mapping[int, bytes | None]:
+        """Return the values of requests by offset; those that are gone from the log are left
+        out.
+        """
+        return await self._app.probe.values_at(TP(self._requests, partition), offsets)
+
+    def end_of(self, name: str, partition: int) -> int | None:
+        """Return the offset after the last event of a topic, as of the last fetch."""
+        end: int | None = self._app.consumer.end_of(TP(self._app.settings.topic(name), partition))
+        return end
+
+    def hold(self, partitions: frozenset[int]) -> None:
+        """Stop fetching bills and rewards of some partitions, and resume all others."""
+        app = self._app
+        # A recovery resumes all partitions when it has ended.
+        if not app.recovering:
+            app.sources.hold(FEEDBACK, partitions)

@@ -1,0 +1,192 @@
+"""Define the metrics of a worker, in one registry per worker.
+
+Topics are labelled by their short names (`requests`), whatever the prefix: rules and dashboards fit
+every service. All counters exist at 0 from the start, so that their first increase is seen.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from agents.context_store import Encode, Prompt
+from agents.group import Group
+from agents.refusal_kinds import EncoderUnavailable
+from ground.messages import Record, trace_of_message
+from router_state.changes import Outcome
+from router_state.config import Vector
+from schemas.reasons import Reason
+from schemas.routes import RouteReason
+from schemas.topic_roles import SOURCES
+from streams.process_metrics import new_registry
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds of a histogram's buckets, seconds: Prometheus's Go client has them, but two."""
+GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 15.0, 30.0)
+"""Upper bounds of the buckets of heartbeat gaps, seconds; the last one is the longest session that
+can be set."""
+WAITS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Buckets of the seconds from a record's time to its end; waits of seconds to a minute are a
+restart's or a backlog's."""
+OUTCOMES = (
+    *(f"decided_{reason}" for reason in RouteReason),
+    *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
+    *("parked", "expired", "forgotten", "forgotten_early"),
+    *("declaration_repeated", "internal_error", "router_unreadable", "set_aside"),
+)
+"""Labels of `pb_outcomes_total`, all there from the start: a rate over a series that was just born
+is blind."""
+
+
+class Metrics:
+    """The metrics of one worker, all with the prefix `pb_`.
+
+    Args:
+        sources: short names of the topics that are read.
+    """
+
+    def __init__(self, sources: Iterable[str] = SOURCES) -> None:
+        registry = self.registry = new_registry()
+        self.events = Counter(
+            "pb_events_total", "Source events finished", ["topic"], registry=registry
+        )
+        self.event_seconds = Histogram(
+            "pb_event_seconds",
+            "From an event's record to its end: state durable, answer delivered",
+            ["topic"],
+            buckets=WAITS,
+            registry=registry,
+        )
+        self.dead_letters = Counter(
+            "pb_dead_letters_total", "Events refused", ["topic", "reason"], registry=registry
+        )
+        self.outcomes = Counter(
+            "pb_outcomes_total", "What became of events, by outcome", ["outcome"], registry=registry
+        )
+        # Finding a series takes longer than counting on it.
+        self._outcome = cache(lambda what: self.outcomes.labels(outcome=what))
+        self._finished = cache(
+            lambda topic: (
+                self.events.labels(topic=topic).inc,
+                self.event_seconds.labels(topic=topic).observe,
+            )
+        )
+        self.retries = Counter(
+            "pb_retries_total", "Transient failures tried again", ["what"], registry=registry
+        )
+        self.encodings = Histogram(
+            "pb_encode_seconds",
+            "Time to encode the prompts of a batch",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.prompts = Counter("pb_encoded_prompts_total", "Prompts encoded", registry=registry)
+        self.commits = Histogram(
+            "pb_commit_seconds",
+            "Time until a batch's changes were durable",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.stalls = Histogram(
+            "pb_loop_stall_seconds",
+            "How much later than asked for the event loop came back",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.records = Counter(
+            "pb_changelog_records_total", "Changes made durable", registry=registry
+        )
+        self.bytes = Counter(
+            "pb_changelog_bytes_total", "Size of the changes made durable", registry=registry
+        )
+        self.ready = Gauge(
+            "pb_ready",
+            "1 while the worker owns recovered partitions and makes progress",
+            registry=registry,
+        )
+        self.partitions = Gauge("pb_partitions", "Partitions owned", registry=registry)
+        self.topic_partitions = Gauge(
+            "pb_topic_partitions", "Partitions that each topic has", registry=registry
+        )
+        self.recoveries = Counter("pb_recoveries_total", "Recoveries completed", registry=registry)
+        self.recovery_seconds = Gauge(
+            "pb_recovery_seconds", "Duration of the last recovery", registry=registry
+        )
+        self.heartbeat_gaps = Histogram(
+            "pb_heartbeat_gap_seconds",
+            "Time between two heartbeats that the group confirmed",
+            buckets=GAPS,
+            registry=registry,
+        )
+        self.unacked = Gauge(
+            "pb_unacked_events", "Events fetched and not finished", registry=registry
+        )
+        self.committed = Gauge(
+            "pb_committed_offset",
+            "Committed source offset",
+            ["topic", "partition"],
+            registry=registry,
+        )
+        self.end = Gauge(
+            "pb_end_offset",
+            "End of the source partition",
+            ["topic", "partition"],
+            registry=registry,
+        )
+        self._begin_at_zero(tuple(sources))
+
+    def count(self, what: str, amount: int = 1) -> None:
+        """Count an outcome of the agents."""
+        if amount:
+            self._outcome(what).inc(amount)
+
+    def group(self, group: Group) -> None:
+        """Measure a group of source events that is finished."""
+        passed, now = dict(group.passed), time.time()
+        if "publish" in passed:
+            self.commits.observe((passed["publish"] - passed["commit"]) / 1e9)
+            self.records.inc(len(group.changes))
+            self.bytes.inc(sum(len(k) + len(v or b"") for k, v in group.changes.items()))
+        for batch in group.batches:
+            self.finished(batch.name, batch.messages, now=now)
+
+    def finished(self, topic: str, messages: Sequence[Record], *, now: float) -> None:
+        """Count events of a topic that are finished; the trace of the one that took longest is the
+        exemplar of its bucket.
+        """
+        waited = [now - m.timestamp / 1000 if m.timestamp else 0.0 for m in messages]
+        count, observe = self._finished(topic)
+        count(len(waited))
+        longest = max(waited)
+        trace_id = trace_id_of(messages[waited.index(longest)])
+        exemplar = {"trace_id": trace_id} if trace_id else None
+        for seconds in waited:
+            observe(max(0.0, seconds), exemplar if seconds == longest else None)
+
+    def measured(self, encode: Encode) -> Encode:
+        """Return an encoder that is measured."""
+
+        async def encode_measured(prompts: list[Prompt]) -> Sequence[Vector | EncoderUnavailable]:
+            with self.encodings.time():
+                contexts = await encode(prompts)
+            self.prompts.inc(len(prompts))
+            return contexts
+
+        return encode_measured
+
+    def _begin_at_zero(self, sources: tuple[str, ...]) -> None:
+        for outcome in OUTCOMES:
+            self.outcomes.labels(outcome=outcome)
+        self.retries.labels(what="redis")
+        for topic in sources:
+            self.events.labels(topic=topic)
+            self.event_seconds.labels(topic=topic)
+            for reason in Reason:
+                self.dead_letters.labels(topic=topic, reason=reason.value)
+
+
+def trace_id_of(message: Record) -> str | None:
+    """Return the id of the trace that a message belongs to, if it names one."""
+    parent = dict(trace_of_message(message) if message.headers else ()).get("traceparent")
+    return None if parent is None else parent.decode().split("-")[1]

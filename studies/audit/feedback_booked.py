@@ -1,0 +1,361 @@
+"""Check that every bill and reward is booked once or accounted for, and that the sums agree."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from router_state.engine import Engine
+from router_state.feedback import tokens_usd
+from router_state.record import RequestRecord
+from router_state.router import RouterState
+from router_state.sessions.credit import WHOLE
+from router_state.sessions.ranks import BELOW_OWN
+from schemas.costs import CostReported
+from schemas.event import MalformedEvent, decode_keyed
+from schemas.headers import FORWARDED
+from schemas.reasons import Reason
+from schemas.rewards import RewardObserved
+from studies.audit.findings import Findings, Kind
+from studies.audit.incarnations import Answers, Ends, Ref, name_of
+from studies.audit.periods import check_periods
+from studies.audit.recovered_state import Evidence
+from studies.audit.topic_reading import Progress
+from studies.history.records import Record
+
+TOLERANCE = 1e-9
+"""Largest difference in dollars, relative or absolute: sums of bills depend on their order."""
+E = TypeVar("E", CostReported, RewardObserved)
+
+
+class BillInForce(NamedTuple):
+    """The bill that counts: the first one of the highest revision."""
+
+    revision: int
+    cost_usd: float | None
+    tokens: tuple[int, int] | None
+    cached: int | None
+    model: str | None
+
+    def usd(self, record: RequestRecord | None, state: RouterState) -> float | None:
+        """Return its dollars; None if a bill in tokens needs a price that is forgotten."""
+        if self.cost_usd is not None:
+            return self.cost_usd
+        if record is None or self.tokens is None:
+            return None
+        called = self.model or record.called
+        # A record keeps the prices of its decision, those of cached input only for the decided
+        # model.
+        remembered = called == record.model or (self.cached is None and record.is_answered)
+        # Other prices are those of the declaration in force, which
+        # may have changed since, as the model may that a bill does not name.
+        if not remembered and (
+            record.config_offset != state.config.offset
+            or (self.model is None and record.answered_by is not None)
+        ):
+            return None
+        return tokens_usd(state, record, self.tokens, called=called, cached=self.cached)
+
+
+class LabelInForce(NamedTuple):
+    """The reward that counts."""
+
+    reward: float
+    source: str
+    rank: int
+    revision: int
+
+
+@dataclass(slots=True)
+class Booked:
+    """The bills and rewards that the state must hold, according to the topics.
+
+    Attributes:
+        sessions: rewards of whole sessions, by router.
+        unmatched: Σ of orphaned bills, by router.
+    """
+
+    bills: dict[Ref, BillInForce] = field(default_factory=dict)
+    sessions: defaultdict[str, set[LabelInForce]] = field(default_factory=lambda: defaultdict(set))
+    labels: dict[Ref, LabelInForce] = field(default_factory=dict)
+    unmatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+def _subject(event: CostReported | RewardObserved) -> str:
+    return event.subject if isinstance(event, RewardObserved) else event.request_id
+
+
+class FeedbackCheck:
+    """Check the bills and rewards of one partition."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        answers: Answers,
+        findings: Findings,
+        *,
+        partition_of: Callable[[str], int],
+        rank_of: Callable[[str], int],
+    ) -> None:
+        self._evidence = evidence
+        self._answers = answers
+        self._findings = findings
+        self._partition_of = partition_of
+        self._rank_of = rank_of
+        self._booked = Booked()
+        self._orphans: set[Ref] = set()
+        self._unclear: dict[str, str] = dict.fromkeys(
+            answers.asked_again,
+            "a request that was forgotten was asked again: its bills and rewards can't be told "
+            "from those before",
+        )
+
+    def run(self, read: Progress, *, gone: Collection[str], ends: Ends, complete: bool) -> Booked:
+        """Read bills and rewards and compare them with the state.
+
+        Args:
+            gone: routers that were removed and declared again.
+            ends: the known offsets at which routers were removed.
+            complete: whether the logs of bills and rewards are kept from their beginning.
+        """
+        for record in self._evidence.contained("costs", read):
+            bill = self._take("costs", record, CostReported)
+            if bill is not None:
+                self._fold_bill(bill)
+        for record in self._evidence.contained("rewards", read):
+            reward = self._take("rewards", record, RewardObserved)
+            if reward is not None:
+                self._fold_reward(reward)
+        self._check_lost()
+        for router_id, engine in self._evidence.engines.items():
+            # These sums are over a router's life. If bills were deleted, or the router lived
+            # before, a difference may not be a fault.
+            if (why := self._unclear.get(router_id)) is not None:
+                self._findings.unprovable("books", f"router {router_id}", why)
+            elif complete and router_id not in gone:
+                self._check_records(router_id, engine)
+                self._check_sums(router_id, engine, ends)
+            else:
+                self._findings.unprovable(
+                    "books",
+                    f"router {router_id}",
+                    "bills or rewards are no longer on the log, or it was gone",
+                )
+        return self._booked
+
+    def _take(self, topic: str, record: Record, schema: type[E]) -> E | None:
+        """Return an event that counts here; None if it is refused, waits, or belongs to another
+        partition.
+        """
+        self._findings.checked[topic] += 1
+        refused = self._evidence.check_letter(topic, record, self._findings)
+        try:
+            event: E = decode_keyed(schema, key=record.key, value=record.value)
+        except MalformedEvent as error:
+            if not refused:
+                where = f"{topic}-{self._evidence.number} offset {record.offset}"
+                self._findings.violation(
+                    Kind.LETTER_MISSING,
+                    where,
+                    f"a malformed event ({error.reason.value}) without one",
+                )
+            return None
+        place = (topic, event.router_id, _subject(event))
+        if self._partition_of(event.router_id) != self._evidence.number:
+            if not refused:
+                self._answers.strays[place] += 1
+            return None
+        if FORWARDED in record.headers:
+            self._answers.forwarded[place] += 1
+        if refused:
+            self._findings.checked[f"{topic}_refused"] += 1
+            letter = self._evidence.letters[topic][record.offset]
+            # An orphaned bill is refused, yet booked, because its dollars were spent.
+            if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
+                ref = (event.router_id, event.request_id)
+                self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
+                self._orphans.add(ref)
+                self._booked.bills.pop(ref, None)  # what waited with it was left out as a duplicate
+            return None
+        return None if record.offset in self._evidence.waiting[topic] else event
+
+    def _fold_bill(self, bill: CostReported) -> None:
+        ref = (bill.router_id, bill.request_id)
+        found = self._booked.bills.get(ref)
+        if found is None or bill.revision > found.revision:
+            tokens = (
+                None
+                if bill.input_tokens is None or bill.output_tokens is None
+                else (bill.input_tokens, bill.output_tokens)
+            )
+            self._booked.bills[ref] = BillInForce(
+                bill.revision, bill.cost_usd, tokens, bill.cached_input_tokens, bill.model
+            )
+
+    def _fold_reward(self, event: RewardObserved) -> None:
+        rank = self._rank_of(event.source)
+        if event.request_id is None:
+            self._booked.sessions[event.router_id].add(
+                LabelInForce(event.reward, WHOLE + event.source, rank - BELOW_OWN, event.revision)
+            )
+            return
+        ref = (event.router_id, event.request_id)
+        found = self._booked.labels.get(ref)
+        if (
+            found is None
+            # Revision decides within a source, rank between sources. The core's rule is written a
+            # second time here, so that one checks the other.
+            or rank > found.rank
+            or (event.source == found.source and event.revision > found.revision)
+        ):
+            self._booked.labels[ref] = LabelInForce(
+                event.reward, event.source, rank, event.revision
+            )
+
+    def _check_lost(self) -> None:
+        """Check that every event without a dead letter belongs to a decision, or was superseded by
+        a bill that waits or was orphaned.
+        """
+        waiting = {
+            (p.router_id, p.request_id)
+            for p in self._evidence.shard.parking
+            if p.request_id is not None
+        }
+        superseded = self._orphans | waiting
+        places: tuple[tuple[Kind, Iterable[Ref], set[Ref]], ...] = (
+            (Kind.BILL, self._booked.bills, superseded),
+            (Kind.REWARD, self._booked.labels, set()),
+        )
+        for kind, refs, left_out in places:
+            for ref in refs:
+                known = (
+                    ref in self._answers.decided
+                    or ref in self._answers.earlier
+                    or ref in left_out
+                    or self._remembered(ref)
+                )
+                if not known and ref[0] in self._evidence.engines:
+                    self._findings.violation(
+                        kind, name_of(ref), "it has no decision, no dead letter, and does not wait"
+                    )
+        for ref in superseded - self._answers.decided.keys():
+            self._booked.bills.pop(ref, None)
+        for ref in self._orphans & self._answers.decided.keys() & self._booked.bills.keys():
+            self._judge_orphan(ref)
+
+    def _judge_orphan(self, ref: Ref) -> None:
+        """Tell whether a bill's request had another bill that was orphaned before the decision."""
+        engine = self._evidence.engines.get(ref[0])
+        record = None if engine is None else engine.records.get(ref[1])
+        if record is None:
+            self._unclear[ref[0]] = (
+                "of a request that is forgotten one bill was orphaned before its decision: it "
+                "can't be told whether another one was booked"
+            )
+        elif record.bill is None:
+            del self._booked.bills[ref]
+
+    def _remembered(self, ref: Ref) -> bool:
+        engine = self._evidence.engines.get(ref[0])
+        return engine is not None and ref[1] in engine.records
+
+    def _check_records(self, router_id: str, engine: Engine) -> None:
+        for request_id, record in engine.records.items():
+            ref = (router_id, request_id)
+            bill, label = self._booked.bills.get(ref), self._booked.labels.get(ref)
+            found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
+            usd = None if bill is None else bill.usd(record, engine.state)
+            expected = None if bill is None else (bill.revision, usd)
+            # Without a price the revision alone can be compared; `_check_sums` says so.
+            if bill is not None and usd is None and record.bill is not None:
+                expected = (bill.revision, record.bill.cost_usd)
+            if found != expected:
+                self._findings.violation(
+                    Kind.BILL,
+                    name_of(ref),
+                    f"(revision, dollars) {found} in the state, {expected} in costs",
+                )
+            known = record.label
+            learned = (
+                None
+                if known is None
+                else LabelInForce(known.reward, known.source, known.rank, known.revision)
+            )
+            # Which sessions a request belonged to is for the recomputation to tell.
+            credited = label is None and learned in self._booked.sessions[router_id]
+            if learned != label and not credited:
+                self._findings.violation(
+                    Kind.REWARD, name_of(ref), f"{learned} in the state, {label} in rewards"
+                )
+
+    def _check_sums(self, router_id: str, engine: Engine, ends: Ends) -> None:
+        state, where = engine.state, f"router {router_id}"
+        decided = [ref for ref in self._answers.decided if ref[0] == router_id]
+        usd = [
+            bill.usd(engine.records.get(ref[1]), state)
+            for ref in decided
+            if (bill := self._booked.bills.get(ref)) is not None
+        ]
+        # Prices are forgotten together with their request.
+        if None in usd:
+            self._findings.unprovable(
+                "spend", where, "bills in tokens whose price is not remembered any more"
+            )
+        else:
+            self._same(
+                Kind.SPEND,
+                where,
+                "spend_usd",
+                state.spend_usd,
+                # The exact sum is rounded once, so that a difference comes from the state's
+                # rounding alone.
+                math.fsum(amount for amount in usd if amount is not None),
+            )
+        unmatched = self._booked.unmatched[router_id]
+        # A router that was removed before any decision leaves only orphans.
+        if state.unmatched_cost_usd < unmatched - TOLERANCE and ends.perhaps_between(
+            -1, state.config.offset
+        ):
+            self._findings.unprovable(
+                "unmatched",
+                where,
+                f"unmatched_cost_usd is {state.unmatched_cost_usd!r} in the state, {unmatched!r} "
+                "by the topics: some may be of a router of this name that was gone before, as "
+                "pb.routers is compacted",
+            )
+        else:
+            self._same(
+                Kind.UNMATCHED, where, "unmatched_cost_usd", state.unmatched_cost_usd, unmatched
+            )
+        awaited = [
+            r.expected_cost_usd for r in engine.records.values() if r.bill is None and not r.expired
+        ]
+        self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
+        check_periods(router_id, engine, self._findings)
+        labels = sum(ref in self._booked.labels for ref in decided)
+        if self._booked.sessions[router_id]:
+            labels += sum(
+                r.label is not None and r.label.source.startswith(WHOLE)
+                for r in engine.records.values()
+            )
+            # A forgotten request may have had a session's reward.
+            if state.forgotten.requests:
+                labels = max(state.rewards_applied, labels)
+        for name, found, expected in (
+            ("settled", state.settled, len(usd)),
+            ("rewards_applied", state.rewards_applied, labels),
+            ("in_flight", state.in_flight, len(awaited)),
+        ):
+            if found != expected:
+                self._findings.violation(
+                    Kind.COUNTER, where, f"{name} is {found} in the state, {expected} by the topics"
+                )
+
+    def _same(self, kind: Kind, where: str, name: str, found: float, expected: float) -> None:
+        if not math.isclose(found, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            self._findings.violation(
+                kind, where, f"{name} is {found!r} in the state, {expected!r} by the topics"
+            )

@@ -1,0 +1,178 @@
+"""Prove that the sums agree: what pools lent, and what members took, spent and returned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from agents.table.pool_notes import grant_of, report_of
+from router_state.engine import Engine
+from router_state.periods.holdings import Granted, Leases, Lent
+from router_state.periods.period_budgets import Periods
+from router_state.periods.reporting import Reported
+from router_state.pools.line import Line, Part
+from router_state.pools.pool import Pool
+from router_state.pools.pool_member import Member
+from schemas.event import MalformedEvent, decode
+from schemas.leases import LeaseNoted
+from studies.audit.findings import Findings, Kind
+from studies.audit.recovered_state import Evidence
+from studies.audit.topic_reading import Progress
+
+CLOSE = 1e-6
+"""Dollars by which sums may differ: leases are whole millionths."""
+
+
+class PoolCheck:
+    """A check that collects pools and their members from all partitions, and then compares them.
+
+    A member and its pool may be on different partitions.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._pools: dict[str, Pool] = {}
+        self._routers: dict[str, tuple[Engine, Leases]] = {}
+        self._heard: dict[tuple[str, str], Reported] = {}
+        self._granted: dict[tuple[str, str, int, int], Granted] = {}
+
+    def add(self, evidence: Evidence, read: Progress) -> None:
+        """Take in one partition's pools and members."""
+        for pool_id in evidence.shard.lending.pools:
+            pool = evidence.shard.lending.pool(pool_id)
+            if pool is None:
+                why = evidence.shard.lending.unreadable[pool_id]
+                self._findings.violation(Kind.CORRUPT, f"pool {pool_id}", why)
+            else:
+                self._pools[pool_id] = pool
+        for router_id, engine in evidence.engines.items():
+            periods = engine.state.having(Periods)
+            if periods is not None and periods.ledger.leases is not None:
+                self._routers[router_id] = engine, periods.ledger.leases
+        last = evidence.watermarks.get("leases", -1)
+        for record in read("leases", evidence.number):
+            self._findings.checked["leases"] += 1
+            try:
+                note = decode(LeaseNoted, record.value)
+            except MalformedEvent:
+                continue  # refused, as its dead letter says
+            if note.kind == "grant":
+                self._grant(note)
+            elif record.offset <= last:
+                self._hear(report_of(note))
+
+    def _grant(self, note: LeaseNoted) -> None:
+        """Note a grant; grants of one number must be equal."""
+        grant = grant_of(note, offset=-1)
+        member = f"{note.member_kind}:{note.member_id}"
+        at = note.pool_id, member, note.born, note.n
+        before = self._granted.setdefault(at, grant)
+        if before != grant and not _follows(before, grant):
+            where = f"pool {note.pool_id}, {member}"
+            self._findings.violation(Kind.POOL, where, f"grant {note.n} says two things")
+
+    def _hear(self, report: Reported) -> None:
+        at = report.pool_id, report.member
+        before = self._heard.get(at)
+        if before is None or (report.born, report.moves) >= (before.born, before.moves):
+            self._heard[at] = report
+
+    def run(self) -> None:
+        """Compare everything."""
+        for pool in self._pools.values():
+            self._findings.checked["pools"] += 1
+            for line in pool.lines.values():
+                self._findings.checked["pool_lines"] += 1
+                self._check_line(pool, line)
+            for name, member in pool.members.items():
+                self._check_member(pool, name, member)
+
+    def _check_line(self, pool: Pool, line: Line) -> None:
+        """Check that no more was lent than the line has."""
+        parts = line.parts.values()
+        lent = math.fsum((line.gone_usd, *(one.before + max(one.usd, one.most) for one in parts)))
+        where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
+        if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
+            return
+        why = f"{lent!r} are lent of {line.usd!r}"
+        # The budget was lowered: earlier loans are being returned, in several rounds.
+        if all(
+            part.usd <= part.charged + CLOSE or part.most or self._shrinks(pool, name, line)
+            for name, part in line.parts.items()
+        ):
+            self._findings.unprovable("pool", where, why)
+        else:
+            self._findings.violation(Kind.POOL, where, why)
+
+    def _shrinks(self, pool: Pool, name: str, line: Line) -> bool:
+        """Tell whether the last change of a member's lease has made it smaller."""
+        member = pool.members.get(name)
+        if member is None:
+            return False
+        after = math.inf
+        for n in range(member.n, 0, -1):
+            grant = self._granted.get((pool.pool_id, name, member.born, n))
+            usd = [
+                one.usd
+                for one in (() if grant is None else grant.lines)
+                if (one.line, one.begin) == (line.name, line.begin)
+            ]
+            if usd and after < usd[0]:
+                return True
+            if not usd or after not in (math.inf, usd[0]):
+                return False
+            after = usd[0]
+        return False
+
+    def _lent_to(self, pool: Pool, line: Line) -> float:
+        """Return what the parent pool counts as lent to this pool; money asked back is on its
+        way."""
+        above = None if pool.config is None else self._pools.get(pool.config.parent or "")
+        other = above and above.lines.get((line.name, line.budget.identity, line.begin))
+        part = other and other.parts.get(f"pool:{pool.pool_id}")
+        return part.exposed if part else 0.0
+
+    def _check_member(self, pool: Pool, name: str, member: Member) -> None:
+        """Check the pool's account of a member against the member's reports and leases."""
+        where = f"pool {pool.pool_id}, {name}"
+        heard = self._heard.get((pool.pool_id, name))
+        if heard is not None and heard.born == member.born and heard.moves != member.moves:
+            self._findings.violation(
+                Kind.POOL,
+                where,
+                f"report {heard.moves} was read, {member.moves} is in the state",
+            )
+        kind, _, member_id = name.partition(":")
+        if kind == "pool" or member.left or member_id not in self._routers:
+            return
+        _, leases = self._routers[member_id]
+        if (leases.pool_id, leases.born) != (pool.pool_id, member.born):
+            return
+        if leases.n > member.n:
+            self._findings.violation(
+                Kind.POOL, where, f"it has taken grant {leases.n}, the last one is {member.n}"
+            )
+        for line, part, usd in _loans(pool, name, leases):
+            if usd > max(part.usd, part.most, part.holds) + CLOSE:
+                self._findings.violation(
+                    Kind.POOL,
+                    f"{where}, {line.name} from {line.begin:.0f}",
+                    f"it holds {usd!r}, and {max(part.usd, part.most)!r} were lent",
+                )
+
+
+def _loans(pool: Pool, name: str, leases: Leases) -> Iterator[tuple[Line, Part, float]]:
+    """Yield what a router holds of each line, beside the pool's account of it."""
+    held = {
+        (line.line, begin): loan.usd for line in leases.lines for begin, loan in line.loans.items()
+    }
+    for line in pool.lines.values():
+        part, usd = line.parts.get(name), held.get((line.name, line.begin))
+        if part is not None and usd is not None:
+            yield line, part, usd
+
+
+def _follows(before: Granted, after: Granted) -> bool:
+    """Tell whether a grant only repeats another one without its ended periods."""
+    kept: set[Lent] = set(before.lines) & set(after.lines)
+    return len(kept) == min(len(before.lines), len(after.lines))

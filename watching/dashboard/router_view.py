@@ -1,0 +1,327 @@
+"""Keep the numbers of one router for its page: sums, bins and the last news."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from drawing.alert_words import sentence
+from drawing.declaration_changes import News, Portfolio
+from drawing.pareto import Pareto
+from ground.json_values import Document
+from router_state.cache_price import usd_of
+from router_state.config import Price
+from schemas import (
+    AlertRaised,
+    CostReported,
+    EventRefused,
+    LambdaUpdated,
+    RewardObserved,
+    RouteDecided,
+    RouterDeclared,
+)
+from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
+from watching.dashboard.declared_changes import Declarations
+from watching.joined import Request
+from watching.tally import Tally, budget_of
+
+NEWS_KEPT = 40
+"""Alerts and declarations that a page lists beside its curves."""
+ENDS = {"drift": "recovered", "model_down": "model_back"}
+"""Alert that ends what another one began."""
+RATE_SECONDS = 5.0
+"""Seconds that a rate is taken over, twice that at most."""
+LEAST = {"ratio": 50, "reward": 30, "share": 100}
+"""Fewest events in the mean of a chart's point, so that it does not only show chance."""
+
+WEEK_SECONDS = 7 * 86_400.0
+"""Seconds of the router's path in the picture."""
+TAIL_POINTS = 8
+"""Points of that path, at least; twice as many at most."""
+
+
+class Money(NamedTuple):
+    """Dollars and bills in a worker's account."""
+
+    spend_usd: float
+    settled: int
+
+
+@dataclass(slots=True)
+class RouterView:
+    """The dashboard's numbers of a router: a few kilobytes, whatever its traffic.
+
+    Attributes:
+        state: the worker's last account.
+        first: its account when it was first seen.
+        first_at: time of the first decision that was seen.
+        tally: decisions with their bills and labels, one of each a request.
+        suspects, down: models under suspicion, and models that do not answer: why, and since when.
+    """
+
+    router_id: str
+    state: LambdaUpdated | None = None
+    first: Money | None = None
+    first_at: datetime | None = None
+    tally: Tally = field(default_factory=Tally)
+    alarms: int = 0
+    refused: int = 0
+    version: int = 0
+    suspects: dict[str, dict[str, object]] = field(default_factory=dict)
+    down: dict[str, dict[str, object]] = field(default_factory=dict)
+    news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
+    bins: Bins = field(default_factory=Bins)
+    declarations: Declarations = field(default_factory=Declarations)
+    _places: list[str] = field(default_factory=list)
+    _samples: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def standing(self) -> Document:
+        """The status of the newest declaration: `in_force`, `waiting` or `refused`, and why."""
+        refusal = self.declarations.refusal
+        if refusal is None:
+            return {"status": "waiting" if self.declarations.waits else "in_force"}
+        return {
+            "status": "refused",
+            "offset": refusal.offset,
+            "reason": refusal.reason,
+            "message": refusal.message,
+        }
+
+    @property
+    def declared(self) -> Portfolio | None:
+        """The declaration in force."""
+        return self.declarations.newest
+
+    def take_state(self, state: LambdaUpdated, *, at: float) -> None:
+        """Take the worker's account in."""
+        before = self.state
+        if before is not None and state.observed_at < before.observed_at:
+            return
+        if self.first is None:
+            # Savings count from the first sight; the worker's account may begin years before.
+            self.first = Money(state.spend_usd, state.settled)
+        # Charts begin at the first decision: a router may be declared long before it is asked.
+        if state.decided:
+            self.bins.put(at, "lambda_t", state.lambda_t)
+            if state.budget_usd_per_request is not None:
+                self.bins.put(at, "budget_usd", state.budget_usd_per_request)
+        if before is not None:
+            self.bins.add(at, "spend_usd", state.spend_usd - before.spend_usd)
+            self.bins.add(at, "settled", state.settled - before.settled)
+        self.state = state
+        self._sample(state.decided, at)
+        self.news.extend(self.declarations.acknowledge(state.config_offset, at=at))
+        self.version += 1
+
+    def take_declaration(
+        self, offset: int, router: RouterDeclared | None, *, at: float, again: bool = False
+    ) -> None:
+        """Take in a record of `pb.routers`; it counts once a worker has put it in force."""
+        known = None if self.state is None else self.state.config_offset
+        self.news.extend(self.declarations.add(offset, router, at=at, known=known, again=again))
+        self.version += 1
+
+    def begin_anew(self) -> None:
+        """Forget the decisions of an earlier router of this name, which was let go."""
+        self.tally, self.bins, self._places, self.first_at = Tally(), Bins(), [], None
+
+    def take_decision(self, decision: RouteDecided, *, at: float) -> None:
+        """Take a request's first decision in."""
+        self.first_at = self.first_at or decision.decided_at
+        self.tally.decide(decision)
+        if decision.model not in self._places:
+            self._places.append(decision.model)
+        self.bins.add(at, "decided", 1.0)
+        self.bins.count(at, self._places.index(decision.model))
+        self.version += 1
+
+    def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
+        """Take a label in; a lower rank or revision than that of the one before changes nothing."""
+        known = (rank, event.revision)
+        # A label of a fallback says nothing about the decided model.
+        if event.model not in (None, request.model) or known <= request.label_rank:
+            return
+        before, request.label_rank = request.label, known
+        self.tally.label(request, event.reward)
+        self.bins.add(at, "reward", event.reward - (before or 0.0))
+        if before is None:
+            self.bins.add(at, "rewarded", 1.0)
+        self.version += 1
+
+    def take_bill(self, event: CostReported, request: Request) -> None:
+        """Take a bill in; its dollars count in the worker's account, here for the model only."""
+        called = self.tally.models.get(event.model or request.model)
+        if called is not None and event.revision > request.bill_revision:
+            called.called += 1
+            called.answered += event.status in (None, "ok")
+            self.version += 1
+        cost_usd = self._dollars(event, request.model)
+        if (
+            event.model not in (None, request.model)
+            or event.revision <= request.bill_revision
+            or cost_usd is None
+        ):
+            return
+        self.tally.bill(request, cost_usd)
+        request.bill_revision = event.revision
+        self.version += 1
+
+    def take_alert(self, alert: AlertRaised, *, at: float) -> None:
+        """Take in an alert; a model is suspected from a drift to its recovery, and down until it
+        answers again.
+        """
+        kind, told = alert.kind.value, sentence(alert)
+        self.alarms += kind not in ENDS.values()
+        for begins, open_ones in (("drift", self.suspects), ("model_down", self.down)):
+            if alert.model is not None and kind == begins:
+                open_ones[alert.model] = {"text": told, "since": alert.since.timestamp()}
+            elif alert.model is not None and kind == ENDS[begins]:
+                open_ones.pop(alert.model, None)
+        self.news.append(News(at, kind, alert.model, told))
+        self.version += 1
+
+    def take_refusal(self, refusal: EventRefused, *, at: float) -> None:
+        """Count an event that was refused; of a declaration, keep the reason."""
+        self.refused += 1
+        if refusal.topic == "routers":
+            self.declarations.refuse(refusal)
+            why = f"{refusal.reason} ({refusal.message})" if refusal.message else refusal.reason
+            told = f"a declaration was refused: {why}"
+            self.news.append(News(at, "refused", None, told))
+        self.version += 1
+
+    def rate(self, now: float) -> float:
+        """Return decisions per second over the last five to ten seconds."""
+        if self.state is None or not self._samples or now - self._samples[1][0] > 2 * RATE_SECONDS:
+            return 0.0
+        (begin, decided), end = self._samples[0], now
+        return max(0, self.state.decided - decided) / max(end - begin, 1.0)
+
+    def _sample(self, decided: int, at: float) -> None:
+        """Keep two counts, five seconds apart."""
+        kept = self._samples
+        if not kept or at - kept[1][0] >= 2 * RATE_SECONDS:
+            self._samples = ((at, decided), (at, decided))
+        elif at - kept[1][0] >= RATE_SECONDS:
+            self._samples = (kept[1], (at, decided))
+
+    def _dollars(self, event: CostReported, model: str) -> float | None:
+        """Return a bill in dollars; None where it names tokens of a model whose prices are not
+        known.
+        """
+        if event.cost_usd is not None:
+            # A call without an answer costs nothing even where answers are billed in tokens, whose
+            # dollars are not known without prices.
+            told = self.declared or event.cost_usd > 0.0 or event.status in (None, "ok")
+            return event.cost_usd if told else None
+        prices = self.declared.prices.get(model) if self.declared else None
+        if prices is None or event.input_tokens is None or event.output_tokens is None:
+            return None
+        # Tokens written to a cache count as normal input, as a decision does not tell them.
+        return usd_of(
+            Price(*prices),
+            input_tokens=event.input_tokens,
+            output_tokens=event.output_tokens,
+            cached=event.cached_input_tokens,
+            cache=self.declared.caches.get(model) if self.declared else None,
+        )
+
+    @property
+    def spend_per_budget(self) -> float | None:
+        """Return the mean bill ÷ budget, by the worker's account."""
+        state, budget = self.state, budget_of(self.state)
+        if state is None or budget is None or not state.settled:
+            return None
+        return state.spend_usd / state.settled / budget
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return the mean bill since the dashboard saw the router first."""
+        if self.state is None or self.first is None or self.state.settled <= self.first.settled:
+            return None
+        return (self.state.spend_usd - self.first.spend_usd) / (
+            self.state.settled - self.first.settled
+        )
+
+    def pareto(self) -> Pareto:
+        """Return the picture of the router and of the models that it may choose."""
+        names = self.declared.prices if self.declared else self.tally.models
+        return self.tally.pareto(names, budget_usd=budget_of(self.state))
+
+    def path(self) -> list[tuple[float, float]]:
+        """Return mean bill and mean label over the last week, the oldest first."""
+        _, last, rows = self.bins.table()
+        week = rows[last > last.max(initial=0.0) - WEEK_SECONDS].astype(np.float64)
+        column = {name: week[:, at] for name, at in COLUMN.items()}
+        bills, labels = column["settled"], column["rewarded"]
+        # A quarter of the events for each point: fewer would show chance, more would hide the path.
+        costs = moving(column["spend_usd"], bills, max(LEAST["ratio"], int(bills.sum() / 4)))
+        earned = moving(column["reward"], labels, max(LEAST["reward"], int(labels.sum() / 4)))
+        enough = (bills.cumsum() >= LEAST["ratio"]) & (labels.cumsum() >= LEAST["reward"])
+        known = [
+            (cost, quality)
+            for cost, quality, shown in zip(costs, earned, enough, strict=True)
+            if shown and cost is not None and quality is not None
+        ]
+        return known[:: max(1, len(known) // TAIL_POINTS)]
+
+    def shares(self) -> dict[str, float]:
+        """Return each model's share of the last decisions, at least a hundred if there are so
+        many."""
+        if not self._places:
+            return {}
+        counts = self.bins.table().rows[:, FIXED:].astype(np.float64)
+        decided = counts.sum(axis=1)
+        newest_first = np.cumsum(decided[::-1])
+        # The fewest last bins that hold a hundred decisions, as shares of three decisions would
+        # jump.
+        enough = int(np.searchsorted(newest_first, LEAST["share"])) + 1
+        recent = counts[-enough:].sum(axis=0)
+        total = recent.sum()
+        return {
+            model: float(recent[at] / total) if total else 0.0
+            for at, model in enumerate(self._places)
+            if at < len(recent)
+        }
+
+    def series(self) -> Document:
+        """Return the charts: λ_t as at the last event of each bin, all other series as means over
+        some events.
+        """
+        first, last, rows = self.bins.table()
+        table = rows.astype(np.float64)
+        column = {name: table[:, at] for name, at in COLUMN.items()}
+        spend = moving(column["spend_usd"], column["settled"], LEAST["ratio"])
+        budgets, told = column["budget_usd"], _filled(column["lambda_t"])
+        counts = table[:, FIXED:]
+        decided = counts.sum(axis=1)
+        return {
+            "begins": first.tolist(),
+            "at": last.tolist(),
+            "requests": column["decided"].cumsum().tolist(),
+            "lambda": told,
+            "ratio": [
+                None if mean is None or not budget else mean / budget
+                for mean, budget in zip(spend, _filled(budgets), strict=True)
+            ],
+            "reward": moving(column["reward"], column["rewarded"], LEAST["reward"]),
+            "shares": {
+                model: moving(counts[:, at], decided, LEAST["share"])
+                for at, model in enumerate(self._places)
+                if at < counts.shape[1]
+            },
+        }
+
+
+def _filled(values: Iterable[float]) -> list[float | None]:
+    """Return values with gaps filled by the value before."""
+    found: list[float | None] = []
+    for value in values:
+        found.append((found[-1] if found else None) if np.isnan(value) else float(value))
+    return found
