@@ -109,9 +109,9 @@ def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
         state.policy.learn(state, arm, record, *taught)
     verdicts = {**made.verdicts, event.verifier: kept}
     now = plan.with_attempt(event.attempt, structs.replace(made, verdicts=verdicts))
-    before = _charged(record, record.plan)
+    charged = _charged(record, record.plan)
     moved_usd = _book(state, event.request_id, record, now, revision=None)
-    state.pacer.settle(before + moved_usd, before, False)
+    state.pacer.settle(charged + moved_usd, charged, False)
     for moved in state.hooks.moved:
         moved(record, moved_usd)
     if record.label is None and now.failed and len(now.steps) > 1:
@@ -156,7 +156,9 @@ def _book(
     if revision is None and bill is not None:
         revision = bill.revision
     if revision is not None:
-        record.bill = Settlement(plan.spent_usd, revision, plan.is_open and not record.expired)
+        # What was closed stays closed: a verdict that is revised opens nothing again.
+        is_open = plan.is_open and not record.expired and (bill is None or bill.open)
+        record.bill = Settlement(plan.spent_usd, revision, is_open)
         state.settled += bill is None
     state.move(request_id, record, before_usd=spent, awaited_usd=awaited)
     return _charged(record, plan) - before
@@ -175,7 +177,7 @@ def _charged(record: RequestRecord, plan: Plan | None) -> float:
     the rest."""
     if plan is None:
         return record.expected_cost_usd if record.bill is None else record.bill.cost_usd
-    awaits = record.bill is None or not record.expired
+    awaits = record.bill is None or record.is_awaited
     return plan.spent_usd + (plan.awaited_usd if awaits else 0.0)
 
 

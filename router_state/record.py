@@ -128,11 +128,10 @@ class RequestRecord(Struct, gc=False, eq=False):
     @property
     def awaited_usd(self) -> float:
         """Return the dollars that are expected of what is awaited."""
-        if self.expired:
+        if not self.is_awaited:
             return 0.0
-        if self.call is not None and self.call.plan is not None:
-            return self.call.plan.awaited_usd
-        return self.expected_cost_usd if self.bill is None else 0.0
+        plan = self.plan
+        return self.expected_cost_usd if plan is None else plan.awaited_usd
 
     @property
     def is_answered(self) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
-from msgspec import structs, to_builtins
+from msgspec import Struct, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
@@ -27,8 +27,13 @@ PIECE = "\x1fattempts"
 """Name of the piece with the tables."""
 
 
-Kept = tuple[dict[str, tuple[tuple[str, ...], list[float]]], list[tuple[Whole, tuple[str, ...]]]]
-"""What the piece holds: tables by verifier, and who said which verifiers, by slot."""
+class _Kept(Struct, array_like=True):
+    """What the piece holds: tables by verifier, and who said which verifiers, by slot."""
+
+    tables: dict[str, tuple[tuple[str, ...], list[float]]]
+    said: list[tuple[Whole, tuple[str, ...]]]
+
+
 LEAST_WEIGHT = 0.02
 """Least weight of an observation that is learned: a coin's verdicts teach nothing, nor do labels
 beside exact ones."""
@@ -170,7 +175,8 @@ class Attempts(Capability):
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability: an answer that has a verdict and a label tells what the verdict means."""
-        plan, taught = record.plan, Taught(x, reward)
+        plan = record.plan
+        taught: Taught | None = Taught(x, reward)
         if plan is None or record.call is None or plan.labelled < 0:
             return taught
         made, known = plan.made[plan.labelled], self._known(plan.steps[plan.labelled].model, x)
@@ -229,9 +235,9 @@ class Attempts(Capability):
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(PIECE):
-            tables, said = decoded(kept, Kept, "attempts")
-            self.tables.restore(tables, self.arms.names)
-            self.said = dict(said)
+            found = decoded(kept, _Kept, self.name)
+            self.tables.restore(found.tables, self.arms.names)
+            self.said = dict(found.said)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""

@@ -18,6 +18,7 @@ class PlannedOptions(Options):
     def __init__(
         self, single: Options, looks: Looks, shut: Mapping[int, Collection[int]]
     ) -> None: ...
+    def spend(self, price: float) -> float: ...
 
 def best_plan(
     seen: Candidates,

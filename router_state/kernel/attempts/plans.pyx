@@ -101,6 +101,11 @@ cdef class PlannedOptions(Options):
                 if row < single.n and 0 <= look < looks.L:
                     self.shut[row * looks.L + look] = 1.0
 
+    def spend(self, Real price):
+        """Return the mean cost of what contexts choose at a price of a dollar."""
+        self.choose(price)
+        return self.dollars / self.n
+
     cdef void choose(self, Real price):
         """See Options."""
         Options.choose(self, price)
