@@ -18,7 +18,7 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Verified
 from router_state.plan import NOTHING, Plan, Step
-from router_state.record import PLAIN, Records, RequestRecord, Settlement
+from router_state.record import PLAIN, Call, Records, RequestRecord, Settlement
 from router_state.router import RouterState
 from router_state.totals import checked_cost
 
@@ -62,7 +62,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         state.latest,
     )
     state.pacer.settle(before + moved_usd, before, first)
-    if not state.hooks.complete:
+    if not state.hooks.complete and (unanswered or record.call != Call(plan=later)):
         registered.begin(state)
     settled, record.bill = record.bill, billed  # hooks see the bill before
     for hook in state.hooks.billed:

@@ -94,9 +94,7 @@ class Attempts(Capability):
 
     def _fit(self, names: list[str] | tuple[str, ...]) -> None:
         """Have rows of the arms, in their order."""
-        if len(names) != self.tables.sure.K or any(
-            table.names != tuple(names) for table in self.tables.tables.values()
-        ):
+        if self.tables.names is not names and self.tables.names != tuple(names):
             self.tables.keep(names)
             self.journal.pieces.add(PIECE)
 

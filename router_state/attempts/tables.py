@@ -27,6 +27,7 @@ class Tables:
     """The tables by verifier, and the looks of all of them.
 
     Attributes:
+        names: of the models, in the order of their rows.
         looks: the looks, in the order of their numbers.
         sure, likely, hopeful: what they pass at worst, as expected and at best.
     """
@@ -35,6 +36,7 @@ class Tables:
         self.verifiers: Mapping[str, Verifier] = {}
         self.tables: dict[str, VerdictTable] = {}
         self.looks: list[Look] = []
+        self.names: tuple[str, ...] = ()
         self._stale: set[tuple[str, int]] = set()
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
@@ -52,9 +54,10 @@ class Tables:
 
     def keep(self, names: Sequence[str]) -> None:
         """Have rows of these models."""
+        self.names = names if isinstance(names, tuple) else tuple(names)
         for table in self.tables.values():
-            if table.names != tuple(names):
-                table.keep(names)
+            if table.names != self.names:
+                table.keep(self.names)
         size = len(self.looks), len(names)
         self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
         self._stale = {(name, k) for name in self.tables for k in range(len(names))}
@@ -66,6 +69,8 @@ class Tables:
 
     def refresh(self) -> None:
         """Let the looks follow the tables."""
+        if not self._stale:
+            return
         for number, (verifier, edge) in enumerate(self.looks):
             table, usd = self.tables[verifier], self.verifiers[verifier].usd
             for one in (self.sure, self.likely, self.hopeful):

@@ -16,7 +16,7 @@ except ImportError as error:
         "Cython and a C compiler and run python build_kernel.py"
     ) from error
 
-from router_state.kernel.attempts.plans import Looks, PlannedOptions, best_plan, expected_of
+from router_state.kernel.attempts.plans import Looks, PlannedOptions, Planning, expected_of
 from router_state.kernel.attempts.verdict_table import VerdictTable
 from router_state.kernel.choosing.arm import Arm, log_price
 from router_state.kernel.choosing.candidates import Candidates
@@ -102,6 +102,7 @@ __all__ = [
     "Matrix",
     "Options",
     "PlannedOptions",
+    "Planning",
     "Portfolio",
     "PosteriorSample",
     "Predictive",
@@ -113,7 +114,6 @@ __all__ = [
     "Vector",
     "VerdictTable",
     "Window",
-    "best_plan",
     "bounded",
     "check",
     "conclude_shifted",

@@ -22,8 +22,8 @@ from router_state.kernel import (
     Looks,
     Options,
     PlannedOptions,
+    Planning,
     VerdictTable,
-    best_plan,
 )
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
@@ -175,7 +175,8 @@ def test_the_best_plan_is_the_best_of_all(
     models = [CostModel(name, _prior(), Price(0.0, 0.0), _journal()) for name in names]
     alone = [r[k] - price * c[k] for k in range(K)]
     b = int(np.argmax(alone))
-    found = best_plan(seen, b, looks, models, shut=(), per_dollar=price, left_usd=1e9, most_usd=1e9)
+    limits: dict[str, Any] = {"shut": (), "left_usd": 1e9, "most_usd": 1e9}
+    found = Planning(seen, models, per_dollar=price, **limits).best(b, looks)
     every = {}
     for first in range(K):
         for second in range(K):
@@ -190,9 +191,9 @@ def test_the_best_plan_is_the_best_of_all(
         assert math.isclose(every[found[0], found[2]], best, abs_tol=1e-12)
     # No money for two calls, no verifier: no plan.
     for refused in ({"left_usd": 0.0}, {"most_usd": -1.0}, {"shut": (0,)}):
-        options: dict[str, Any] = {"shut": (), "left_usd": 1e9, "most_usd": 1e9, **refused}
         if refused != {"left_usd": 0.0} or min(c) + fee > 0.0:
-            assert best_plan(seen, b, looks, models, per_dollar=price, **options) is None
+            one = Planning(seen, models, per_dollar=price, **limits | refused)
+            assert one.best(b, looks) is None
 
 
 def _prior() -> Any:

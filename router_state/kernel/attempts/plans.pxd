@@ -18,5 +18,6 @@ cdef class PlannedOptions(Options):
     cdef public Looks looks
     cdef object _prices
     cdef Floats own
-    cdef object _shut
-    cdef Floats shut
+    cdef object _block
+    cdef Floats parts
+    cdef void _prepare(self)

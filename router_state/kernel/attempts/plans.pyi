@@ -1,4 +1,4 @@
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from router_state.kernel.choosing.candidates import Candidates
@@ -20,17 +20,20 @@ class PlannedOptions(Options):
     ) -> None: ...
     def spend(self, price: float) -> float: ...
 
-def best_plan(
-    seen: Candidates,
-    b: int,
-    looks: Looks,
-    models: Sequence[CostModel],
-    *,
-    shut: Collection[int],
-    per_dollar: float,
-    left_usd: float,
-    most_usd: float,
-) -> tuple[int, int, int, float] | None: ...
+class Planning:
+    def __init__(
+        self,
+        seen: Candidates,
+        models: list[CostModel],
+        shut: Collection[int],
+        *,
+        per_dollar: float,
+        left_usd: float,
+        most_usd: float,
+    ) -> None: ...
+    def best(self, b: int, looks: Looks) -> tuple[int, int, int, float] | None: ...
+    def chance_of_first(self, first: int, sure: Looks, hopeful: Looks, tried: float) -> float: ...
+
 def expected_of(
     seen: Candidates, looks: Looks, first: int, look: int, second: int
 ) -> tuple[float, float, float]: ...

@@ -18,7 +18,9 @@ import numpy as np
 
 from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
 from router_state.kernel.costs.cost_model cimport CostModel
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, known, view
+from router_state.kernel.numbers.words cimport (
+    Flag, Floats, Index, Real, behind, block, known, of_block, view,
+)
 from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.dual import FAR as _FAR
 from router_state.kernel.pacing.window import CLOSED, PRICES
@@ -29,6 +31,8 @@ cdef Real LEAST = 0.02
 cdef Real OPEN = -0.5 * CLOSED
 """Score below which an arm is closed."""
 cdef Real NONE = -float("inf")
+cdef Real NEVER = -1e9
+"""What a look earns that can't be taken."""
 cdef Real FAR = _FAR
 
 
@@ -88,18 +92,40 @@ cdef class PlannedOptions(Options):
     """
 
     def __init__(self, Options single, Looks looks, dict shut):
-        Options.__init__(self, single.n, single.K)
-        if looks.K != single.K or single.n > len(PRICES):
-            raise ValueError(f"looks at {looks.K} models are none at {single.K}")
+        n, K, L = single.n, single.K, looks.L
+        Options.__init__(self, n, K)
+        if looks.K != K or n > len(PRICES):
+            raise ValueError(f"looks at {looks.K} models are none at {K}")
         self.array, self.values, self.looks = single.array, single.values, looks
         self._prices = PRICES
         self.own = known(PRICES, len(PRICES))
-        self._shut = np.zeros(single.n * looks.L)
-        self.shut = view(self._shut)
+        self._block = block(n * K * (1 + 3 * L))
+        self.parts = of_block(self._block)
+        self._prepare()
         for row, numbers in shut.items():
             for look in numbers:
-                if row < single.n and 0 <= look < looks.L:
-                    self.shut[row * looks.L + look] = 1.0
+                if row < n and 0 <= look < L:
+                    for k in range(K):
+                        self.parts[n * K + ((row * K + k) * L + look) * 3] = NEVER
+
+    cdef void _prepare(self):
+        """Write what no price changes: the deviation of each answer's outcome, and of each call
+        with a look what it earns itself, the probability that another follows, and what its
+        failing takes off that one's deviation."""
+        n, K, L, looks = self.n, self.K, self.looks.L, self.looks
+        for row in range(n):
+            for k in range(K):
+                score: Real = self.values[k * n + row]
+                r: Real = bounded(score)
+                deviation: Real = sqrt(r * (1.0 - r))
+                self.parts[row * K + k] = deviation
+                for look in range(L):
+                    part: Floats = behind(self.parts, n * K + ((row * K + k) * L + look) * 3)
+                    t: Real = looks.passes(look, k)
+                    f: Real = looks.slips(look, k)
+                    part[0] = NEVER if score < OPEN else score - (1.0 - t) * r
+                    part[1] = 1.0 - t * r - f * (1.0 - r)
+                    part[2] = looks.alike(look) * max(t - f, 0.0) * deviation
 
     def spend(self, Real price):
         """Return the mean cost of what contexts choose at a price of a dollar."""
@@ -131,93 +157,150 @@ cdef class PlannedOptions(Options):
             gain: Real = 0.0
             score: Real = 0.0
             dollars: Real = 0.0
+            parts: Floats = behind(self.parts, n * K + row * K * L * 3)
             for k in range(K):
-                at: Index = k * n + row
                 second: Index = other if k == b else b
-                if second < 0 or scores[at] < OPEN:
+                if second < 0:
                     continue
                 then: Index = second * n + row
-                r: Real = bounded(scores[at])
-                other_r: Real = bounded(scores[then])
-                alone: Real = scores[at] - price * costs[at]
+                cost: Real = costs[k * n + row]
                 following: Real = scores[then] - price * costs[then]
+                deviation: Real = self.parts[row * K + second]
                 for look in range(L):
-                    if self.shut[row * L + look] > 0.0:
-                        continue
-                    right: Real = looks.passes(look, k) * r
-                    fails: Real = 1.0 - right - looks.slips(look, k) * (1.0 - r)
-                    fee: Real = looks.fee(look) * own[row]
-                    less: Real = r - right + looks.gap(look, k, r, other_r)
-                    more: Real = alone - less - price * fee + fails * following - top
+                    part: Floats = behind(parts, (k * L + look) * 3)
+                    usd: Real = cost + looks.fee(look) * own[row]
+                    worth: Real = part[0] - part[2] * deviation
+                    more: Real = worth - price * usd + part[1] * following - top
                     if more > gain:
                         gain = more
-                        score = scores[at] - less + fails * scores[then]
-                        dollars = costs[at] + fee + fails * costs[then]
+                        score = worth + part[1] * scores[then]
+                        dollars = usd + part[1] * costs[then]
             if gain > 0.0:
                 self.total += score - scores[b * n + row]
                 self.dollars += dollars - costs[b * n + row]
 
 
-def best_plan(
-    Candidates seen,
-    Index b,
-    Looks looks,
-    models,
-    *,
-    shut,
-    Real per_dollar,
-    Real left_usd,
-    Real most_usd,
-):
-    """Return the plan that is better than a call of the b-th arm alone by the most, and ends with
-    that arm or begins with it: (first, look, second, gain); None if there is none.
+cdef class Planning:
+    """One request's plans, given what is expected of each arm.
 
     Args:
-        models: the arms' models of costs.
+        seen: the arms.
+        models: their models of costs.
         shut: numbers of looks that can't be taken.
         per_dollar: what a dollar costs in reward.
         left_usd: dollars that both calls may be expected to cost, and the look; most_usd: what they
             stay below in nine of ten cases.
     """
-    K: Index = seen.K
-    if looks.K != K or not 0 <= b < K or len(models) != K:
-        raise ValueError(f"looks at {looks.K} models are none at {K}")
-    values: Floats = seen._values
-    top: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
-    other: Index = -1
-    most: Real = NONE
-    for k in range(K):
-        value: Real = values[ROW * k + MEAN] - values[ROW * k + PENALTY]
-        if k != b and value > most and seen.excluded[k] is None:
-            most, other = value, k
-    found = None
-    gain: Real = 0.0
-    one: CostModel
-    for k in range(K):
-        second: Index = other if k == b else b
-        if second < 0 or seen.excluded[k] is not None:
-            continue
-        at: Floats = behind(values, ROW * k)
-        then: Floats = behind(values, ROW * second)
-        r: Real = bounded(at[MEAN])
-        other_r: Real = bounded(then[MEAN])
-        alone: Real = at[MEAN] - at[PENALTY]
-        following: Real = then[MEAN] - then[PENALTY]
-        for look in range(looks.L):
-            if shut and look in shut:
+
+    cdef Candidates seen
+    cdef list models
+    cdef object shut
+    cdef Real per_dollar
+    cdef Real left_usd
+    cdef Real most_usd
+
+    def __init__(
+        self,
+        Candidates seen,
+        list models,
+        shut,
+        *,
+        Real per_dollar,
+        Real left_usd,
+        Real most_usd,
+    ):
+        if not len(models) == len(seen.excluded) == seen.K:
+            raise ValueError(f"{len(models)} models are not {seen.K}")
+        self.seen, self.models, self.shut = seen, models, shut
+        self.per_dollar, self.left_usd, self.most_usd = per_dollar, left_usd, most_usd
+
+    def best(self, Index b, Looks looks):
+        """Return the plan that is better than a call of the b-th arm alone by the most, and ends
+        with that arm or begins with it: (first, look, second, gain); None if there is none."""
+        self._require(looks)
+        if not 0 <= b < self.seen.K:
+            raise IndexError(f"there is no arm {b} of {self.seen.K}")
+        found = self._best(b, looks)
+        return None if found[0] < 0 else found
+
+    cdef void _require(self, Looks looks):
+        if looks.K != self.seen.K:
+            raise ValueError(f"looks at {looks.K} models are none at {self.seen.K}")
+
+    cdef (Index, Index, Index, Real) _best(self, Index b, Looks looks):
+        """See `best`; a first arm of −1 where there is no plan."""
+        seen: Candidates = self.seen
+        K: Index = seen.K
+        values: Floats = seen._values
+        top: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
+        other: Index = -1
+        most: Real = NONE
+        for k in range(K):
+            value: Real = values[ROW * k + MEAN] - values[ROW * k + PENALTY]
+            if k != b and value > most and seen.excluded[k] is None:
+                most, other = value, k
+        gain: Real = 0.0
+        first: Index = -1
+        taken: Index = -1
+        then_called: Index = -1
+        for k in range(K):
+            second: Index = other if k == b else b
+            if second < 0 or seen.excluded[k] is not None:
                 continue
-            right: Real = looks.passes(look, k) * r
-            fails: Real = 1.0 - right - looks.slips(look, k) * (1.0 - r)
-            fee: Real = looks.fee(look)
-            less: Real = r - right + looks.gap(look, k, r, other_r)
-            more: Real = alone - less - per_dollar * fee + fails * following - top
-            if more > gain and at[COST] + fee + then[COST] <= left_usd:
-                one = models[k]
-                dear: Real = one.dear(at[COST]) + fee
-                one = models[second]
-                if dear + one.dear(then[COST]) <= most_usd:
-                    gain, found = more, (k, look, second, more)
-    return found
+            at: Floats = behind(values, ROW * k)
+            then: Floats = behind(values, ROW * second)
+            r: Real = bounded(at[MEAN])
+            other_r: Real = bounded(then[MEAN])
+            alone: Real = at[MEAN] - at[PENALTY]
+            following: Real = then[MEAN] - then[PENALTY]
+            for look in range(looks.L):
+                if self.shut and look in self.shut:
+                    continue
+                right: Real = looks.passes(look, k) * r
+                fails: Real = 1.0 - right - looks.slips(look, k) * (1.0 - r)
+                less: Real = r - right + looks.gap(look, k, r, other_r)
+                fee: Real = looks.fee(look)
+                more: Real = alone - less - self.per_dollar * fee + fails * following - top
+                if more > gain and self._pays(k, fee, second):
+                    gain, first, taken, then_called = more, k, look, second
+        return first, taken, then_called, gain
+
+    cdef Flag _pays(self, Index first, Real fee, Index second):
+        """Tell whether there is money for two calls and a look."""
+        values: Floats = self.seen._values
+        a: Real = values[ROW * first + COST]
+        b: Real = values[ROW * second + COST]
+        if a + fee + b > self.left_usd:
+            return False
+        one: CostModel = self.models[first]
+        dear: Real = one.dear(a) + fee
+        one = self.models[second]
+        return dear + one.dear(b) <= self.most_usd
+
+    def chance_of_first(self, Index first, Looks sure, Looks hopeful, Real tried):
+        """Return the probability that an arm is called first, alone or with a plan.
+
+        Args:
+            sure, hopeful: what plans are made by, and what they are tried by otherwise, with the
+                probability `tried`.
+        """
+        self._require(sure)
+        self._require(hopeful)
+        total: Real = 0.0
+        for b in range(self.seen.K):
+            if self.seen.excluded[b] is not None:
+                continue
+            share: Real = 1.0 if b == first else 0.0
+            found = self._best(b, sure)
+            if found[0] >= 0:
+                share = 1.0 if found[0] == first else 0.0
+            else:
+                found = self._best(b, hopeful)
+                if found[0] >= 0:
+                    share = (1.0 - tried) * share + (tried if found[0] == first else 0.0)
+            if share > 0.0:
+                total += share * self.seen.chance_of(b)
+        return min(total, 1.0)
 
 
 def expected_of(Candidates seen, Looks looks, Index first, Index look, Index second):
