@@ -71,7 +71,7 @@ class Choice(Struct, gc=False, eq=False):
     plan: Plan | None = None
     planned: tuple[float, float] = (0.0, 0.0)
     k: int = -1
-    why: str = ""
+    why: str = "ucb"
     propensity: float = 0.0
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:

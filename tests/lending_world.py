@@ -197,20 +197,20 @@ class World:
         total = 0.0
         for router_id in routers:
             ledger = kept(self.engine(router_id))
-            assert ledger is not None and ledger.leases is not None
-            for one in ledger.leases.lines:
-                loan = one.loans.get(_begin(one, self.now))
-                if one.line == line and loan is not None:
+            assert ledger is not None and ledger.holdings is not None
+            for one in ledger.holdings.lines:
+                holding = one.holdings.get(_begin(one, self.now))
+                if one.line == line and holding is not None:
                     account = one.at(self.now, seq=0)
                     charged = 0.0 if account is None else account.charged_usd
-                    total += loan.usd if self.now < loan.until else min(charged, loan.usd)
+                    total += holding.usd if self.now < holding.until else min(charged, holding.usd)
         return total
 
     def unlent(self, router_id: str) -> bool:
         """Tell whether a router waits for its first lease."""
         ledger = kept(self.engine(router_id))
-        assert ledger is not None and ledger.leases is not None
-        return ledger.leases.lines[0].line == UNKNOWN
+        assert ledger is not None and ledger.holdings is not None
+        return ledger.holdings.lines[0].line == UNKNOWN
 
 
 def _begin(line: Any, now: float) -> float:

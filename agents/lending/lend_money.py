@@ -175,7 +175,7 @@ def _report_router(
 ) -> list[Note]:
     """Return a router's report; the leases that it gives back are given back in its state first."""
     periods = engine.state.having(Periods)
-    if periods is not None and any(line.has_lapsed(now) for line in periods.ledger.leased):
+    if periods is not None and any(line.has_lapsed(now) for line in periods.ledger.held):
         shard.apply(router_id, Lapsed(), now=now)
     return shard.lending.report_router(router_id, engine, now=now, due=due)
 

@@ -1,1 +1,1 @@
-"""What the durable table of a partition holds, and its routers over it."""
+"""The durable table of a partition: its keys, its records, and the routers that they are of."""

@@ -53,7 +53,7 @@ class Lending:
         unsaid: members of each pool whose leases were set, and are neither durable nor said yet.
         members: the pool of each router that has one.
         said: the last reports of routers and pools.
-        lent_at: when each pool set its leases last, and at which move.
+        granted_at: when each pool set its leases last, and at which move.
     """
 
     def __init__(self, table: Table) -> None:
@@ -64,7 +64,7 @@ class Lending:
         self.unsaid: dict[str, dict[str, None]] = {}
         self.members: dict[str, str] = {}
         self.said: dict[str, Said] = {}
-        self.lent_at: dict[str, tuple[float, int]] = {}
+        self.granted_at: dict[str, tuple[float, int]] = {}
         self.unreadable: dict[str, str] = {}
 
     def found(self, raw: bytes) -> None:
@@ -158,7 +158,7 @@ class Lending:
         if pool is None:
             return [], 0
         if not self.unsaid.get(pool_id):
-            self._set_leases(pool, now=now)
+            self._set_grants(pool, now=now)
         notes, size, unsaid = [], 0, self.unsaid.get(pool_id, {})
         while unsaid and size < limit:
             member = next(iter(unsaid))
@@ -167,15 +167,15 @@ class Lending:
             del unsaid[member]
         return notes, size
 
-    def _set_leases(self, pool: Pool, *, now: float) -> None:
-        at, moves = self.lent_at.get(pool.pool_id, (-OFTEN, -1))
+    def _set_grants(self, pool: Pool, *, now: float) -> None:
+        at, moves = self.granted_at.get(pool.pool_id, (-OFTEN, -1))
         if pool.moves == moves and abs(now - at) < OFTEN:
             return
         before = pool.moves
-        self.unsaid[pool.pool_id] = dict.fromkeys(pool.set_leases(now=now))
+        self.unsaid[pool.pool_id] = dict.fromkeys(pool.set_grants(now=now))
         if pool.moves != before:
             self.dirty.add(pool.pool_id)
-        self.lent_at[pool.pool_id] = now, pool.moves
+        self.granted_at[pool.pool_id] = now, pool.moves
 
     def report_pool(self, pool_id: str, *, now: float, due: bool = False) -> list[Note]:
         """Return a pool's report to its own pool; `due`: only where it is worth one."""
@@ -194,12 +194,12 @@ class Lending:
     ) -> list[Note]:
         """Return a router's report to its pool; `due`: only where it is worth one."""
         periods, name = engine.state.having(Periods), f"router:{router_id}"
-        leases = None if periods is None else periods.ledger.leases
+        leases = None if periods is None else periods.ledger.holdings
         if leases is None or (due and not self._is_due(name, leases.moves, now=now)):
             return []
         report = None if periods is None else periods.reported(router_id, now=now)
         assert report is not None
-        lent = [loan.until for line in leases.lines for loan in line.loans.values()]
+        lent = [holding.until for line in leases.lines for holding in line.holdings.values()]
         return self._report(name, report, max(lent, default=None), now=now, due=due)
 
     def _is_due(self, name: str, moves: int, *, now: float) -> bool:

@@ -53,16 +53,16 @@ def alerts(world: World) -> list[AlertRaised]:
 async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_next_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, real, tried = await lending(), Pool.set_leases, []
+    world, real, tried = await lending(), Pool.set_grants, []
 
-    def set_leases(pool: Pool, *, now: float) -> list[str]:
+    def set_grants(pool: Pool, *, now: float) -> list[str]:
         names = real(pool, now=now)
         if pool.pool_id == "bad":
             tried.append(now)
             raise ArithmeticError("no lease can be computed")
         return names
 
-    monkeypatch.setattr(Pool, "set_leases", set_leases)
+    monkeypatch.setattr(Pool, "set_grants", set_grants)
     before = pieces.pack(world.pool("bad"))
     for _ in range(6):
         for name in "abcd":

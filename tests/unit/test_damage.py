@@ -135,7 +135,7 @@ def pool() -> Records:
     found = Pool("team")
     found.declare(TEAM)
     found.hear(REPORT, now=1.0)
-    found.lend(now=1.0)
+    found.grant_all(now=1.0)
     return pool_pieces.pack(found)
 
 
