@@ -119,8 +119,8 @@ def test_a_coin_teaches_no_reward_and_an_exact_verifier_the_reward_itself() -> N
         assert coin.tells(0, verdict, 0.6, 0.24)[1] < 0.02
         exact.see(0, verdict, 0.6)
     for verdict in (0, 1):
-        value, weight = exact.tells(0, verdict, 0.6, 0.24)
-        assert abs(value - verdict) < 0.02
+        said, weight = exact.tells(0, verdict, 0.6, 0.24)
+        assert abs(said - verdict) < 0.02
         assert weight > 0.9
         assert exact.learn(0, verdict, 0.6, 0.01, float(verdict))[1] < 0.2
 
