@@ -44,7 +44,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     unanswered = event.status in UNANSWERED
     now = structs.replace(made, cost_usd=cost_usd, revision=event.revision, unanswered=unanswered)
     later = plan.with_attempt(event.attempt, now)
-    before, first = _charged(record, plan), record.bill is None
+    before, first = record.charged_usd, record.bill is None
     billed = record.bill
     moved_usd = _book(state, event.request_id, record, later, revision=event.revision)
     billing = Billing(
@@ -109,7 +109,7 @@ def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
         state.policy.learn(state, arm, record, *taught)
     verdicts = {**made.verdicts, event.verifier: kept}
     now = plan.with_attempt(event.attempt, structs.replace(made, verdicts=verdicts))
-    charged = _charged(record, record.plan)
+    charged = record.charged_usd
     moved_usd = _book(state, event.request_id, record, now, revision=None)
     state.pacer.settle(charged + moved_usd, charged, False)
     for moved in state.hooks.moved:
@@ -148,7 +148,7 @@ def _book(
     Args:
         revision: of the bill that came; None: none came.
     """
-    before, bill = _charged(record, record.plan), record.bill
+    before, bill = record.charged_usd, record.bill
     if record.plan is not None and record.plan.may_go_on and plan.failed is False:
         release(state, plan)
     awaited, spent = record.awaited_usd, 0.0 if bill is None else bill.cost_usd
@@ -161,7 +161,7 @@ def _book(
         record.bill = Settlement(plan.spent_usd, revision, is_open)
         state.settled += bill is None
     state.move(request_id, record, before_usd=spent, awaited_usd=awaited)
-    return _charged(record, plan) - before
+    return record.charged_usd - before
 
 
 def release(state: RouterState, plan: Plan) -> None:
@@ -170,15 +170,6 @@ def release(state: RouterState, plan: Plan) -> None:
     if arm is not None:
         arm.costs.awaited = max(arm.costs.awaited - 1, 0)
         arm.costs.regression.changed()
-
-
-def _charged(record: RequestRecord, plan: Plan | None) -> float:
-    """Return the dollars that a request is charged with: bills, verdicts, and what is expected of
-    the rest."""
-    if plan is None:
-        return record.expected_cost_usd if record.bill is None else record.bill.cost_usd
-    awaits = record.bill is None or record.is_awaited
-    return plan.spent_usd + (plan.awaited_usd if awaits else 0.0)
 
 
 def _price_of(state: RouterState, called: str) -> Price | None:

@@ -134,6 +134,16 @@ class RequestRecord(Struct, gc=False, eq=False):
         return self.expected_cost_usd if plan is None else plan.awaited_usd
 
     @property
+    def charged_usd(self) -> float:
+        """Return the dollars that it is charged with: bills, verdicts, and what is expected of the
+        rest."""
+        plan = self.plan
+        if plan is None:
+            return self.expected_cost_usd if self.bill is None else self.bill.cost_usd
+        awaits = self.bill is None or self.is_awaited
+        return plan.spent_usd + (plan.awaited_usd if awaits else 0.0)
+
+    @property
     def is_answered(self) -> bool:
         """Tell whether the bill of an answer has come."""
         return self.bill is not None and not (self.call is not None and self.call.unanswered)

@@ -204,11 +204,14 @@ def _wait(
     answers: Answers,
 ) -> None:
     if isinstance(event, Bill):
-        # One bill waits for a request, the one of highest revision, so that an orphan's money is
+        # One bill waits for each call, the one of highest revision, so that an orphan's money is
         # booked once.
         for other in shard.parking.waiting_for(parked.router_id, parked.request_id):
             if other.topic == parked.topic:
-                if _waiting(Bill, other).revision >= event.revision:
+                before = _waiting(Bill, other)
+                if (before.attempt or 0) != (event.attempt or 0):
+                    continue
+                if before.revision >= event.revision:
                     service.ports.count("bill_duplicate")
                     service.note_unbooked(parked, event.router_id, "duplicate")
                     return

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from router_state.arms import Arms
 from router_state.attempts import planning
 from router_state.attempts.tables import Tables
-from router_state.attempts.verifier import Declared
+from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
 from router_state.choice import Choice
@@ -63,6 +63,33 @@ class Attempts(Capability):
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.tables, self.said = Tables(), dict[int, tuple[str, ...]]()
+
+    @classmethod
+    def read(cls, said: Said) -> Declared | None:
+        """See Capability."""
+        if said.verifiers is None:
+            return None
+        found = {
+            name: Verifier(one.usd, one.exact, one.bins or 2)
+            for name, one in said.verifiers.items()
+        }
+        return Declared(found, said.max_attempts or 2)
+
+    @classmethod
+    def document(cls, declared: Declared) -> dict[str, object]:
+        """See Capability."""
+        verifiers = {
+            name: {"usd": one.usd}
+            | ({"exact": True} if one.exact else {})
+            | ({} if one.bins == 2 else {"bins": one.bins})
+            for name, one in declared.verifiers.items()
+        }
+        return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
+
+    @classmethod
+    def asked(cls, said: SaidRequest) -> tuple[str, ...] | None:
+        """See Capability: the verifiers that it has."""
+        return None if said.verifiers is None else tuple(said.verifiers)
 
     @classmethod
     def pack_declared(cls, declared: Declared | None) -> Json | None:

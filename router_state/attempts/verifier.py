@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -14,6 +15,30 @@ MOST_BINS = 8
 """Most bins of a verdict: each needs labels of its own."""
 MOST_VERIFIERS = 8
 """Most verifiers of a router."""
+
+
+class SaidVerifier(Protocol):
+    """A verifier as it is declared."""
+
+    usd: float
+    exact: bool
+    bins: int | None
+
+
+class Said(Protocol):
+    """A router's declaration."""
+
+    @property
+    def verifiers(self) -> Mapping[str, SaidVerifier] | None: ...
+    @property
+    def max_attempts(self) -> int | None: ...
+
+
+class SaidRequest(Protocol):
+    """A request, which may say which verifiers it has."""
+
+    @property
+    def verifiers(self) -> Collection[str] | None: ...
 
 
 class Verifier(Struct, frozen=True, omit_defaults=True):

@@ -103,11 +103,11 @@ def test_what_one_model_taught_is_believed_of_another_with_more_doubt() -> None:
 def test_labels_of_accepted_answers_alone_bias_no_table() -> None:
     rng, table = np.random.default_rng(3), VerdictTable(2, ("a",))
     for _ in range(4000):
-        right = rng.random() < 0.6
-        verdict = int(rng.random() < (0.9 if right else 0.2))
+        is_right = rng.random() < 0.6
+        verdict = int(rng.random() < (0.9 if is_right else 0.2))
         table.see(0, verdict, 0.6)
         if verdict or rng.random() < 0.02:  # what did not pass is seldom returned
-            table.learn(0, verdict, 0.6, 0.0, float(right))
+            table.learn(0, verdict, 0.6, 0.0, float(is_right))
     right, wrong = table.likelihoods(0, 1, 0.0)
     assert abs(right - 0.9) < 0.05
     assert abs(wrong - 0.2) < 0.07
