@@ -35,6 +35,9 @@ class PlanStep(Content):
 
     model: ModelName
     expected_cost_usd: NonNegative
+    probability: UnitInterval | None = optional(
+        "Probability with which the call is made; absent: it surely is"
+    )
     verify: Label | None = optional("The verifier that looks at the answer; absent: nobody does")
     accept_at: UnitInterval | None = optional(
         "The answer is returned where the verdict is at least this, else the next call is made; "

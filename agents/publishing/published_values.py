@@ -68,7 +68,9 @@ def route_value(
     if record.call is not None and record.call.session_id is not None:
         value["session_id"] = record.call.session_id
     if record.plan is not None:
-        value["plan"] = [_step(step) for step in record.plan.steps]
+        value["plan"] = plan = [_step(step) for step in record.plan.steps]
+        for later in plan[1:]:
+            later["probability"] = record.plan.goes_on
         value["first_propensity"] = record.plan.first_propensity
     value |= registered.told(record)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
