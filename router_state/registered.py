@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from router_state.attempts.attempts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
@@ -18,7 +19,16 @@ from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, Sessions, Runs)
+KINDS: tuple[type[Capability], ...] = (
+    Needed,
+    Caps,
+    Periods,
+    Latency,
+    Outages,
+    Sessions,
+    Runs,
+    Attempts,
+)
 """Their classes; of two that change the same, the later one has the last word."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Those of which a request may say something."""
