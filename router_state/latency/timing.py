@@ -170,6 +170,7 @@ class Timing:
             self.tried = seq
             speeds[k].try_at(seq)
             self.journal.pieces.add(speeds[k].costs.regression.piece)
+            self.changed()
             charged[k] = 0.0
 
     @property
