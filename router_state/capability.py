@@ -28,7 +28,7 @@ from router_state.record import Records, RequestRecord
 from router_state.since import Since
 
 Heard: TypeAlias = tuple[Verdict, Taught | None]
-"""What a plan keeps of a verdict, and what the model learns of it."""
+"""A verdict as a plan keeps it, and the observation that the model learns."""
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
 """Requests by their ids, and a reward of each."""
 

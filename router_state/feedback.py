@@ -243,7 +243,9 @@ def _attempt(record: RequestRecord, event: Judged) -> int:
     """Return the number of the call that a reward is of. Raises AttemptBeyondPlan."""
     plan = record.plan
     if event.attempt is None:
-        return 0 if plan is None else plan.last
+        # One that names a model of the plan is of that call.
+        called = [] if plan is None else [step.model for step in plan.steps]
+        return called.index(event.model) if event.model in called else plan.last if plan else 0
     if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
         raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
     return event.attempt

@@ -28,7 +28,7 @@ PIECE = "\x1fattempts"
 
 
 class _Kept(Struct, array_like=True):
-    """What the piece holds: tables by verifier, and who said which verifiers, by slot."""
+    """The content of the piece: tables by verifier, and the verifiers of requests, by slot."""
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
     said: list[tuple[Whole, tuple[str, ...]]]

@@ -1,7 +1,7 @@
 """Plan the calls of a request, once it is known whose draw is best.
 
-With that model as b, three things may be done: call it alone, let another model answer first and
-call b if its answer does not pass, or verify b's answer and call the next best if it does not pass.
+With that model as b, three things may be done. It is called alone; or another model answers first,
+and b only if that answer does not pass; or b answers, and the next best if b does not pass.
 The best of them is done, by what is expected and not by draws, so that a plan's propensity is that
 of b, which is exact. Verdicts count for what they are worth at worst: a plan is made where it is
 better even so.

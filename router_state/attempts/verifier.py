@@ -1,4 +1,4 @@
-"""What a router declares of its verifiers."""
+"""Define the verifiers of a router, as they are declared."""
 
 from __future__ import annotations
 

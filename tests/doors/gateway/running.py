@@ -52,11 +52,11 @@ class Gateway:
                 await asyncio.sleep(0.1)
         raise AssertionError(f"the gateway is not ready:\n{self.process.tail()}")
 
-    async def declare(self, router_id: str) -> None:
+    async def declare(self, router_id: str, **fields: Any) -> None:
         """Declare a router, and wait until it is in force: a request waits half a second for it, a
         busy machine may take longer.
         """
-        await self.service.send("routers", router(router_id))
+        await self.service.send("routers", router(router_id, **fields))
         await self.service.until(lambda: self.service.lambda_of(router_id), f"router {router_id}")
 
     async def settled(self, router_id: str, **wanted: float) -> dict[str, Any]:
