@@ -13,19 +13,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
-from router_state import errors
-from router_state.cache_price import CachePrice
-from router_state.changes import Changes, Outcome
-from router_state.config import Price
-from router_state.engine import Engine
-from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
-from router_state.latency.goal import LatencyGoal
-from router_state.latency.latency_target import Latency
-from router_state.needs.offers import Offers, lacking
-from router_state.record import RequestRecord
-from router_state.runs.run_budget import RULED_OUT
-from router_state.state import invariants, portable, record_bytes, state_pieces
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,
@@ -40,6 +27,19 @@ from tests.unit.core_reference import (
     same,
     thaw,
 )
+
+from router_state import errors
+from router_state.cache_price import CachePrice
+from router_state.changes import Changes, Outcome
+from router_state.config import Price
+from router_state.engine import Engine
+from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
+from router_state.latency.goal import LatencyGoal
+from router_state.latency.latency_target import Latency
+from router_state.needs.offers import Offers, lacking
+from router_state.record import RequestRecord
+from router_state.runs.run_budget import RULED_OUT
+from router_state.state import invariants, portable, record_bytes, state_pieces
 
 NAMES = ("a", "b", "c", "d")
 TTL = 50.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from tests.unit.record_streams import FIXTURE, WORLDS, hashes
 
 KEPT = json.loads(FIXTURE.read_text())

@@ -15,6 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError
 from click.testing import CliRunner
+from tests.integrations.exporters import FAILED, LOGGED
 
 from commands.cli import main
 from doors.integrations.convert import Converted, convert, finder_of
@@ -26,7 +27,6 @@ from schemas import DeadLetter, MalformedEvent, RewardObserved
 from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import RunningService
-from tests.integrations.exporters import FAILED, LOGGED
 
 GOLDEN = Path(__file__).parent / "golden"
 DEFAULTS = Defaults("default")

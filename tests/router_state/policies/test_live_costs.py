@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 import pytest
+from tests.unit.live_world import D, declaration, world
+from tests.unit.router_states import buckets_of
 
 from benchmarks.played import Played
 from router_state.arms import Arms
@@ -31,8 +33,6 @@ from router_state.pacing.scoring import candidates
 from router_state.policies.by_profile import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import invariants
-from tests.unit.live_world import D, declaration, world
-from tests.unit.router_states import buckets_of
 
 PRICE = Price(1.0, 1.0)
 

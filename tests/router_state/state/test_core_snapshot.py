@@ -9,12 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from benchmarks.played import Played
-from router_state.errors import DamagedState, RouterStateError
-from router_state.events import Asked, Judged
-from router_state.packing.framing import frame
-from router_state.state import invariants, state_pieces
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,
@@ -26,6 +20,12 @@ from tests.unit.core_reference import (
     freeze,
     thaw,
 )
+
+from benchmarks.played import Played
+from router_state.errors import DamagedState, RouterStateError
+from router_state.events import Asked, Judged
+from router_state.packing.framing import frame
+from router_state.state import invariants, state_pieces
 
 DECLARED = (
     PORTFOLIO,
