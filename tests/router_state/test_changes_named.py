@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.router_state.record_streams import BUDGETED, WORLDS, Played, World
 
 from router_state.events import Event
 from router_state.latency.latency_target import Latency
 from router_state.router import RouterState
 from router_state.state import state_pieces
+from tests.router_state.record_streams import BUDGETED, WORLDS, Played, World
 
 TRIED = World(
     24, d=4, declared={"budget_usd_per_request": 0.0003, "usd_per_second": 0.05}, times=True
