@@ -18,7 +18,7 @@ from router_state.events import Orphaned
 from router_state.learning.guess import COSTS
 from router_state.profiles import knobs_for
 from router_state.state import invariants
-from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
+from tests.router_state.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
 
 PROFILES = ("paper", "live")
 costs = st.lists(st.floats(0.0, 0.05), min_size=1, max_size=30)

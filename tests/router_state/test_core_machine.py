@@ -26,7 +26,7 @@ from router_state.needs.offers import Offers, lacking
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RULED_OUT
 from router_state.state import invariants, portable, record_bytes, state_pieces
-from tests.unit.core_reference import (
+from tests.router_state.core_reference import (
     CHEAP,
     DEAR,
     MIDDLE,

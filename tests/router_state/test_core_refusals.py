@@ -15,7 +15,7 @@ from router_state import errors
 from router_state.config import ModelConfig, Price, Prior, RouterConfig
 from router_state.profiles import knobs_for
 from router_state.state import invariants
-from tests.unit.core_reference import CHEAP, MIDDLE, context, declaration, freeze
+from tests.router_state.core_reference import CHEAP, MIDDLE, context, declaration, freeze
 
 NAN, INF = float("nan"), float("inf")
 X = context(1.0, 2.0, 3.0)

@@ -12,7 +12,7 @@ from router_state.record import RequestRecord
 from router_state.state import record_bytes
 from schemas import RouteDecided, decode
 from schemas.routes import RouteReason
-from tests.unit.test_prompt_tokens import D, asked, often_free, started
+from tests.router_state.costs.test_input_tokens import D, asked, often_free, started
 
 X = np.append(np.zeros(D - 1), 1.0)
 

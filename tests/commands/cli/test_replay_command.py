@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
-from tests.unit.test_drawing import data_of
+from tests.drawing.test_drawing import data_of
 
 MODELS = {"small": (0.1, 0.1), "large": (1.25, 10.0)}
 N = 400

@@ -41,7 +41,7 @@ from streams.priors.fitted_priors import Priors
 from streams.settings import load_settings
 from studies.warm_start.fit import fit_costs
 from studies.warm_start.observations import Observations
-from tests.unit.test_drawing import data_of
+from tests.drawing.test_drawing import data_of
 from watching.board import Board
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

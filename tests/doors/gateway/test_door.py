@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from commands.broker.wire import free_ports
-from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
-from tests.integrations.exporters import FAILED, LOGGED, SCORE
+from tests.doors.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
+from tests.doors.integrations.exporters import FAILED, LOGGED, SCORE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FALLBACK = "timeout=0.2&fallback=gemini"

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from commands.broker.wire import free_ports
-from tests.gateway.running import Gateway
+from tests.doors.gateway.running import Gateway
 from tests.integration.browsing import chromium, until
 from tests.integration.service import Worker, running_service
 

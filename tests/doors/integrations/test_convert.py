@@ -25,8 +25,8 @@ from doors.integrations.payload_topic import Ingest
 from schemas import DeadLetter, MalformedEvent, RewardObserved
 from streams.log.service_topics import create_topics
 from streams.settings import Settings
+from tests.doors.integrations.exporters import FAILED, LOGGED
 from tests.integration.service import RunningService
-from tests.integrations.exporters import FAILED, LOGGED
 
 GOLDEN = Path(__file__).parent / "golden"
 DEFAULTS = Defaults("default")

@@ -17,7 +17,7 @@ from doors.integrations.convert import Converted, convert, finder_of
 from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
 from doors.integrations.remembered import Remembered
 from schemas import MalformedEvent
-from tests.integrations.exporters import (
+from tests.doors.integrations.exporters import (
     CALL,
     FAILED,
     LOGGED,

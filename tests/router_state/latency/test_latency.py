@@ -33,7 +33,7 @@ from schemas.lambdas import LambdaUpdated
 from schemas.reasons import Reason
 from schemas.routers import RouterDeclared
 from schemas.routes import RouteDecided
-from tests.unit.core_reference import declaration, freeze, thaw
+from tests.router_state.core_reference import declaration, freeze, thaw
 
 PRICES = {"slow": Price(1.0, 4.0), "fast": Price(1.0, 4.0), "dear": Price(4.0, 16.0)}
 TWO = {name: PRICES[name] for name in ("slow", "fast")}

@@ -20,7 +20,7 @@ from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
-from tests.unit.core_reference import context, declaration, freeze
+from tests.router_state.core_reference import context, declaration, freeze
 
 SEES = Offers(context_window=1000, vision=True)
 CALLS = Offers(context_window=8000, max_output_tokens=500, tools=True, regions=("eu", "us"))

@@ -20,7 +20,7 @@ from router_state.outages.health import IN_A_ROW, MOST_WAIT, SLOW_WAIT, TRIAL_SH
 from router_state.outages.outages import Outages
 from router_state.record import RequestRecord
 from router_state.state import invariants, record_bytes
-from tests.unit.core_reference import (
+from tests.router_state.core_reference import (
     CHEAP,
     MIDDLE,
     context,

@@ -23,7 +23,7 @@ from router_state.pacing.scoring import candidates
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from router_state.state.record_bytes import pack_record
-from tests.unit.live_world import D, World, declaration, world
+from tests.router_state.live_world import D, World, declaration, world
 
 
 def dual(w: World) -> DollarDual:

@@ -15,8 +15,8 @@ from router_state.learning.guess import COSTS as GUESS
 from router_state.packing import layout
 from router_state.packing.layout import Numbers
 from router_state.router import RouterState
-from tests.unit.core_reference import declaration
-from tests.unit.router_states import STATES
+from tests.router_state.core_reference import declaration
+from tests.router_state.router_states import STATES
 
 ALL = {name: one for name, one in vars(layout).items() if isinstance(one, Numbers)}
 

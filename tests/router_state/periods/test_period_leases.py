@@ -21,9 +21,9 @@ from router_state.periods.spending import PeriodBudget, Spending
 from router_state.since import steps_of
 from router_state.state.restoring import unpack
 from router_state.state.state_pieces import pack_piece, pack_pieces
-from tests.unit.core_reference import context
-from tests.unit.ledgers import ledger_of, reported
-from tests.unit.test_period_money import DAY, MONDAY, config, router, serve
+from tests.router_state.core_reference import context
+from tests.router_state.periods.ledgers import ledger_of, reported
+from tests.router_state.periods.test_period_money import DAY, MONDAY, config, router, serve
 
 FAR = MONDAY + 30.0 * DAY
 

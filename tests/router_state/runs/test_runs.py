@@ -25,7 +25,7 @@ from schemas.quick import Request, read
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from schemas.routes import RouteDecided
-from tests.unit.core_reference import context, freeze, having, thaw
+from tests.router_state.core_reference import context, freeze, having, thaw
 
 X = context(1.0, 0.0, 0.0)
 MODELS = {

@@ -17,7 +17,7 @@ from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.quick import Reward, read
 from schemas.reasons import Reason
 from schemas.rewards import RewardObserved
-from tests.unit.core_reference import context, declaration, freeze, thaw
+from tests.router_state.core_reference import context, declaration, freeze, thaw
 
 X = context(1.0, 0.0, 0.0)
 SESSION = WHOLE + "s"

@@ -24,7 +24,7 @@ from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.routers import RouterDeclared
-from tests.unit.core_reference import context, declaration, freeze, having, thaw
+from tests.router_state.core_reference import context, declaration, freeze, having, thaw
 
 X = context(1.0, 0.0, 0.0)
 CACHE = CachePrice(read_per_m=0.1, ttl_seconds=300.0, min_tokens=1000)

@@ -15,7 +15,7 @@ from router_state.errors import DamagedState, RouterStateError
 from router_state.events import Asked, Judged
 from router_state.packing.framing import frame
 from router_state.state import invariants, state_pieces
-from tests.unit.core_reference import (
+from tests.router_state.core_reference import (
     CHEAP,
     DEAR,
     MIDDLE,

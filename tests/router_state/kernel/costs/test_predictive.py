@@ -13,7 +13,7 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import Predictive
-from tests.unit.core_reference import Array
+from tests.router_state.core_reference import Array
 
 DRAWS = 400_000
 ONES = [

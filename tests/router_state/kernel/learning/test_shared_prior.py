@@ -18,7 +18,7 @@ from router_state.kernel import GUESSED, LEAST_PROPENSITY, Regression, SharedPri
 from router_state.learning.guess import REWARDS
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable
-from tests.unit.core_reference import observed
+from tests.router_state.core_reference import observed
 
 Array = npt.NDArray[np.float64]
 
