@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import context, having
 
 from benchmarks.played import Played
 from router_state.attempts.attempts import Attempts
@@ -31,6 +30,7 @@ from router_state.record import RequestRecord
 from router_state.runs.run_budget import RunBudget
 from router_state.runs.runs import Runs
 from router_state.state import invariants
+from tests.router_state.core_reference import context, having
 
 X = context(0.5, -0.2, 0.1)
 MODELS = {"small": Price(0.1, 0.2), "large": Price(3.0, 12.0)}
