@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from agents.group import Note
 from router_state.instants import utc
 from router_state.periods.holdings import Grant, Granted
 from router_state.periods.reporting import Held, Reported
 from schemas.leases import Holding, Lease, LeaseNoted
-
-Note = tuple[str, LeaseNoted]
-"""A record of `pb.leases`: its key, and its value."""
 
 
 def report_note(report: Reported, *, now: float) -> Note:

@@ -58,7 +58,7 @@ class StateContexts:
     """Contexts of requests: as sent, or for prompts as the state keeps them."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self._table = evidence.shard.table
+        self._table = evidence.state.table
 
     def of(self, request: RequestSubmitted, projection: object) -> Vector:
         """Return a request's context, shape (d,), as the worker made it."""

@@ -38,10 +38,10 @@ class PoolCheck:
 
     def add(self, evidence: Evidence, read: Progress) -> None:
         """Take in one partition's pools and members."""
-        for pool_id in evidence.shard.lending.pools:
-            pool = evidence.shard.lending.pool(pool_id)
+        for pool_id in evidence.state.pools.pools:
+            pool = evidence.state.pools.pool(pool_id)
             if pool is None:
-                why = evidence.shard.lending.unreadable[pool_id]
+                why = evidence.state.pools.unreadable[pool_id]
                 self._findings.violation(Kind.CORRUPT, f"pool {pool_id}", why)
             else:
                 self._pools[pool_id] = pool
