@@ -115,7 +115,7 @@ cdef class PlannedOptions(Options):
     cdef void _prepare(self):
         """Write the numbers that do not depend on the price. Of each answer, the deviation of its
         outcome. Of each call with a look, its own reward, the probability that another call
-        follows, and the factor of ρ in that call's loss.
+        follows, and the loss of the second answer per unit of that answer's deviation.
         """
         n, K, L, looks = self.n, self.K, self.looks.L, self.looks
         for row in range(n):
