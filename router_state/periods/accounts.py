@@ -130,7 +130,7 @@ class Accounts:
         return next((one for one in self.kept if one.contains(at, seq)), None)
 
     def pack(self) -> tuple[float, list[tuple[Json, ...]]]:
-        """Return it as JSON's types."""
+        """Return the accounts as JSON's types."""
         return self.told, [account.pack() for account in self.kept]
 
     @classmethod
