@@ -117,16 +117,21 @@ class Player:
         """Take over what the others say of every model."""
         assert self.family is not None
         for side, (prior, ones) in enumerate(self._sides()):
-            kin, taken, added = self.family.sides[side], self.taken[side], []
+            kin, taken = self.family.sides[side], self.taken[side]
+            added, known = [], False
             for name, one in ones.items():
                 found = kin.told(self.name, name) or Sums.none(prior.d)
+                known = known or found.count > 0.0 or name in taken
                 before = taken.get(name)
                 net = found if before is None else found.less(before.left(one), left=1.0)
                 added.append(net.packed())
                 taken[name] = Taken(found, one.forgotten, one.moved)
+            if not known:
+                taken.clear()
+                continue
             conclude_with(prior, list(ones.values()), added)
-        self.engine.state.journal.jumped = True
-        self.engine.state.arms.sample.left = 0
+            self.engine.state.journal.jumped = True
+            self.engine.state.arms.sample.left = 0
 
 
 def play(tenants: Sequence[Tenant], how: str, order: str, seed: int) -> list[Array]:
