@@ -19,7 +19,7 @@ def test_newcomers_to_alike_tenants_earn_more_than_alone() -> None:
 
 def test_who_is_alone_in_a_family_decides_as_without_one() -> None:
     tenants = drawn(3, unlike=0.0, tenants=1)
-    alone, family = (play(tenants, how, "in turn", 3)[0] for how in ("alone", "family"))
+    alone, family = (play(tenants, how, "in turn")[0] for how in ("alone", "family"))
     assert alone.tolist() == family.tolist()
 
 
@@ -27,7 +27,7 @@ def test_own_sums_are_of_the_own_labels_alone() -> None:
     tenants = drawn(1, unlike=0.05, tenants=2)
     family = Household(tenants[0].contexts.shape[1])
     for k, tenant in enumerate(tenants):
-        player = Player(f"r{k}", tenant, k, family)
+        player = Player(f"r{k}", tenant, family)
         for _ in range(REQUESTS):
             player.step()
     state, labelled = player.engine.state, REQUESTS - LABELS_LATE - 1

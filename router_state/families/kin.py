@@ -9,6 +9,9 @@ and the others say of its own θ_ra, with J and h their sums and R for the scatt
 
     P = R − R(J + R)⁻¹R,   P·m = R(J + R)⁻¹h                     (Lindley and Smith 1972).
 
+A router whose labels mean something else is left out: its coefficients, beside its level, do not
+rise with those of the others. The slope is a regression of h_r on J_r·θ_a, θ_a without r.
+
 R_a, its features and its bias, is estimated by the fixed point of the evidence (MacKay 1992), and
 w_r as in a Student's t with `TAIL` degrees of freedom (Lange, Little and Taylor 1989).
 """
@@ -30,8 +33,11 @@ MOST_RIDGE = 1e5
 """Largest scale R, in observations, and inverse of the least; see `SharedPrior`."""
 TAIL = 4.0
 """Degrees of freedom of the scatter between routers: one that is far off counts for little."""
-SET_ASIDE = 0.2
-"""Weight below which a router is left out, since its labels mean something else."""
+LEAST_SLOPE = 0.5
+"""Slope of a router's coefficients on the others' below which it is left out: 1 fits, 0 is
+constant, −1 inverted, and another scale is its factor."""
+SURE = 2.0
+"""Deviations by which the slope is below 1 then."""
 LEVEL = 0.1
 """First guess of κ, by how much levels of routers differ, in deviations σ ÷ 0.3."""
 
@@ -60,7 +66,7 @@ class Kin:
     Attributes:
         d, guess: dimensions, and what is assumed before the first observation.
         noise: σ².
-        scatter: by model; weights, levels: by router.
+        scatter: by model; weights, levels: by router; aside: routers that are left out.
         said: (J, h) by model and router; theta: θ_a by model.
     """
 
@@ -71,6 +77,7 @@ class Kin:
     scatter: dict[str, Scatter] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
+    aside: set[str] = field(default_factory=set)
     level_variance: float = LEVEL**2
     said: dict[str, dict[str, Sums]] = field(default_factory=dict)
     theta: dict[str, Vector] = field(default_factory=dict)
@@ -124,7 +131,36 @@ class Kin:
 
     def is_aside(self, member: str) -> bool:
         """Tell whether a member is left out."""
-        return self.weights.get(member, 1.0) < SET_ASIDE
+        return member in self.aside
+
+    def slope(self, member: str, covariances: Mapping[str, Matrix]) -> tuple[float, float]:
+        """Return the slope of a member's coefficients on those of the others, and its deviation;
+        1 and infinity where nothing tells.
+
+        Args:
+            covariances: of θ_a, ÷ σ², by model.
+        """
+        said = {name: of[member] for name, of in self.said.items() if member in of}
+        others = {}
+        for model, one in said.items():
+            others[model] = self.theta[model]
+            if not self.is_aside(member):
+                precision = np.linalg.inv(covariances[model])
+                rest = precision @ self.theta[model] - one.b
+                others[model] = np.linalg.solve(precision - one.A, rest)
+        # A level is no slope: what models differ by counts, and what prompts do.
+        J = sum(float(one.A[-1, -1]) for one in said.values())
+        middle = sum(float(said[m].A[-1] @ theta) for m, theta in others.items()) / max(J, 1e-12)
+        total = sum(float(one.b[-1]) for one in said.values()) / max(J, 1e-12)
+        along = across = 0.0
+        for model, theta in others.items():
+            one, apart = said[model], theta.copy()
+            apart[-1] -= middle
+            along += float(apart @ (one.b - total * one.A[-1]))
+            across += float(apart @ one.A @ apart)
+        if across <= 0.0:
+            return 1.0, np.inf
+        return along / across, float(np.sqrt(self.noise / across))
 
     def _message(self, member: str, model: str, sums: Sums) -> Sums:
         R = self.weights[member] * self.scatter[model].diagonal(self.d)
@@ -195,6 +231,12 @@ class Kin:
         # Where all are unlike none is broken: the scatter has not grown as much yet.
         usual = float(np.median(list(found.values()))) if found else 1.0
         self.weights |= {name: min(one / min(usual, 1.0), 1.0) for name, one in found.items()}
+        slopes = {name: self.slope(name, covariances) for name in members}
+        self.aside = {
+            name
+            for name, (at, doubt) in slopes.items()
+            if at < min(LEAST_SLOPE, 1.0 - SURE * doubt)
+        }
 
     def _rescale(
         self, models: list[str], known: dict[str, Vector], sizes: dict[str, Vector], unit: float

@@ -62,12 +62,8 @@ def one(job: Job, hows: Sequence[str]) -> dict[str, list[float]]:
     measured = [k for k in range(len(whole)) if not (job.broken and k == 2)]
     found = {}
     for how in hows:
-        chosen = play(
-            whole if how == "unbroken" else played,
-            how.replace("unbroken", "family"),
-            job.order,
-            job.seed,
-        )
+        name = "family" if how == "unbroken" else how
+        chosen = play(whole if how == "unbroken" else played, name, job.order)
         found[how] = _measured(whole, chosen, measured)
     found["hindsight"] = _measured(whole, [_line(tenant) for tenant in whole], measured)
     return found

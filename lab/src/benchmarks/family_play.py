@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Household:
 class Player:
     """A router that plays a tenant's requests, one at a time."""
 
-    def __init__(self, name: str, tenant: Tenant, seed: int, family: Household | None) -> None:
+    def __init__(self, name: str, tenant: Tenant, family: Household | None) -> None:
         self.name, self.tenant, self.family = name, tenant, family
         prices = dict(zip(tenant.models, tenant.prices, strict=True))
         config = declared(prices, tenant.budget, tenant.contexts.shape[1])
@@ -134,7 +134,7 @@ class Player:
             self.engine.state.arms.sample.left = 0
 
 
-def play(tenants: Sequence[Tenant], how: str, order: str, seed: int) -> list[Array]:
+def play(tenants: Sequence[Tenant], how: str, order: str) -> list[Array]:
     """Return what each tenant chose, shape (n,).
 
     Args:
@@ -142,28 +142,24 @@ def play(tenants: Sequence[Tenant], how: str, order: str, seed: int) -> list[Arr
         order: in turn, or at once.
     """
     if how == "pooled":
-        return _pooled(tenants, order, seed)
+        return _pooled(tenants, order)
     family = Household(tenants[0].contexts.shape[1]) if how == "family" else None
-    begin: list[Callable[[], Player]] = [
-        (lambda k=k, one=one: Player(f"r{k:03d}", one, seed * 1000 + k, family))
-        for k, one in enumerate(tenants)
-    ]
     players: list[Player] = []
     if order == "in turn":
-        for one in begin:
-            players.append(player := one())
+        for k, one in enumerate(tenants):
+            players.append(player := Player(f"r{k:03d}", one, family))
             for _ in range(REQUESTS):
                 player.step()
             player.end()
     else:
-        players = [one() for one in begin]
+        players = [Player(f"r{k:03d}", one, family) for k, one in enumerate(tenants)]
         for _ in range(REQUESTS):
             for player in players:
                 player.step()
     return [player.chosen for player in players]
 
 
-def _pooled(tenants: Sequence[Tenant], order: str, seed: int) -> list[Array]:
+def _pooled(tenants: Sequence[Tenant], order: str) -> list[Array]:
     """Play all tenants' requests by one router, with their mean budget."""
     at = [(k, i) for k in range(len(tenants)) for i in range(REQUESTS)]
     if order != "in turn":
@@ -183,7 +179,7 @@ def _pooled(tenants: Sequence[Tenant], order: str, seed: int) -> list[Array]:
         of("quality"),
         budget,
     )
-    player = Player("all", whole, seed, None)
+    player = Player("all", whole, None)
     for _ in at:
         player.step()
     found = [np.zeros(REQUESTS, np.int64) for _ in tenants]

@@ -86,7 +86,7 @@ def budget_of(quality: Array, costs: Array, at: float) -> float:
     """Return a budget between what the cheapest model costs (0) and what the best one does (1)."""
     mean = costs.mean(0)
     low, high = float(mean.min()), float(mean[quality.mean(0).argmax()])
-    return max(low * (high / low) ** at, 1.1 * low)
+    return float(max(low * (high / low) ** at, 1.1 * low))
 
 
 def judged(name: str, seed: int, folder: Path) -> list[Tenant]:
