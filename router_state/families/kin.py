@@ -47,7 +47,7 @@ Members = Mapping[str, Mapping[str, Sums]]
 
 @dataclass(slots=True)
 class Scatter:
-    """How much routers differ in a model: σ² ÷ variance, of features and of the bias."""
+    """The scatter of a model between routers: σ² ÷ variance, of features and of the bias."""
 
     ridge: float
     bias: float

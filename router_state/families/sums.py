@@ -32,7 +32,7 @@ class Sums:
 
     @property
     def count(self) -> float:
-        """How many observations there are; the last feature of each is 1."""
+        """The number of observations; the last feature of each is 1."""
         return float(self.A[-1, -1])
 
     def less(self, other: Sums, *, left: float) -> Sums:
@@ -46,7 +46,7 @@ class Sums:
 
 @dataclass(slots=True, eq=False)
 class Taken:
-    """What a regression took over from its family.
+    """The sums that a regression took over from its family.
 
     Attributes:
         sums: as they were taken over.
