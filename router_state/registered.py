@@ -42,8 +42,12 @@ def read(said: Any) -> dict[str, object]:
 
 def asked(said: Any) -> dict[str, object] | None:
     """Return what a request on the wire says of capabilities, by name; None: nothing."""
-    found = {kind.name: one for kind in _ASKED if (one := kind.asked(said)) is not None}
-    return found or None
+    found: dict[str, object] | None = None
+    for kind in _ASKED:
+        if (one := kind.asked(said)) is not None:
+            found = found or {}
+            found[kind.name] = one
+    return found
 
 
 def told(record: RequestRecord) -> dict[str, object]:

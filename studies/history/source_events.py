@@ -88,7 +88,7 @@ class Decoder:
         if only is not None and key is not None and key != only:
             return None
         try:
-            event = READERS[topic](record)
+            event = READERS[topic](record.value)
         except MalformedEvent as error:
             self._skip(error.reason, topic, record)
             return None

@@ -222,17 +222,18 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         return True
     if len(rows) != len(seen.models):
         return False
-    columns = (seen.mean, seen.bonus, seen.expected_cost_usd, seen.penalty, seen.excluded)
-    for row, model, mean, bonus, cost_usd, penalty, excluded in zip(
-        rows, seen.models, *columns, strict=True
+    terms, at = seen.terms, 0
+    for row, model, penalty, excluded in zip(
+        rows, seen.models, seen.penalty, seen.excluded, strict=True
     ):
         if (
-            row.mean != mean
-            or row.bonus != bonus
-            or row.expected_cost_usd != cost_usd
+            row.mean != terms[at]
+            or row.bonus != terms[at + 1]
+            or row.expected_cost_usd != terms[at + 2]
             or row.penalty != penalty
             or row.model != model
             or row.excluded != excluded
         ):
             return False
+        at += 3
     return True
