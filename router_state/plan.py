@@ -37,7 +37,7 @@ class Step(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
-    """A verdict on an answer, in [0, 1], and whether the verifier's table has learned a label with it."""
+    """A verdict on an answer, in [0, 1]; `learned`: its table has learned a label with it."""
 
     verdict: float
     revision: int = 0

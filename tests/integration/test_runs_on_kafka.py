@@ -5,7 +5,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from tests.unit.core_reference import having
+from tests.router_state.core_reference import having
 
 from paretobandit_client import Refused, Router
 from router_state.runs.runs import Runs

@@ -8,7 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.unit.core_reference import context, freeze, having, named, thaw
 
 from router_state import errors
 from router_state.attempts.attempts import Attempts
@@ -21,6 +20,7 @@ from router_state.profiles import knobs_for
 from router_state.runs.run_budget import RunBudget
 from router_state.runs.runs import Runs
 from router_state.state import invariants, record_bytes, state_pieces
+from tests.router_state.core_reference import context, freeze, having, named, thaw
 
 PRICES = {"small": Price(0.1, 0.2), "middle": Price(0.5, 2.0), "large": Price(3.0, 12.0)}
 VERIFIERS = {
