@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.gateway.running import CONTEXT, KEY, Gateway, running_gateway
 
 from paretobandit_client import Attempt, Router, SyncRouter
 from paretobandit_client.attempts import attempts_of
 from paretobandit_client.decision import Decision
 from paretobandit_client.events import Route, Step
+from tests.doors.gateway.running import CONTEXT, KEY, Gateway, running_gateway
 from tests.integration.service import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

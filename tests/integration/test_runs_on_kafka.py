@@ -5,13 +5,12 @@ import asyncio
 import json
 from pathlib import Path
 
-from tests.router_state.core_reference import having
-
 from paretobandit_client import Refused, Router
 from router_state.runs.runs import Runs
 from router_state.state import invariants
 from tests.integration.commands import done_json
 from tests.integration.service import cost, request, router, running_service
+from tests.router_state.core_reference import having
 
 BUDGET, BILL = 0.02, 0.002
 

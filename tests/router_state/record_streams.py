@@ -1,7 +1,7 @@
 """Twenty-two drawn worlds, played through the core as a worker does, and hashes of what they leave:
 
-    python -m tests.unit.record_streams            # writes tests/fixtures/record-streams.json
-    python -m tests.unit.record_streams NAME       # prints a world's stream, to be compared
+    python -m tests.router_state.record_streams         # writes tests/fixtures/record-streams.json
+    python -m tests.router_state.record_streams NAME    # prints a world's stream, to be compared
 
 A world declares a router as on the wire, and applies drawn events to it: requests, bills, rewards,
 revisions, repeats, orphans, declarations, grants, sweeps, restarts from the table, exports. What is

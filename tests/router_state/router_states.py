@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
 from benchmarks.played import Played
 from router_state.caps.bucket import Bucket, Cap
 from router_state.caps.caps import Caps
 from router_state.config import Price
 from router_state.router import RouterState
+from tests.router_state.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
 CAPS = (Cap(0.01, 3600.0), Cap(60.0, 86_400.0, hard=True))
 

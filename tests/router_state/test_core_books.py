@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
 
 from benchmarks.played import Played
 from router_state.changes import Outcome
@@ -19,6 +18,7 @@ from router_state.events import Orphaned
 from router_state.learning.guess import COSTS
 from router_state.profiles import knobs_for
 from router_state.state import invariants
+from tests.router_state.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
 
 PROFILES = ("paper", "live")
 costs = st.lists(st.floats(0.0, 0.05), min_size=1, max_size=30)

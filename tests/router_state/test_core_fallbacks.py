@@ -4,7 +4,6 @@ learning are true.
 
 import numpy as np
 import pytest
-from tests.unit.core_reference import observed
 
 from benchmarks.played import Played
 from router_state.changes import HEAD, Outcome
@@ -12,6 +11,7 @@ from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.errors import UnpricedModel
 from router_state.profiles import knobs_for
 from router_state.state import invariants, record_bytes, state_pieces
+from tests.router_state.core_reference import observed
 
 X = np.array([0.5, -0.5, 1.0])
 SMALL, LARGE = Price(0.1, 0.4), Price(1.25, 10.0)

@@ -11,9 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import context, freeze
-from tests.unit.core_reference import declaration as paper_declaration
-from tests.unit.live_world import D, declaration, world
 
 from benchmarks.played import Played
 from router_state import errors
@@ -23,6 +20,9 @@ from router_state.kernel.learning.suspicion import ACCEPTED_AFTER
 from router_state.packing import layout
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable
+from tests.router_state.core_reference import context, freeze
+from tests.router_state.core_reference import declaration as paper_declaration
+from tests.router_state.live_world import D, declaration, world
 
 CONSTANT_SCORES, CONSTANT_COSTS = (
     (-0.09100973495245385, 0.5384599023148396),

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import DenseArm, Observation, context, declaration, weighted_sums
 
 from benchmarks.played import Played
 from router_state.changes import Outcome
 from router_state.state import invariants
+from tests.router_state.core_reference import (
+    DenseArm,
+    Observation,
+    context,
+    declaration,
+    weighted_sums,
+)
 
 features = st.lists(st.integers(-30, 30).map(lambda n: n / 10.0), min_size=3, max_size=3)
 rewards = st.integers(0, 100).map(lambda n: n / 100.0)

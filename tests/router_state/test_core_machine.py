@@ -13,20 +13,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.unit.core_reference import (
-    CHEAP,
-    DEAR,
-    MIDDLE,
-    Array,
-    DenseArm,
-    Observation,
-    context,
-    declaration,
-    freeze,
-    named,
-    same,
-    thaw,
-)
 
 from router_state import errors
 from router_state.cache_price import CachePrice
@@ -40,6 +26,20 @@ from router_state.needs.offers import Offers, lacking
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RULED_OUT
 from router_state.state import invariants, portable, record_bytes, state_pieces
+from tests.router_state.core_reference import (
+    CHEAP,
+    DEAR,
+    MIDDLE,
+    Array,
+    DenseArm,
+    Observation,
+    context,
+    declaration,
+    freeze,
+    named,
+    same,
+    thaw,
+)
 
 NAMES = ("a", "b", "c", "d")
 TTL = 50.0

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import CHEAP, MIDDLE, context, declaration, freeze
 
 from benchmarks.played import Played
 from router_state import errors
 from router_state.config import ModelConfig, Price, Prior, RouterConfig
 from router_state.profiles import knobs_for
 from router_state.state import invariants
+from tests.router_state.core_reference import CHEAP, MIDDLE, context, declaration, freeze
 
 NAN, INF = float("nan"), float("inf")
 X = context(1.0, 2.0, 3.0)

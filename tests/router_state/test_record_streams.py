@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.record_streams import FIXTURE, WORLDS, hashes
+
+from tests.router_state.record_streams import FIXTURE, WORLDS, hashes
 
 KEPT = json.loads(FIXTURE.read_text())
 
@@ -13,5 +14,6 @@ KEPT = json.loads(FIXTURE.read_text())
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_world_leaves_the_same_to_the_bit(name: str) -> None:
     assert hashes(name) == KEPT[name], (
-        "if this change is meant: python -m tests.unit.record_streams, and say why in the commit"
+        "if this change is meant: python -m tests.router_state.record_streams, "
+        "and say why in the commit"
     )

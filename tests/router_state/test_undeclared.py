@@ -7,13 +7,13 @@ from copy import copy
 from typing import Any
 
 import pytest
-from tests.unit.core_reference import context, declaration
 
 from benchmarks.played import Played
 from router_state.cache_price import CachePrice
 from router_state.config import Price
 from router_state.registered import KINDS
 from router_state.state import restoring, state_pieces
+from tests.router_state.core_reference import context, declaration
 
 X = context(1.0, 0.0, 0.0)
 UNDECLARED = tuple(kind for kind in KINDS if kind.undeclared)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.unit.test_prompt_tokens import D, asked, often_free, started
 
 from agents.publishing.published_values import route_value
 from doors.console.explained_decision import BECAUSE, because_of, explain_decision
@@ -13,6 +12,7 @@ from router_state.record import RequestRecord
 from router_state.state import record_bytes
 from schemas import RouteDecided, decode
 from schemas.routes import RouteReason
+from tests.router_state.costs.test_input_tokens import D, asked, often_free, started
 
 X = np.append(np.zeros(D - 1), 1.0)
 

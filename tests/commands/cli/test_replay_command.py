@@ -10,10 +10,10 @@ import numpy as np
 import orjson
 import pytest
 from click.testing import CliRunner, Result
-from tests.unit.test_drawing import data_of
 
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
+from tests.drawing.test_drawing import data_of
 
 MODELS = {"small": (0.1, 0.1), "large": (1.25, 10.0)}
 N = 400

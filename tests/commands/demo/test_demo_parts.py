@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.unit.test_drawing import data_of
 
 from commands.demo import show
 from commands.demo.benchmark import load_rows, wheel_priors
@@ -42,6 +41,7 @@ from streams.priors.fitted_priors import Priors
 from streams.settings import load_settings
 from studies.warm_start.fit import fit_costs
 from studies.warm_start.observations import Observations
+from tests.drawing.test_drawing import data_of
 from watching.board import Board
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
-from tests.integrations.exporters import FAILED, LOGGED, SCORE
 
 from commands.broker.wire import free_ports
+from tests.doors.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
+from tests.doors.integrations.exporters import FAILED, LOGGED, SCORE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FALLBACK = "timeout=0.2&fallback=gemini"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 import pytest_asyncio
-from tests.gateway.running import Gateway
 
 from commands.broker.wire import free_ports
+from tests.doors.gateway.running import Gateway
 from tests.integration.browsing import chromium, until
 from tests.integration.service import Worker, running_service
 

@@ -15,7 +15,6 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError
 from click.testing import CliRunner
-from tests.integrations.exporters import FAILED, LOGGED
 
 from commands.cli import main
 from doors.integrations.convert import Converted, convert, finder_of
@@ -26,6 +25,7 @@ from doors.integrations.payload_topic import Ingest
 from schemas import DeadLetter, MalformedEvent, RewardObserved
 from streams.log.service_topics import create_topics
 from streams.settings import Settings
+from tests.doors.integrations.exporters import FAILED, LOGGED
 from tests.integration.service import RunningService
 
 GOLDEN = Path(__file__).parent / "golden"

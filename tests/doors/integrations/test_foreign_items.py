@@ -11,7 +11,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.integrations.exporters import (
+
+from commands.cli import main
+from doors.integrations.convert import Converted, convert, finder_of
+from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
+from doors.integrations.remembered import Remembered
+from schemas import MalformedEvent
+from tests.doors.integrations.exporters import (
     CALL,
     FAILED,
     LOGGED,
@@ -21,12 +27,6 @@ from tests.integrations.exporters import (
     logged,
     span,
 )
-
-from commands.cli import main
-from doors.integrations.convert import Converted, convert, finder_of
-from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
-from doors.integrations.remembered import Remembered
-from schemas import MalformedEvent
 
 
 def of(form: str, payload: Any, **more: Any) -> Converted:

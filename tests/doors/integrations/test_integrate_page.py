@@ -15,9 +15,9 @@ from commands.broker.wire import free_ports
 from streams.encoder.encoder_by_settings import dimensions_of
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, Worker, running_service
+from tests.pages import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-ROOT = Path(__file__).parents[2]
 PRICES = {"small": (0.1, 0.4), "large": (1.25, 10.0)}
 
 

@@ -28,6 +28,7 @@ from doors.integrations.payload_items import Defaults
 from router_state.engine import Engine
 from router_state.outages.outages import Outages
 from tests.integration.service import PATIENCE, RunningService, running_service
+from tests.pages import ROOT
 
 if TYPE_CHECKING:
     import litellm
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from paretobandit_client.litellm import ParetoBandit
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.filterwarnings("ignore")]
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "litellm" / "app.py"
 GOLDEN = Path(__file__).parent / "golden" / "litellm.ndjson"
 BUDGET = 8e-4

@@ -6,7 +6,6 @@ import asyncio
 import os
 import uuid
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,8 +18,8 @@ from commands.broker.wire import free_ports
 from streams.encoder.encoder_by_settings import dimensions_of
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, running_service
+from tests.pages import ROOT
 
-ROOT = Path(__file__).parents[2]
 PROXY = ROOT / ".cache" / "litellm-proxy" / "bin" / "litellm"
 SLOW_START = 5
 """How many times as long as usual is waited for it: its imports are seconds of work for an idle

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.core_reference import declaration, freeze, thaw
 
 from agents.declaring.configuration import config_of, declaration_of
 from agents.publishing.published_values import lambda_value, route_value
@@ -34,6 +33,7 @@ from schemas.lambdas import LambdaUpdated
 from schemas.reasons import Reason
 from schemas.routers import RouterDeclared
 from schemas.routes import RouteDecided
+from tests.router_state.core_reference import declaration, freeze, thaw
 
 PRICES = {"slow": Price(1.0, 4.0), "fast": Price(1.0, 4.0), "dear": Price(4.0, 16.0)}
 TWO = {name: PRICES[name] for name in ("slow", "fast")}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from tests.unit.core_reference import context, declaration, freeze
 
 from agents.declaring.configuration import config_of, declaration_of
 from benchmarks.played import Played
@@ -21,6 +20,7 @@ from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
+from tests.router_state.core_reference import context, declaration, freeze
 
 SEES = Offers(context_window=1000, vision=True)
 CALLS = Offers(context_window=8000, max_output_tokens=500, tools=True, regions=("eu", "us"))

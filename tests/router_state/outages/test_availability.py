@@ -10,14 +10,6 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import (
-    CHEAP,
-    MIDDLE,
-    context,
-    declaration,
-    freeze,
-    thaw,
-)
 
 from agents.publishing.published_values import route_value
 from benchmarks.played import Played
@@ -28,6 +20,14 @@ from router_state.outages.health import IN_A_ROW, MOST_WAIT, SLOW_WAIT, TRIAL_SH
 from router_state.outages.outages import Outages
 from router_state.record import RequestRecord
 from router_state.state import invariants, record_bytes
+from tests.router_state.core_reference import (
+    CHEAP,
+    MIDDLE,
+    context,
+    declaration,
+    freeze,
+    thaw,
+)
 
 X = context(1.0, 0.0, 0.0)
 NAMES = ("a", "b")

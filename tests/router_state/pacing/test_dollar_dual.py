@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.live_world import D, World, declaration, world
 
 from benchmarks.played import Played
 from router_state.choice import Choice
@@ -24,6 +23,7 @@ from router_state.pacing.scoring import candidates
 from router_state.profiles import knobs_for
 from router_state.state import invariants
 from router_state.state.record_bytes import pack_record
+from tests.router_state.live_world import D, World, declaration, world
 
 
 def dual(w: World) -> DollarDual:

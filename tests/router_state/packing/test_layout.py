@@ -6,8 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.core_reference import declaration
-from tests.unit.router_states import STATES
 
 from router_state.changes import Journal
 from router_state.config import Price
@@ -17,6 +15,8 @@ from router_state.learning.guess import COSTS as GUESS
 from router_state.packing import layout
 from router_state.packing.layout import Numbers
 from router_state.router import RouterState
+from tests.router_state.core_reference import declaration
+from tests.router_state.router_states import STATES
 
 ALL = {name: one for name, one in vars(layout).items() if isinstance(one, Numbers)}
 

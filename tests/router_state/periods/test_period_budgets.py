@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.core_reference import context
-from tests.unit.ledgers import declaring
-from tests.unit.test_period_money import MONDAY, config, router
 
 from router_state.caps.bucket import Bucket, Cap
 from router_state.caps.caps import Caps
@@ -22,6 +19,9 @@ from router_state.periods.period_budgets import Periods
 from router_state.periods.period_dual import PeriodDual
 from router_state.periods.spending import PeriodBudget, Spending
 from router_state.state.state_pieces import pack_piece, piece_names
+from tests.router_state.core_reference import context
+from tests.router_state.periods.ledgers import declaring
+from tests.router_state.periods.test_period_money import MONDAY, config, router
 
 DAY = PeriodBudget(1.0, "day")
 FLOOR = Spending((DAY,), min_reward=0.5)

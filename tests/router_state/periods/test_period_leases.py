@@ -8,9 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.unit.core_reference import context
-from tests.unit.ledgers import ledger_of, reported
-from tests.unit.test_period_money import DAY, MONDAY, config, router, serve
 
 from benchmarks.played import Played
 from router_state.changes import CONFIG, HEAD, Outcome
@@ -24,6 +21,9 @@ from router_state.periods.spending import PeriodBudget, Spending
 from router_state.since import steps_of
 from router_state.state.restoring import unpack
 from router_state.state.state_pieces import pack_piece, pack_pieces
+from tests.router_state.core_reference import context
+from tests.router_state.periods.ledgers import ledger_of, reported
+from tests.router_state.periods.test_period_money import DAY, MONDAY, config, router, serve
 
 FAR = MONDAY + 30.0 * DAY
 

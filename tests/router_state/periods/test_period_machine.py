@@ -7,9 +7,6 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
-from tests.unit.core_reference import same
-from tests.unit.ledgers import declaring, kept, ledger_of, reported
-from tests.unit.test_core_machine import TTL, Books
 
 from router_state.changes import Outcome
 from router_state.config import Price
@@ -17,6 +14,9 @@ from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.calendar import bounded
 from router_state.periods.holdings import Grant, Granted
 from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending
+from tests.router_state.core_reference import same
+from tests.router_state.periods.ledgers import declaring, kept, ledger_of, reported
+from tests.router_state.test_core_machine import TTL, Books
 
 HOUR, DAY = 3600.0, 86_400.0
 LISTS = (

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import context, declaration, freeze, thaw
-from tests.unit.ledgers import declaring, ledger_of
 
 from benchmarks.played import Played
 from router_state.changes import Journal
@@ -24,6 +22,8 @@ from router_state.periods.floor import Kept, meet
 from router_state.periods.hourly_traffic import FLAT, Shape, Traffic
 from router_state.periods.period_dual import PeriodDual
 from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending
+from tests.router_state.core_reference import context, declaration, freeze, thaw
+from tests.router_state.periods.ledgers import declaring, ledger_of
 
 HOUR, DAY = 3600.0, 86_400.0
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC).timestamp()

@@ -8,8 +8,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.unit.live_world import D, declaration, world
-from tests.unit.router_states import buckets_of
 
 from benchmarks.played import Played
 from router_state.arms import Arms
@@ -33,6 +31,8 @@ from router_state.pacing.scoring import candidates
 from router_state.policies.by_profile import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import invariants
+from tests.router_state.live_world import D, declaration, world
+from tests.router_state.router_states import buckets_of
 
 PRICE = Price(1.0, 1.0)
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.core_reference import observed
-from tests.unit.live_world import PRICES, declaration, world
 
 from benchmarks.played import Played
 from router_state.changes import HEAD
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
 from router_state.errors import NoAllowedModel
 from router_state.state import state_pieces
+from tests.router_state.core_reference import observed
+from tests.router_state.live_world import PRICES, declaration, world
 
 LATE = 50
 

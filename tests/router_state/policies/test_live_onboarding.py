@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.live_world import D, declaration, world
 
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.policies import choosing
+from tests.router_state.live_world import D, declaration, world
 
 
 def test_a_good_newcomer_is_found_and_the_budget_holds() -> None:

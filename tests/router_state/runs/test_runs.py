@@ -8,7 +8,6 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import context, freeze, having, thaw
 
 from agents.declaring.configuration import config_of, declaration_of
 from agents.publishing.published_values import route_value
@@ -26,6 +25,7 @@ from schemas.quick import Request, read
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from schemas.routes import RouteDecided
+from tests.router_state.core_reference import context, freeze, having, thaw
 
 X = context(1.0, 0.0, 0.0)
 MODELS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.core_reference import context, declaration, freeze, thaw
 
 from benchmarks.played import Played
 from router_state import errors
@@ -18,6 +17,7 @@ from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.quick import Reward, read
 from schemas.reasons import Reason
 from schemas.rewards import RewardObserved
+from tests.router_state.core_reference import context, declaration, freeze, thaw
 
 X = context(1.0, 0.0, 0.0)
 SESSION = WHOLE + "s"

@@ -8,7 +8,6 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import context, declaration, freeze, having, thaw
 
 from benchmarks.played import Played
 from router_state.cache_price import CachePrice
@@ -25,6 +24,7 @@ from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode
 from schemas.reasons import Reason
 from schemas.routers import RouterDeclared
+from tests.router_state.core_reference import context, declaration, freeze, having, thaw
 
 X = context(1.0, 0.0, 0.0)
 CACHE = CachePrice(read_per_m=0.1, ttl_seconds=300.0, min_tokens=1000)

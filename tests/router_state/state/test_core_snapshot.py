@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import (
+
+from benchmarks.played import Played
+from router_state.errors import DamagedState, RouterStateError
+from router_state.events import Asked, Judged
+from router_state.packing.framing import frame
+from router_state.state import invariants, state_pieces
+from tests.router_state.core_reference import (
     CHEAP,
     DEAR,
     MIDDLE,
@@ -20,12 +26,6 @@ from tests.unit.core_reference import (
     freeze,
     thaw,
 )
-
-from benchmarks.played import Played
-from router_state.errors import DamagedState, RouterStateError
-from router_state.events import Asked, Judged
-from router_state.packing.framing import frame
-from router_state.state import invariants, state_pieces
 
 DECLARED = (
     PORTFOLIO,

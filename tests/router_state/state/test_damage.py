@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit import record_streams
 
 from agents.declaring.in_force import InForce
 from agents.parked import Parked
@@ -25,6 +24,7 @@ from router_state.pools import pieces as pool_pieces
 from router_state.pools.pool import Pool
 from router_state.pools.pool_config import PoolConfig, Share
 from router_state.state import record_bytes, restoring, state_pieces
+from tests.router_state import record_streams
 
 NAMES = ("narrow", "paper-narrow", "paper-all", "pool", "runs", "sessions", "tail", "all")
 """Worlds that together have every piece of a state."""

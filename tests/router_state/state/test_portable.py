@@ -15,8 +15,6 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
-from tests.unit.router_states import STATES, buckets_of
 
 from benchmarks.played import Played
 from router_state.caps.bucket import Bucket, Cap
@@ -47,6 +45,8 @@ from router_state.state import invariants, portable, state_pieces
 from router_state.totals import Forgotten, Totals
 from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference
+from tests.router_state.core_reference import CHEAP, DEAR, declaration, freeze
+from tests.router_state.router_states import STATES, buckets_of
 
 LIVE = portable.pack(STATES["capped"]().state, {})
 PREFIX = struct.Struct(">8sHQ32s")

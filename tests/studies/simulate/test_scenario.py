@@ -11,7 +11,6 @@ import numpy as np
 import orjson
 import pytest
 from msgspec.structs import replace
-from tests.unit.test_drawing import data_of
 
 from benchmarks.history import ROUTER, write_history
 from drawing.pareto import Pareto, Point
@@ -34,11 +33,13 @@ from studies.simulate.study_charts import marks_of
 from studies.simulate.study_page import render
 from studies.simulate.track import Track
 from studies.simulate.world import World
+from tests.drawing.test_drawing import data_of
+from tests.pages import ROOT
 
 MODELS = ("small", "middle", "large")
 PRICES = ((0.1, 0.1), (0.5, 1.5), (1.25, 10.0))
 N = 1200
-SCENARIOS = Path(__file__).parents[2] / "docs" / "scenarios"
+SCENARIOS = ROOT / "docs" / "scenarios"
 
 
 def unused(*_: Any) -> Any:

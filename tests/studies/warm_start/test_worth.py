@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.test_drawing import data_of
 
 from studies.warm_start.gains import half_widths
 from studies.warm_start.lines import held_out
 from studies.warm_start.observations import Observations
 from studies.warm_start.worth import as_json, sentence, worth_of
 from studies.warm_start.worth_page import render
+from tests.drawing.test_drawing import data_of
 
 N, D = 600, 6
 COSTS = np.array([1e-5, 1e-3])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.unit.live_world import PRICES, World, declaration
 
 from benchmarks.played import Played
 from router_state.choice import Choice
@@ -18,6 +17,7 @@ from router_state.pacing.dollar_dual import UNREACHABLE
 from router_state.policies.by_profile import POLICIES
 from router_state.profiles import knobs_for
 from router_state.state import restoring, state_pieces
+from tests.router_state.live_world import PRICES, World, declaration
 
 DRAWS = 20_000
 X = np.array([0.3, -0.2, 1.0])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import Array
 
 from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Price
 from router_state.kernel import Predictive
+from tests.router_state.core_reference import Array
 
 DRAWS = 400_000
 ONES = [

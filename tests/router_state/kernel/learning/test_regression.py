@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core_reference import Array
 
 from router_state.changes import Journal
 from router_state.errors import NonFiniteInput
 from router_state.kernel import RIDGE_FLOOR, TAILS, WIDE, Regression
+from tests.router_state.core_reference import Array
 
 DIMENSIONS = [2, 26, WIDE, WIDE + 6]
 

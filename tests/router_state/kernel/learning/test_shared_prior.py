@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.core_reference import observed
 
 from benchmarks.played import Played
 from router_state.changes import Journal
@@ -19,6 +18,7 @@ from router_state.kernel import GUESSED, LEAST_PROPENSITY, Regression, SharedPri
 from router_state.learning.guess import REWARDS
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable
+from tests.router_state.core_reference import observed
 
 Array = npt.NDArray[np.float64]
 
