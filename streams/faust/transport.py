@@ -144,6 +144,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self._caught_up = caught_up
         if behind:
             await asyncio.sleep(BEHIND_FOR)
+        elif self.app.sources.unfinished:
+            self._thread.pace.rest()
 
     async def _deliver(self, tp: TP, records: list[Record]) -> None:
         if tp.topic == self.app.settings.changelog:
