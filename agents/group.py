@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agents.context_store import Decided
 from agents.parked import Parked
-from agents.ports import Ports
-from agents.table.pool_notes import Note
-from agents.taking.intake import forwarded
 from ground.messages import Message, Record
 from ground.traces import Headers
-from schemas.event import encode
-from schemas.headers import EPOCH
+from schemas.leases import LeaseNoted
+
+T = TypeVar("T")
 
 Passed = list[tuple[str, int]]
 """A list of the steps passed: (name, nanoseconds since the epoch)."""
+
+Note = tuple[str, LeaseNoted]
+"""A record of `pb.leases`, a grant or a report: its key, and its value."""
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class Answers:
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that have their decision, kept until it is delivered.
         repeated: (router_id, document, headers): declarations in force, to be written again.
-        leases: (key, value) for `pb.leases`; lost ones are repeated by the clock.
+        notes: grants and reports for `pb.leases`; lost ones are repeated by the clock.
         at: the event that is being applied; it is to blame for what goes wrong.
     """
 
@@ -42,7 +44,7 @@ class Answers:
     refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
     answered_later: list[Parked] = field(default_factory=list)
     repeated: list[tuple[str, bytes, Headers]] = field(default_factory=list)
-    leases: list[Note] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     at: Message | None = None
 
     def __bool__(self) -> bool:
@@ -53,7 +55,7 @@ class Answers:
             or self.refused
             or self.refused_later
             or self.repeated
-            or self.leases
+            or self.notes
         )
 
     @property
@@ -61,40 +63,6 @@ class Answers:
         """Return the parked events whose answers are delivered, to be forgotten with the next
         group."""
         return [parked for parked, _ in self.refused_later] + self.answered_later
-
-    async def deliver(self, ports: Ports, *, epoch: int = -1) -> None:
-        """Send all messages, and return when Kafka has them; `epoch` is the partition's owner."""
-        produce, topic = ports.produce, ports.topic
-        # All are handed over, then awaited together: one round trip a group.
-        deliveries = [
-            await produce(topic["routes"], value, router_id.encode(), headers=trace)
-            for router_id, value, trace in self.routes
-        ]
-        for message, router_id in self.strays:
-            again = forwarded(message)
-            deliveries.append(
-                await produce(message.topic, message.value, router_id.encode(), headers=again)
-            )
-        for router_id, document, headers in self.repeated:
-            deliveries.append(
-                await produce(topic["routers"], document, router_id.encode(), headers=headers)
-            )
-        for recipient, note in self.leases:
-            deliveries.append(
-                await produce(
-                    topic["leases"],
-                    encode(note),
-                    recipient.encode(),
-                    headers=((EPOCH, b"%d" % epoch),),
-                )
-            )
-        if self.refused or self.refused_later:
-            writer = {topic[name]: letters for name, letters in ports.dead_letters.items()}
-            for message, error in self.refused:
-                deliveries += await writer[message.topic].send(produce, message, error)
-            for parked, error in self.refused_later:
-                deliveries += await writer[parked.topic].send(produce, parked, error)
-        await asyncio.gather(*deliveries)
 
 
 class Batch:
@@ -125,14 +93,6 @@ class Batch:
         self.passed.append((name, time.time_ns()))
 
 
-Agents = Mapping[str, Callable[[list[Record]], Batch]]
-"""Decoder of each source topic's events, in the order in which they are applied."""
-
-
-Declare = Callable[[list[Record]], Awaitable[None]]
-"""Puts declarations of one partition in force. Raises InternalError."""
-
-
 @dataclass(slots=True, eq=False)
 class Group:
     """Events that are applied together; the group becomes durable as one record batch, and is
@@ -161,3 +121,24 @@ class Group:
     def step(self, name: str) -> None:
         """Note that it goes on to a step."""
         self.passed.append((name, time.time_ns()))
+
+
+def chunks(items: Iterable[T], weight: Callable[[T], int], *, limit: int) -> Iterator[list[T]]:
+    """Yield the items in order, in lists that weigh at most `limit`; one that weighs more stands
+    alone. What one group changes must fit into one record batch of the changelog.
+
+    Example:
+        >>> list(chunks([3, 3, 3, 9, 1], int, limit=6))
+        [[3, 3], [3], [9], [1]]
+    """
+    chunk: list[T] = []
+    left = limit
+    for item in items:
+        size = weight(item)
+        if chunk and size > left:
+            yield chunk
+            chunk, left = [], limit
+        chunk.append(item)
+        left -= size
+    if chunk:
+        yield chunk

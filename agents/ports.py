@@ -5,19 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agents.context_store import Contexts, Encode
-from agents.dead_letters import DeadLetters
-from agents.table.request_records import Table
-from ground.boundary import Produce
+from agents.group import Group
+from agents.outbox import Outbox
 from ground.messages import Record
 from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 
-if TYPE_CHECKING:
-    from agents.group import Group
+
+class Table(Protocol):
+    """The records of one partition, see `streams.state.partition.Partition`."""
+
+    number: int
+    owned: bool
+    open: bool
+    epoch: int
+    records: dict[bytes, bytes]
+
+    def writing(self) -> AbstractContextManager[None]: ...
+
+    def take(self) -> Mapping[bytes, bytes | None]: ...
+
+    def roll_back(self) -> None: ...
+
+    async def write(self, changes: Mapping[bytes, bytes | None]) -> None: ...
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, key: bytes) -> None: ...
+
+    def set_all(self, values: Mapping[bytes, bytes | None]) -> None: ...
 
 
 class States(Protocol):
@@ -53,7 +76,15 @@ class Inbox(Protocol):
 
 
 class SourceLog(Protocol):
-    """The source topics, beyond the events that were handed to the agents."""
+    """The source topics."""
+
+    def inbox(self, number: int) -> Inbox:
+        """Return what was fetched of a partition."""
+        ...
+
+    def partition_of(self, router_id: str) -> int:
+        """Return the partition of a router."""
+        ...
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]
@@ -72,10 +103,51 @@ class SourceLog(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Turn prompts into contexts.
+
+    Attributes:
+        encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop.
+        projections: checksums of the projections for routers without one of their own, by how many
+            dimensions a context of each has.
+    """
+
+    encode: Encode
+    projections: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Read the files that declarations name.
+
+    Attributes:
+        read_prior: reads a prior. Raises WrongPrior.
+        check_projection: raises WrongProjection where a projection, declared for so many
+            dimensions, is not at hand.
+    """
+
+    read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
+    check_projection: Callable[[ProjectionRef, int], Awaitable[None]]
+
+
 class Count(Protocol):
     """Count an outcome for the metrics."""
 
     def __call__(self, what: str, amount: int = 1) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Measure what agents do.
+
+    Attributes:
+        count: counts an outcome.
+        finished: told of every group of source events that is finished.
+    """
+
+    count: Count
+    finished: Callable[[Group], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,41 +174,23 @@ class Ports:
     """The connections of a worker's agents to the outside.
 
     Attributes:
-        topic: full topic names by their short ones.
-        inbox: what was fetched of a partition.
-        finished: told of every group of source events that is finished.
-        produce: hands one record over to be sent.
-        dead_letters: the dead letter writer of each source topic, by short name.
         log: the source topics.
-        encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop;
-            None without an encoder.
-        projections: checksums of the projections that `encode` has for routers without one of their
-            own, by how many dimensions a context of each has; empty without an encoder.
-        check_projection: raises WrongProjection where a projection, declared for so many
-            dimensions, is not at hand.
-        read_prior: reads a prior from the file that a declaration names.
+        outbox: what leaves, and the topics' full names.
+        encoder: of prompts; None for a worker without one.
         contexts: where contexts wait for their rewards outside of the table, or None.
-        clock: seconds since the epoch.
         rank_of: rank of a reward's source.
-        partition_of: partition of a router.
+        clock: seconds since the epoch.
         leave: ends the process for an error after which nothing may go on.
     """
 
-    topic: Mapping[str, str]
     states: States
-    inbox: Callable[[int], Inbox]
-    finished: Callable[[Group], None]
-    produce: Produce
-    dead_letters: Mapping[str, DeadLetters]
     log: SourceLog
-    encode: Encode | None
-    projections: Mapping[int, str]
-    check_projection: Callable[[ProjectionRef, int], Awaitable[None]]
-    read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
+    outbox: Outbox
+    encoder: Encoder | None
+    references: References
     contexts: Contexts | None
-    clock: Callable[[], float]
+    meter: Meter
     rank_of: Callable[[str], int]
-    partition_of: Callable[[str], int]
-    count: Count
+    clock: Callable[[], float]
     leave: Callable[[BaseException], object]
     limits: Limits = field(default_factory=Limits)

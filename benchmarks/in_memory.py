@@ -13,10 +13,9 @@ from typing import Any
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from agents.partition.partitions import Service
-from agents.publishing import publish as housekeeping
+from agents.publishing.publish import publish
 from streams.partitioner import partition_of
-from streams.service.worker import build_service
+from streams.service.worker import build_partitions
 from streams.service.worker_app import App, build_app
 from streams.settings import Settings
 
@@ -62,21 +61,20 @@ class InMemory:
         self.app.producer = SimpleNamespace(client=self.log)
         self.app.session.extend(1e9)
         self.app.session.join()
-        self.service: Service = build_service(self.app)
-        self.service.ports.log.end_of = lambda name, partition: 0  # type: ignore[method-assign]
+        self.partitions = build_partitions(self.app)
+        self.partitions.ports.log.end_of = lambda name, partition: 0  # type: ignore[method-assign]
         self._offsets: dict[tuple[str, int], int] = defaultdict(int)
 
     async def start(self) -> None:
         """Recover from an empty changelog, which starts the lanes."""
         states = self.app.states
         await states.assign(range(self.settings.partitions))
-        states.on_recovered(self.service.recovered)
+        states.on_recovered(self.partitions.recovered)
         await states.recovered(dict.fromkeys(range(self.settings.partitions), 0))
 
     async def stop(self) -> None:
         """End the lanes."""
-        for lane in self.service.lanes.values():
-            lane.stop()
+        self.partitions.lost(frozenset(range(self.settings.partitions)))
 
     def fetched(self, name: str, events: Events, *, at: float) -> dict[TP, list[Any]]:
         """Return events of a source topic as the client hands them over, by partition."""
@@ -102,4 +100,4 @@ class InMemory:
         inboxes = [sources.inbox(tp.partition) for fetched in fetches for tp in fetched]
         while any(inbox.oldest is not None for inbox in inboxes):  # noqa: ASYNC110 - what each pass takes is the measure
             await asyncio.sleep(0)
-        await housekeeping.publish(self.service)
+        await publish(self.partitions)

@@ -26,7 +26,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from agents.feedback import book_feedback
 from agents.publishing import publish
 from agents.routing import route_requests
-from agents.table.own_routers import Shard
+from agents.table.recovered import Recovered
 from benchmarks.in_memory import InMemory
 from benchmarks.report import print_figures, print_table
 from benchmarks.streaming import bills_and_rewards, declarations, requests
@@ -39,7 +39,7 @@ STAGES: tuple[tuple[str, Any, str], ...] = (
     ("decode", route_requests, "take_in"),
     ("decode", book_feedback, "take_in"),
     ("apply: the core", Engine, "apply"),
-    ("persist: pack", Shard, "write"),
+    ("persist: pack", Recovered, "write"),
     ("persist, publish: record batches", BatchBuilder, "append"),
     ("persist, publish: record batches", BatchBuilder, "close"),
     ("publish: the decision as JSON", route_requests, "route_value"),

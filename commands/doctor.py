@@ -6,10 +6,9 @@ import asyncio
 import platform
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Any
 
 from aiokafka import codec
 from aiokafka.admin import AIOKafkaAdminClient
@@ -18,6 +17,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from commands.doctor_routers import examine_routers
 from commands.finding import SHOWN, Finding
 from ground.boundary import Attempt
+from ground.json_values import Document
 from streams.log.login_refusal import refusal
 from streams.log.rights_check import missing_rights
 from streams.log.service_topics import TopicsNotReady, check_topics
@@ -108,7 +108,7 @@ async def _redis(settings: Settings) -> Finding:
 
     client = connect(settings.redis_url.get_secret_value())
     where = f"{client.connection_pool.connection_kwargs.get('host', 'its socket')}"
-    room: Mapping[str, Any] = {}
+    room: Document = {}
     with Attempt() as asking:
         await require_redis(settings)
         # Do what a worker does with Redis, with an unused key.
@@ -129,7 +129,7 @@ async def _redis(settings: Settings) -> Finding:
     )
 
 
-def _room(where: str, memory: Mapping[str, Any]) -> Finding:
+def _room(where: str, memory: Document) -> Finding:
     """Return a finding on whether Redis keeps contexts until their rewards come.
 
     Args:

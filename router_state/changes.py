@@ -129,10 +129,12 @@ class Changes(Struct):
     def collect(self, journal: Journal) -> Changes:
         """Take what a journal has noted, and return these changes."""
         # Neither a piece nor a record changes alone: counts and sums in the head go with it.
-        if journal.pieces or self.records:
-            journal.pieces.add(HEAD)
-            self.pieces |= journal.pieces
-            journal.pieces.clear()
+        pieces = journal.pieces
+        if pieces or self.records:
+            pieces.add(HEAD)
+            # A copy: owners hold on to the journal's set.
+            self.pieces = pieces.copy()
+            pieces.clear()
         if journal.alerts:
             self.alerts = journal.take_alerts()
         return self

@@ -62,7 +62,7 @@ class Choice(Struct, gc=False, eq=False):
     slot: int = -1
     beside: list[float] | None = None
     k: int = -1
-    why: str = ""
+    why: str = "ucb"
     propensity: float = 0.0
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:

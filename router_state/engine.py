@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from router_state import feedback
-from router_state.changes import HEAD, Changes, Outcome
+from router_state.changes import APPLIED, DUPLICATE, HEAD, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
 from router_state.errors import RouterStateError
@@ -74,13 +74,12 @@ class Engine:
         A refusal is in the changes too, with its reason (`errors`), and may have some: a cap that
         was reached is noted, though nothing was decided. Any other exception is a defect.
         """
-        changes = Changes()
         try:
-            _APPLY.get(type(event), _of_capability)(self, event, now, changes)
+            changes = _APPLY.get(type(event), _of_capability)(self, event, now)
         # A refusal is data like a decision: what it has changed (a cap that was noted) is written
         # with it.
         except RouterStateError as error:
-            changes.outcome, changes.refusal = Outcome.REFUSED, error
+            changes = Changes(Outcome.REFUSED, refusal=error)
         return changes.collect(self.state.journal)
 
     def started(self) -> Changes:
@@ -88,65 +87,66 @@ class Engine:
         return Changes().collect(self.state.journal)
 
 
-def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
+def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     record = engine.records.get(event.request_id)
     if record is not None:
-        changes.decision, changes.outcome = record, Outcome.DUPLICATE
-        return
+        return Changes(DUPLICATE, record)
     record = decide(engine.state, event, now)
     engine.state.since.decided(record.seq)
     engine.records[event.request_id] = record
-    changes.decision = changes.records[event.request_id] = record
+    return Changes(APPLIED, record, records={event.request_id: record})
 
 
-def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
-    changes.outcome = feedback.settle(engine.state, engine.records, event)
-    if changes.outcome is not Outcome.DUPLICATE:
-        engine.state.since.billed(event.offset, waited=event.waited)
-        changes.records[event.request_id] = engine.records[event.request_id]
+def _charged(engine: Engine, event: Charged, now: float) -> Changes:
+    outcome = feedback.settle(engine.state, engine.records, event)
+    if outcome is DUPLICATE:
+        return Changes(outcome)
+    engine.state.since.billed(event.offset, waited=event.waited)
+    return Changes(outcome, records={event.request_id: engine.records[event.request_id]})
 
 
-def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
-    changes.outcome, changed = feedback.judge(engine.state, engine.records, event)
-    changes.records |= changed
-    if changes.outcome is not Outcome.DUPLICATE:
+def _judged(engine: Engine, event: Judged, now: float) -> Changes:
+    outcome, changed = feedback.judge(engine.state, engine.records, event)
+    if outcome is not DUPLICATE:
         engine.state.since.rewarded(event.offset, waited=event.waited)
+    return Changes(outcome, records=changed)
 
 
-def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:
+def _orphaned(engine: Engine, event: Orphaned, now: float) -> Changes:
     engine.state.unmatched_cost_usd += checked_cost(event.cost_usd)
-    changes.pieces.add(HEAD)
+    engine.state.journal.pieces.add(HEAD)
+    return Changes()
 
 
-def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes) -> None:
+def _redeclared(engine: Engine, event: Redeclared, now: float) -> Changes:
     redeclaring.declare(engine.state, event.config, now=now)
     engine.state.since.declared(event.config.offset, now=now)
+    return Changes()
 
 
-def _of_capability(engine: Engine, event: OfCapability, now: float, changes: Changes) -> None:
+def _of_capability(engine: Engine, event: OfCapability, now: float) -> Changes:
     since = engine.state.since
-    if not any(one.applied(event, since, now=now) for one in engine.state.capabilities):
-        changes.outcome = Outcome.DUPLICATE
+    new = any(one.applied(event, since, now=now) for one in engine.state.capabilities)
+    return Changes(APPLIED if new else DUPLICATE)
 
 
-def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
-    changes.records |= sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
+def _waited(engine: Engine, event: Waited, now: float) -> Changes:
+    expired = sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
+    return Changes(records={**expired})
 
 
-def _aged(engine: Engine, event: Aged, now: float, changes: Changes) -> None:
-    changes.records |= dict.fromkeys(
-        sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit)
-    )
+def _aged(engine: Engine, event: Aged, now: float) -> Changes:
+    gone = sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit)
     redeclaring.drop_retired(engine.state, before=event.before)
+    return Changes(records=dict.fromkeys(gone))
 
 
-def _crowded(engine: Engine, event: Crowded, now: float, changes: Changes) -> None:
-    changes.records |= dict.fromkeys(
-        sweeping.forget_early(engine.state, engine.records, keep=event.keep, limit=event.limit)
-    )
+def _crowded(engine: Engine, event: Crowded, now: float) -> Changes:
+    gone = sweeping.forget_early(engine.state, engine.records, keep=event.keep, limit=event.limit)
+    return Changes(records=dict.fromkeys(gone))
 
 
-_APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
+_APPLY: dict[type, Callable[[Engine, Any, float], Changes]] = {
     Asked: _asked,
     Charged: _charged,
     Judged: _judged,

@@ -19,6 +19,9 @@ from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
 
+Changed = dict[str, RequestRecord | None]
+"""Requests that changed, see `Changes.records`."""
+
 
 def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     """Book the bill of a request, or a later revision of it in place of what was charged so far.
@@ -60,10 +63,13 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     if not billing.answered:
         if not unanswered:
             _learn_bill(state, billing)
-        billing.keep_attempt()
+        if unanswered or record.call is not None:
+            billing.keep_attempt()
     record.bill = Settlement(cost_usd, event.revision)
     # Candidates are published and no longer needed; with 64 models they are most of a record.
-    record.candidates = record.waits = None
+    record.candidates = None
+    if record.waits is not None:
+        record.waits = None
     records[event.request_id] = record
     return APPLIED if first else REVISED
 
@@ -89,7 +95,7 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and keep the model and its price in the record."""
     record, called, cost_usd = billing.record, billing.called, billing.cost_usd
     price, arms = record.price, state.arms
-    if record.label is None:
+    if record.label is None and called != record.called:
         record.answered_by = None if called == record.model else called
     if called != record.model:
         used = price_of(state, record, called)
@@ -215,9 +221,7 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     return APPLIED if label is None else REVISED
 
 
-def judge(
-    state: RouterState, records: Records, event: Judged
-) -> tuple[Outcome, dict[str, RequestRecord]]:
+def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:
     """Learn a reward of a request, or of all that a capability says it is of; return the outcome,
     and the requests that changed. Raises as `learn`, and as `Capability.shared`."""
     checked_reward(event.reward)
@@ -231,10 +235,10 @@ def judge(
 
 def _learn_shared(
     state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
-) -> tuple[Outcome, dict[str, RequestRecord]]:
+) -> tuple[Outcome, Changed]:
     # Of what was found: in a table each look-up unpacks a record anew.
     outcomes = {one.request_id: learn(state, requests, one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
     records.update(changed)
     ordered = (APPLIED, REVISED, DUPLICATE)
-    return min(outcomes.values(), key=ordered.index), changed
+    return min(outcomes.values(), key=ordered.index), {**changed}

@@ -17,7 +17,7 @@ from router_state.newcomers import Newcomers
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.record import RequestRecord
 from router_state.since import Since
-from router_state.totals import Books
+from router_state.totals import Totals
 
 Chances: TypeAlias = Chance | np.random.Generator
 """Source of a router's random draws; its profile chooses."""
@@ -83,8 +83,8 @@ class Policy(Protocol):
         ...
 
 
-class RouterState(Books):
-    """One router's state, the books among it. `redeclaring.declare` adds its arms.
+class RouterState(Totals):
+    """One router's state, its totals among it. `redeclaring.declare` adds its arms.
     Requests are remembered beside it, see `RequestRecord`.
 
     Attributes:

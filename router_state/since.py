@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from router_state.events import OfCapability
-from router_state.packing.framing import Json, converted
+from router_state.packing.framing import Json
 
 MOST_STEPS = 64
 """Most steps kept between two decisions."""
@@ -38,6 +38,10 @@ MOST_TOLD = 16
 without steps needs no place, as nearly every one of a batch."""
 UNKNOWN = "?"
 """Mark of steps that were not kept."""
+
+
+Packed = tuple[str, int, list[tuple[int, str]]]
+"""The types in which it is read: the steps, `since_seq`, and `told`."""
 
 
 class Step(NamedTuple):
@@ -69,13 +73,12 @@ class Since:
 
     def pack(self) -> list[Json]:
         """Return it as JSON has it."""
-        return [self.text(), self.since_seq, *self.told.items()]
+        return [self.text(), self.since_seq, list(self.told.items())]
 
     @classmethod
-    def unpack(cls, packed: list[Json]) -> Since:
-        """Invert `pack`. Raises DamagedState."""
-        text, since_seq = converted(packed[:2], tuple[str, int], "head: since")
-        told = converted(packed[2:], list[tuple[int, str]], "head: since")
+    def unpack(cls, packed: Packed) -> Since:
+        """Invert `pack`, in the types in which it is read."""
+        text, since_seq, told = packed
         return cls(text.split(), dict(told), since_seq)
 
     def text(self) -> str:

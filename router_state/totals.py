@@ -1,4 +1,4 @@
-"""The books of a router: counts and sums of decisions, commitments, bills and rewards."""
+"""The totals of a router: counts and sums of decisions, commitments, bills and rewards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Forgotten:
         self.spend_usd = 0.0
 
 
-class Books:
+class Totals:
     """Counts and sums over a router's requests, and its clocks.
 
     Attributes:
@@ -83,7 +83,7 @@ class Books:
         self.start_over()
 
     def start_over(self) -> None:
-        """Empty the books, for a router that goes on from another one's learned state."""
+        """Begin from 0, for a router that goes on from another one's learned state."""
         self.seq = self.settled = self.expired = self.rewards_applied = 0
         self.spent, self.committed, self.unmatched_cost_usd = Total(), Total(), 0.0
         self.forgotten = Forgotten()
@@ -104,7 +104,7 @@ class Books:
         return len(self.open_commitments)
 
     def commit(self, request_id: str, record: RequestRecord, ticks: int) -> None:
-        """Number a decision, put its expected cost on the books, and move the clocks."""
+        """Number a decision, add its expected cost, and move the clocks."""
         self.seq, self.t = record.seq, self.t + ticks
         self.latest = max(self.latest, record.decided_at)
         self.open_commitments[request_id] = record.decided_at
@@ -139,7 +139,7 @@ class Books:
             gone.spend_usd += record.bill.cost_usd
 
     def _close(self, request_id: str, record: RequestRecord) -> None:
-        """Take a commitment off the books, if it is still there."""
+        """Take a commitment off the sum, if it is still in it."""
         if self.open_commitments.pop(request_id, None) is not None:
             self.committed.add(-record.expected_cost_usd)
             # Reset to 0 when nothing is awaited, as what is kept of roundings is rounded, too.

@@ -81,11 +81,12 @@ def twin_of(model: type[BaseModel]) -> Twin:
     return Twin(struct, _check(steps, wholes), free)
 
 
-def _declared(field: Any) -> Any:
-    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+def _declared(field: FieldInfo) -> object:
+    said = field.metadata
+    return Annotated[field.annotation, *said] if said else field.annotation
 
 
-def _properties(model: type[BaseModel]) -> dict[str, Any]:
+def _properties(model: type[BaseModel]) -> dict[str, property]:
     """Return the properties that a schema has of its own and of its bases in this package."""
     return {
         name: value
@@ -96,7 +97,7 @@ def _properties(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _of(declared: Any) -> Counterpart:
+def _of(declared: object) -> Counterpart:
     """Return the counterpart of a type, with its bounds. Raises TypeError."""
     origin, parts = get_origin(declared), get_args(declared)
     if origin is Annotated:
@@ -110,7 +111,7 @@ def _of(declared: Any) -> Counterpart:
     return _plain(declared)
 
 
-def _plain(declared: Any) -> Counterpart:
+def _plain(declared: object) -> Counterpart:
     if isinstance(declared, type) and issubclass(declared, BaseModel):
         twin = twin_of(declared)
         return Counterpart(twin.struct, (twin.check,))
@@ -124,13 +125,13 @@ def _plain(declared: Any) -> Counterpart:
     raise TypeError(f"no struct can hold {declared}")
 
 
-def _each(said: Iterable[Any]) -> Iterator[Any]:
+def _each(said: Iterable[object]) -> Iterator[object]:
     """Yield all that is said of a type: bounds and validators."""
     for one in said:
         yield from one.metadata if isinstance(one, FieldInfo) else (one,)
 
 
-def _bounded(inner: Counterpart, said: Iterable[Any]) -> Counterpart:
+def _bounded(inner: Counterpart, said: Iterable[object]) -> Counterpart:
     """Return a counterpart with the bounds and validators of its type. Raises TypeError."""
     bounds: dict[str, Any] = {}
     steps = list(inner.steps)
@@ -165,7 +166,7 @@ def _matching(pattern: str) -> Step:
 
 
 def _of_each(step: Step) -> Step:
-    def of_each(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def of_each(values: tuple[object, ...]) -> tuple[object, ...]:
         kept = tuple(map(step, values))
         return values if kept == values else kept
 
@@ -175,7 +176,7 @@ def _of_each(step: Step) -> Step:
 def _check(steps: Mapping[str, list[Step]], wholes: list[Step]) -> Step:
     """Return what takes a struct's values through their steps, and returns the struct."""
     # As source, without a loop, which would take as long again as what it goes through.
-    lines, named = ["def check(event):"], dict[str, Any](set_=force_setattr)
+    lines, named = ["def check(event):"], dict[str, object](set_=force_setattr)
 
     def call(step: Step, value: str) -> str:
         name = f"step{len(named)}"
@@ -189,5 +190,4 @@ def _check(steps: Mapping[str, list[Step]], wholes: list[Step]) -> Step:
             lines += [f"  if kept is not value: set_(event, {name!r}, kept)"]
     lines += [f" {call(whole, 'event')}" for whole in wholes]
     exec("\n".join([*lines, " return event"]), named)
-    check: Step = named["check"]
-    return check
+    return cast(Step, named["check"])

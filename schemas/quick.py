@@ -8,14 +8,13 @@ the schema understands it. `tests/unit/test_schemas_quick.py` compares both on d
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec import MsgspecError
 from msgspec.json import Decoder
 
 from schemas.costs import CostReported
-from schemas.deriving import twin_of
+from schemas.deriving import Step, twin_of
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.fields import MAX_METADATA_BYTES
 from schemas.reasons import Reason
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     Reward: TypeAlias = RewardObserved
 else:
     Request, Bill, Reward = SCHEMA_OF
-_READ: dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any], tuple[str, ...]]] = {
+_READ: dict[type, tuple[Step, Step, tuple[str, ...]]] = {
     twin.struct: (Decoder(twin.struct).decode, twin.check, twin.free) for twin in _TWINS.values()
 }
 """Decoder, check and fields of free JSON of each struct; a decoder compiles its type once."""

@@ -79,7 +79,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
     paths = sorted({item.path: None for item in items}, key=lambda p: ranks.get(p.name, len(ranks)))
-    parts = {path: path.relative_to(TESTS).parts[0] in COMPUTING for path in paths}
+    computing = [TESTS / folder for folder in COMPUTING]
+    parts = {path: any(map(path.is_relative_to, computing)) for path in paths}
     place = {
         path: position / len(files)
         for files in ([p for p in paths if parts[p] == kind] for kind in (False, True))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.partition.partition import Partition
 from router_state.engine import Engine
 from router_state.periods.holdings import UNKNOWN
 from router_state.pools.pool import Pool
@@ -69,17 +70,19 @@ class World:
         """Return the worker of a router or a pool."""
         return self.workers[partition_of(key, PARTITIONS) % len(self.workers)]
 
+    def partition(self, key: str) -> Partition:
+        """Return the partition of a router or a pool."""
+        return self.owner(key)[partition_of(key, PARTITIONS)]
+
     def engine(self, router_id: str) -> Engine:
         """Return a router."""
-        shard = self.owner(router_id).service.shard(partition_of(router_id, PARTITIONS))
-        engine = shard.engine(router_id)
+        engine = self.partition(router_id).routers.engine(router_id)
         assert engine is not None
         return engine
 
     def pool(self, pool_id: str) -> Pool:
         """Return a pool."""
-        shard = self.owner(pool_id).service.shard(partition_of(pool_id, PARTITIONS))
-        pool = shard.lending.pool(pool_id)
+        pool = self.partition(pool_id).pools.pool(pool_id)
         assert pool is not None
         return pool
 
@@ -182,7 +185,7 @@ class World:
         numbers = range(k, PARTITIONS, len(self.workers))
         new = MemoryWorker(SETTINGS, numbers, validates=self.validates)
         new.clock.now = self.now
-        old.service.lost(frozenset(range(PARTITIONS)))
+        old.partitions.lost(frozenset(range(PARTITIONS)))
         await new.start(old)
         new.changelog = [*old.changelog, *new.changelog]
         # What it said is there; where it had read to was not committed.
@@ -197,20 +200,20 @@ class World:
         total = 0.0
         for router_id in routers:
             ledger = kept(self.engine(router_id))
-            assert ledger is not None and ledger.leases is not None
-            for one in ledger.leases.lines:
-                loan = one.loans.get(_begin(one, self.now))
-                if one.line == line and loan is not None:
+            assert ledger is not None and ledger.holdings is not None
+            for one in ledger.holdings.lines:
+                holding = one.holdings.get(_begin(one, self.now))
+                if one.line == line and holding is not None:
                     account = one.at(self.now, seq=0)
                     charged = 0.0 if account is None else account.charged_usd
-                    total += loan.usd if self.now < loan.until else min(charged, loan.usd)
+                    total += holding.usd if self.now < holding.until else min(charged, holding.usd)
         return total
 
     def unlent(self, router_id: str) -> bool:
         """Tell whether a router waits for its first lease."""
         ledger = kept(self.engine(router_id))
-        assert ledger is not None and ledger.leases is not None
-        return ledger.leases.lines[0].line == UNKNOWN
+        assert ledger is not None and ledger.holdings is not None
+        return ledger.holdings.lines[0].line == UNKNOWN
 
 
 def _begin(line: Any, now: float) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,13 @@ from agents.dead_letters import DeadLetters
 from agents.declaring.declare_routers import declare_routers
 from agents.group import Group
 from agents.lending.lend_money import lend
-from agents.partition.partitions import Service
-from agents.ports import Limits, Ports
-from agents.publishing import publish as housekeeping
+from agents.outbox import Outbox
+from agents.partition.partition import Partition
+from agents.partition.partitions import Partitions
+from agents.ports import Encoder, Limits, Meter, Ports, References
+from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep
+from agents.upkeep.waits_end import end_waits, resume
 from streams.faust.sources import Inbox
 from streams.partitioner import partition_of
 from streams.priors.references import prior_reader, projection_checker
@@ -79,24 +83,25 @@ class MemoryWorker:
         self.states = States(self._publish)
         self._ends = dict.fromkeys(partitions, 0)
         dead_letters = DeadLetters(settings.prefix, stage="test", send_large=self._send_large)
-        self.service = Service(
+        self.partitions = Partitions(
             Ports(
-                topic={name: settings.topic(name) for name in TOPICS},
                 states=self.states,
-                inbox=self.inbox,
-                finished=self.finished.append,
-                produce=self._produce,
-                dead_letters=dict.fromkeys(SOURCES, dead_letters),
                 log=self,
-                encode=None,
-                projections={},
-                check_projection=projection_checker(settings),
-                read_prior=prior_reader(settings.priors_path),
+                outbox=Outbox(
+                    {name: settings.topic(name) for name in TOPICS},
+                    self._produce,
+                    dict.fromkeys(SOURCES, dead_letters),
+                ),
+                encoder=None,
+                references=References(
+                    prior_reader(settings.priors_path), projection_checker(settings)
+                ),
                 contexts=None,
-                clock=self.clock,
+                meter=Meter(
+                    lambda what, amount=1: self.counted.update({what: amount}), self.finished.append
+                ),
                 rank_of=settings.source_rank,
-                partition_of=partial(partition_of, partitions=settings.partitions),
-                count=lambda what, amount=1: self.counted.update({what: amount}),
+                clock=self.clock,
                 leave=self._leave,
                 limits=Limits(
                     **{name: getattr(settings, name) for name in Limits.__slots__}
@@ -106,6 +111,16 @@ class MemoryWorker:
             AGENTS,
             declare_routers,
         )
+        self.partition_of = partial(partition_of, partitions=settings.partitions)
+
+    def __getitem__(self, number: int) -> Partition:
+        return self.partitions[number]
+
+    def encode_with(self, encoder: Encoder | None) -> None:
+        """Give the worker another encoder."""
+        ports = self.partitions.ports = replace(self.partitions.ports, encoder=encoder)
+        for partition in self.partitions:
+            partition.ports = ports
 
     def _leave(self, error: BaseException) -> None:
         """Let what ends the process end only the call."""
@@ -138,7 +153,7 @@ class MemoryWorker:
     async def start(self, before: MemoryWorker | None = None) -> None:
         """Take over the partitions: empty, or as another worker left them on its changelog."""
         await self.states.assign(self._ends)
-        self.states.on_recovered(self.service.recovered)
+        self.states.on_recovered(self.partitions.recovered)
         if before is not None:
             self.requests = before.requests
         for number, key, value, epoch, _ in before.changelog if before is not None else ():
@@ -174,11 +189,11 @@ class MemoryWorker:
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
-        await housekeeping.resume(self.service)
-        await lend(self.service)
-        await housekeeping.end_waits(self.service)
-        await Sweep(self.service).round()
-        await housekeeping.publish(self.service)
+        await resume(self.partitions)
+        await lend(self.partitions)
+        await end_waits(self.partitions)
+        await Sweep(self.partitions).round()
+        await publish(self.partitions)
 
     def table(self, number: int) -> dict[bytes, bytes]:
         """Return the durable records of a partition."""

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 from agents.declaring.configuration import config_of, projection_ref
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
-from agents.group import Answers
+from agents.group import Answers, chunks
 from agents.lane.poison import on_behalf_of
 from agents.lending.lend_money import leaving
 from agents.parked import Parked
-from agents.partition.chunks import portions
-from agents.partition.partitions import Service
+from agents.partition.partition import Partition
 from agents.publishing.publish import publish
 from agents.refusal_kinds import (
     Refusal,
@@ -56,7 +55,7 @@ class Declaration:
         )
 
 
-async def declare_routers(service: Service, messages: list[Record]) -> None:
+async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     """Compare each declaration with the router's state: models join, retire or change price, the
     budget changes.
 
@@ -67,19 +66,17 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
     `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `wrong_projection`,
     `corrupt_snapshot`, `invalid_config`.
     """
-
-    number = messages[0].partition
     read = Answers()  # refused or forwarded without a look at the state
     declarations = [
-        d for message in messages if (d := await _read(message, service, read)) is not None
+        d for message in messages if (d := await _read(message, partition, read)) is not None
     ]
-    declared: list[tuple[int, str]] = []
-    overtaken: list[tuple[int, str]] = []
-    await service.clear(number)
+    declared: list[str] = []
+    overtaken: list[str] = []
+    await partition.clear_removed()
     # Small: all partitions declare at a time, and a produce request has each batch three times.
-    limit = service.batch_bytes // 8
+    limit = partition.group_bytes // 8
     for portion in [
-        *portions(
+        *chunks(
             declarations,
             # A removal is a portion of its own: the router's records are cleared before the next
             # one.
@@ -87,129 +84,139 @@ async def declare_routers(service: Service, messages: list[Record]) -> None:
             limit=limit,
         )
     ] or [[]]:
-        async with service.lanes[number].batch() as answers:
-            declared += [
-                (number, d.router_id) for d in portion if _put_in_force(d, service, answers)
-            ]
+        async with partition.lane.group() as answers:
+            declared += [d.router_id for d in portion if _put_in_force(d, partition, answers)]
             # Refused and stray ones count with the last portion: a crash before it reads them
             # again.
             is_last = not declarations or portion[-1] is declarations[-1]
             if is_last:
                 answers.strays += read.strays
                 answers.refused += read.refused
-            overtaken += _overtaken(answers, service)
-            service.lanes[number].contain(messages if is_last else [d.message for d in portion])
+            overtaken += _overtaken(answers, partition)
+            partition.contain(messages if is_last else [d.message for d in portion])
         # A router that is declared again finds no records of the one before.
-        await service.clear(number)
+        await partition.clear_removed()
     if any(d.declared is None for d in declarations):
         # Sent before the event is done, as the state does not tell the next worker of it.
-        await publish(service)
-    await repeat(overtaken, service)
-    await route_waiting(declared, service)
+        await publish(partition.worker)
+    await repeat(overtaken, partition)
+    await route_waiting(declared, partition)
 
 
-def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:
-    """Note the declarations in force that a refused record follows; return the partition and router
-    of each."""
-    last: dict[tuple[int, str], int] = {}
+def _overtaken(answers: Answers, partition: Partition) -> list[str]:
+    """Note the declarations in force that a refused record follows; return their routers."""
+    last: dict[str, int] = {}
     for source, _ in (*answers.refused, *answers.refused_later):
-        at = source.partition, (source.key or b"").decode(errors="replace")
-        last[at] = max(source.offset, last.get(at, -1))
-    found = [
-        (number, router_id)
-        for number, router_id in sorted(last)
-        if router_id in service.shard(number)
-    ]
-    return [at for at in found if overtake(service.shard(at[0]), at[1], offset=last[at])]
+        router_id = (source.key or b"").decode(errors="replace")
+        last[router_id] = max(source.offset, last.get(router_id, -1))
+    known = [router_id for router_id in sorted(last) if router_id in partition.routers]
+    return [one for one in known if overtake(partition, one, offset=last[one])]
 
 
-async def _read(message: Record, service: Service, answers: Answers) -> Declaration | None:
+async def _read(message: Record, partition: Partition, answers: Answers) -> Declaration | None:
     """Decode one declaration and read its references; refuse it or forward it if it can't be
     applied here."""
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
-        check_size(message, service.batch_bytes)
-        if not is_at_home(message, router_id, partition_of=service.ports.partition_of):
+        check_size(message, partition.group_bytes)
+        if not is_at_home(message, router_id, partition_of=partition.ports.log.partition_of):
             answers.strays.append((message, router_id))
             return None
     except (MalformedEvent, WrongPartition) as error:
         answers.refused.append((message, error))
         return None
     try:
-        priors = await _priors(declared, service)
+        priors = await _priors(declared, partition)
         if declared is not None and (projection := projection_ref(declared)) is not None:
-            await service.ports.check_projection(projection, declared.dimensions)
+            check = partition.ports.references.check_projection
+            await check(projection, declared.dimensions)
     except (WrongPrior, WrongProjection) as error:
         return Declaration(message, router_id, declared, condition, {}, error)
     return Declaration(message, router_id, declared, condition, priors)
 
 
-async def _priors(declared: RouterDeclared | None, service: Service) -> dict[str, Prior]:
+async def _priors(declared: RouterDeclared | None, partition: Partition) -> dict[str, Prior]:
     models = {} if declared is None else declared.models
     return {
-        name: await service.ports.read_prior(model.prior)
+        name: await partition.ports.references.read_prior(model.prior)
         for name, model in models.items()
         if isinstance(model.prior, ReferencedPrior)
     }
 
 
-def _put_in_force(declaration: Declaration, service: Service, answers: Answers) -> bool:
+def _put_in_force(declaration: Declaration, partition: Partition, answers: Answers) -> bool:
     """Put one declaration in force and tell whether it was."""
-    with on_behalf_of(declaration.message):
-        return _apply(declaration, service, answers)
-
-
-def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool:
     message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
-    shard = service.shard(message.partition)
-    if shard.watermarks.is_applied(message.topic, message.offset):
+    if partition.watermarks.is_applied(message.topic, message.offset):
         # A crash may have come between the commit and its tombstone on `pb.lambda`.
-        if declared is None and router_id not in shard:
-            service.bulletin.changed((shard.number, router_id))
+        if declared is None and router_id not in partition.routers:
+            partition.news.changed(router_id)
         return False
-    engine = shard.engine(router_id)
-    try:
-        if declared is not None:  # an unreadable router can still be removed
-            shard.require_readable(router_id)
-        if router_id not in shard.unreadable and not is_repeated(
-            message, headers_of(message), shard, router_id
-        ):
-            _check(declaration, -1 if engine is None else engine.state.config.offset, service)
-        if declared is None:
-            answers.leases += leaving(shard, router_id, None, now=service.ports.clock())
-            shard.drop(router_id)
-            shard.lending.joined(router_id, None)
-            service.bulletin.changed((shard.number, router_id))
+    with on_behalf_of(message):
+        try:
+            if declared is not None:  # an unreadable router can still be removed
+                partition.routers.require_readable(router_id)
+            _check(declaration, partition)
+            if declared is None:
+                _remove(router_id, partition, answers)
+            else:
+                _declare(declaration, declared, partition, answers)
+        except (RouterStateError, Refusal) as error:
+            parked = Parked.of(message, error, router_id=router_id)
+            partition.refuse_later(parked, error, answers)
             return False
-        config = replace(
-            config_of(declared, offset=message.offset, references=declaration.priors),
-            applied=service.shard(message.partition).watermarks.both(*service.feedback_topics),
-        )
-        if engine is not None:
-            _require_same_coordinates(engine.state.config, config, service)
-            left = leaving(shard, router_id, declared.pool, now=service.ports.clock())
-            changes = shard.apply(router_id, Redeclared(config), now=service.ports.clock())
-            if changes.refusal is not None:
-                raise changes.refusal
-            answers.leases += left
-        elif service.routers >= service.ports.limits.routers_per_worker:
-            raise TooManyRouters(
-                f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit"
-            )
-        else:
-            shard.start(router_id, config)
-        shard.lending.joined(router_id, shard.engine(router_id))
-        keep(shard, router_id, message.value or b"", offset=message.offset)
-    except (RouterStateError, Refusal) as error:
-        service.refuse_later(Parked.of(message, error, router_id=router_id), error, answers)
-        return False
-    return True
+    return declared is not None
 
 
-def _check(declaration: Declaration, in_force: int, service: Service) -> None:
-    """Raise the Refusal that a declaration deserves; `in_force` is −1 where none is."""
-    condition, declared, limits = declaration.condition, declaration.declared, service.ports.limits
+def _remove(router_id: str, partition: Partition, answers: Answers) -> None:
+    answers.notes += leaving(partition, router_id, None)
+    partition.routers.drop(router_id)
+    partition.pools.joined(router_id, None)
+    partition.news.changed(router_id)
+
+
+def _declare(
+    declaration: Declaration, declared: RouterDeclared, partition: Partition, answers: Answers
+) -> None:
+    message, router_id, routers = declaration.message, declaration.router_id, partition.routers
+    config = replace(
+        config_of(declared, offset=message.offset, references=declaration.priors),
+        applied=partition.watermarks.both(*partition.feedback_topics),
+    )
+    if (engine := routers.engine(router_id)) is not None:
+        _require_same_coordinates(engine.state.config, config, partition)
+        left = leaving(partition, router_id, declared.pool)
+        changes = routers.apply(router_id, Redeclared(config), now=partition.clock())
+        if changes.refusal is not None:
+            raise changes.refusal
+        answers.notes += left
+    else:
+        _require_room(partition)
+        routers.start(router_id, config)
+    partition.pools.joined(router_id, routers.engine(router_id))
+    keep(partition, router_id, message.value or b"", offset=message.offset)
+
+
+def _require_room(partition: Partition) -> None:
+    """Raise TooManyRouters where this worker has as many as it may."""
+    found = partition.worker.routers
+    if found >= partition.ports.limits.routers_per_worker:
+        raise TooManyRouters(f"this worker has {found}; PB_ROUTERS_PER_WORKER is the limit")
+
+
+def _check(declaration: Declaration, partition: Partition) -> None:
+    """Raise the Refusal that a declaration deserves: none where a worker has written it again, and
+    none where the router can't be read."""
+    message, router_id, routers = declaration.message, declaration.router_id, partition.routers
+    engine = routers.engine(router_id)
+    if router_id in routers.unreadable or is_repeated(
+        message, headers_of(message), partition, router_id
+    ):
+        return
+    in_force = -1 if engine is None else engine.state.config.offset
+    condition, declared = declaration.condition, declaration.declared
+    limits = partition.ports.limits
     if condition is not None and condition != in_force:
         raise StaleConfig(f"based on {_named(condition)}; in force is {_named(in_force)}")
     if declared is not None and len(declared.models) > limits.models_per_router:
@@ -226,9 +233,12 @@ def _check(declaration: Declaration, in_force: int, service: Service) -> None:
         raise declaration.refusal
 
 
-def _require_same_coordinates(before: RouterConfig, after: RouterConfig, service: Service) -> None:
+def _require_same_coordinates(
+    before: RouterConfig, after: RouterConfig, partition: Partition
+) -> None:
     """Raise WrongProjection if contexts would change their meaning for what was learned."""
-    own = service.ports.projections.get(before.dimensions, "")
+    encoder = partition.ports.encoder
+    own = "" if encoder is None else encoder.projections.get(before.dimensions, "")
     was, now = (own if one.projection is None else one.projection.sha256 for one in (before, after))
     if was != now:
         raise WrongProjection(

@@ -8,36 +8,94 @@ after a refused one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
-from itertools import groupby
+import struct
+import zlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Self
 
 import orjson
 
 from agents.declaring.configuration import declaration_of
-from agents.group import Answers
-from agents.partition.chunks import portions
-from agents.partition.partitions import Service
+from agents.group import Answers, chunks
+from agents.partition.partition import Partition
 from agents.table import keys
-from agents.table.own_routers import Shard
-from agents.table.stored_declarations import InForce, readable
 from ground.messages import Message
+from router_state.errors import DamagedState
+from router_state.packing.framing import body_of, frame
 from schemas.headers import BASED_ON, REPEATED
 
 LEAST_BYTES = 500
 """Bytes of a changelog record beside a kept document; for a short document, all of its bytes."""
+_HEAD = struct.Struct(">?q")
+"""`last`, offset: big-endian, so that no padding depends on the machine."""
 
 
-def in_force(shard: Shard, router_id: str) -> InForce | None:
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A declaration in force.
+
+    Attributes:
+        offset: where on `pb.routers` it stands.
+        last: whether no other record of its router stands behind it, as far as this worker has
+            read.
+        packed: the document, compressed.
+    """
+
+    offset: int
+    last: bool
+    packed: bytes
+
+    @classmethod
+    def of(cls, value: bytes, *, offset: int) -> Self:
+        """Return a declaration just put in force, without its snapshot, which is large and no
+        longer needed."""
+        if b'"snapshot"' in value:
+            value = orjson.dumps(
+                {name: part for name, part in orjson.loads(value).items() if name != "snapshot"}
+            )
+        return cls(offset, True, zlib.compress(value, 1))
+
+    @property
+    def document(self) -> bytes:
+        """Return the declaration's value."""
+        return zlib.decompress(self.packed)
+
+    def pack(self) -> bytes:
+        """Return it as a framed record: `last`, offset, the document."""
+        return frame(_HEAD.pack(self.last, self.offset) + self.packed)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Self:
+        """Invert `pack`. Raises DamagedState."""
+        body = body_of(data, "the declaration in force")
+        last, offset = _HEAD.unpack_from(body)
+        return cls(offset, last, body[_HEAD.size :])
+
+
+def _stored(partition: Partition, router_id: str) -> bytes | None:
+    return partition.table.get(keys.key(keys.DECLARED, router_id))
+
+
+def _store(partition: Partition, router_id: str, one: InForce) -> None:
+    if (packed := one.pack()) != _stored(partition, router_id):
+        partition.table.put(keys.key(keys.DECLARED, router_id), packed)
+
+
+def in_force(partition: Partition, router_id: str) -> InForce | None:
     """Return what is in force of a router, None of one that is not declared.
 
-    A state that another version of this program has moved says it without a document: it follows
-    from the configuration, and nobody knows what stands behind it.
+    Where no document is kept of it, or a damaged or another one, its document follows from the
+    configuration, and nobody knows what stands behind it.
     """
-    engine = shard.engine(router_id)
+    engine = partition.routers.engine(router_id)
     if engine is None:
         return None
-    config, found = engine.state.config, readable(shard.declared(router_id))
+    config, stored = engine.state.config, _stored(partition, router_id)
+    try:
+        found = None if stored is None else InForce.unpack(stored)
+    except DamagedState:
+        found = None
     if found is not None and found.offset == config.offset:
         return found
     document = orjson.dumps(declaration_of(config, router_id))
@@ -45,72 +103,63 @@ def in_force(shard: Shard, router_id: str) -> InForce | None:
 
 
 def is_repeated(
-    message: Message, headers: Iterable[tuple[str, bytes]], shard: Shard, router_id: str
+    message: Message, headers: Iterable[tuple[str, bytes]], partition: Partition, router_id: str
 ) -> bool:
     """Tell whether a declaration is what is in force, written again by a worker."""
     if message.value is None or not any(name == REPEATED for name, _ in headers):
         return False
-    found = in_force(shard, router_id)
+    found = in_force(partition, router_id)
     return found is not None and found.document == message.value
 
 
-def keep(shard: Shard, router_id: str, value: bytes, *, offset: int) -> None:
+def keep(partition: Partition, router_id: str, value: bytes, *, offset: int) -> None:
     """Keep a document that was just put in force."""
-    shard.keep_declared(router_id, InForce.of(value, offset=offset).pack())
+    _store(partition, router_id, InForce.of(value, offset=offset))
 
 
-def overtake(shard: Shard, router_id: str, *, offset: int) -> bool:
+def overtake(partition: Partition, router_id: str, *, offset: int) -> bool:
     """Note that the record at this offset is not in force; tell whether it follows the one that
     is."""
-    found = in_force(shard, router_id)
+    found = in_force(partition, router_id)
     if found is None or found.offset > offset:
         return False
-    shard.keep_declared(router_id, replace(found, last=False).pack())
+    _store(partition, router_id, replace(found, last=False))
     return True
 
 
-async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
-    """Write again what is in force of those routers, by partition, behind whose declaration another
-    record stands."""
-    owed = []
-    for at in routers:
-        if (shard := service.shards.get(at[0])) is not None:
-            with service.aside.trying("repeat", shard, keys.HEAD, at[1]):
-                if _owed(service, *at) is not None:
-                    owed.append(at)
+async def repeat(router_ids: Collection[str], partition: Partition) -> None:
+    """Write again what is in force of those routers behind whose declaration another record stands.
+    Raises Gone."""
+    overtaken = []
+    for router_id in sorted(router_ids):
+        with partition.aside.trying("repeat", keys.HEAD, router_id):
+            if _overtaken(partition, router_id) is not None:
+                overtaken.append(router_id)
         await asyncio.sleep(0)  # unpacking ten thousand routers takes seconds
-    for number, routers_of in groupby(sorted(owed), lambda at: at[0]):
-        for portion in portions(
-            routers_of, lambda at: _weight(service, *at), limit=service.batch_bytes
-        ):
-            if (lane := service.lanes.get(number)) is None:  # it was lost meanwhile
-                break
-            async with lane.batch() as answers:
-                for _, router_id in portion:
-                    with service.aside.trying("repeat", lane.shard, keys.HEAD, router_id):
-                        _repeat(number, router_id, service, answers)
+    for portion in chunks(
+        overtaken, lambda router_id: _weight(partition, router_id), limit=partition.group_bytes
+    ):
+        async with partition.lane.group() as answers:
+            for router_id in portion:
+                with partition.aside.trying("repeat", keys.HEAD, router_id):
+                    _repeat(partition, router_id, answers)
 
 
-def _repeat(number: int, router_id: str, service: Service, answers: Answers) -> None:
-    # Checked again: another declaration may have come into force.
-    if (one := _owed(service, number, router_id)) is None:
+def _repeat(partition: Partition, router_id: str, answers: Answers) -> None:
+    # Looked at again: another declaration may have come into force.
+    if (one := _overtaken(partition, router_id)) is None:
         return
-    shard = service.shard(number)
-    if shard.declared(router_id) != one.pack():
-        shard.keep_declared(router_id, one.pack())
+    _store(partition, router_id, one)
     headers = ((BASED_ON, b"%d" % one.offset), (REPEATED, b"1"))
     answers.repeated.append((router_id, one.document, headers))
-    service.ports.count("declaration_repeated")
+    partition.count("declaration_repeated")
 
 
-def _owed(service: Service, number: int, router_id: str) -> InForce | None:
-    """Return what is in force of a router if its topic ends with another record; a partition may
-    have been lost meanwhile."""
-    shard = service.shards.get(number)
-    found = None if shard is None else in_force(shard, router_id)
+def _overtaken(partition: Partition, router_id: str) -> InForce | None:
+    """Return what is in force of a router if its topic ends with another record."""
+    found = in_force(partition, router_id)
     return None if found is None or found.last else found
 
 
-def _weight(service: Service, number: int, router_id: str) -> int:
-    shard = service.shards.get(number)
-    return LEAST_BYTES + len(b"" if shard is None else shard.declared(router_id) or b"")
+def _weight(partition: Partition, router_id: str) -> int:
+    return LEAST_BYTES + len(_stored(partition, router_id) or b"")

@@ -3,11 +3,10 @@ for replays alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agents.context_store import Ref
 from agents.parked import Parked
-from agents.partition.partitions import Service
 from ground.messages import Message
 from router_state import registered
 from router_state.config import Vector
@@ -87,10 +86,19 @@ def judged(
 
 
 def core_event(
-    event: Bill | Reward, source: Message, contexts: Mapping[Ref, Vector | None], service: Service
+    event: Bill | Reward,
+    source: Message,
+    contexts: Mapping[Ref, Vector | None],
+    *,
+    rank_of: Callable[[str], int],
 ) -> Event:
-    """Return a bill or a reward as an event of the core; `source` is its message, or the event as
-    it waited."""
+    """Return a bill or a reward as an event of the core.
+
+    Args:
+        source: its message, or the event as it waited.
+        contexts: those that were read from the store outside of the table.
+        rank_of: rank of a reward's source.
+    """
     x = contexts.get((event.router_id, event.subject))
     waited = isinstance(source, Parked)
     if isinstance(event, Bill):
@@ -98,7 +106,7 @@ def core_event(
     of_session = {} if event.request_id else _of_router(contexts, event.router_id)
     return judged(
         event,
-        service.ports.rank_of(event.source),
+        rank_of(event.source),
         offset=source.offset,
         x=x,
         waited=waited,

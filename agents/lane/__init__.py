@@ -1,1 +1,2 @@
-"""The pipeline of one partition, from fetched records to answers."""
+"""The eight steps of a partition's groups, and what becomes of an event on which the worker
+fails."""

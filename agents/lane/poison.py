@@ -67,32 +67,34 @@ def blamed(error: BaseException | None, source: Message | str | None) -> Interna
 async def try_alone(
     items: Sequence[T],
     step: Callable[[list[T]], Awaitable[None]],
-    give_up: Callable[[T, InternalError], Awaitable[None]],
+    refuse: Callable[[T, InternalError], Awaitable[None]],
 ) -> None:
-    """Do a step for all items together; where that fails for one of them, for each alone, and give
-    those up that fail again.
+    """Do a step for all items together; where that fails for one of them, for each alone, and
+    refuse those that fail again.
 
     Args:
         step: raises InternalError when it has failed; then it has changed nothing.
-        give_up: called with an item that has failed as often as it has lives.
+        refuse: called with an item that has failed as often as it has lives.
     """
     try:
         await step(list(items))
     except InternalError as error:
         for item in items:
-            await _alone(item, step, give_up, error)
+            await alone(item, step, refuse, error)
 
 
-async def _alone(
+async def alone(
     item: T,
     step: Callable[[list[T]], Awaitable[None]],
-    give_up: Callable[[T, InternalError], Awaitable[None]],
+    refuse: Callable[[T, InternalError], Awaitable[None]],
     error: InternalError,
 ) -> None:
+    """Do a step for an item that has failed, as often as it has lives; refuse it where that fails,
+    too."""
     for _ in range(LIVES):
         try:
             await step([item])
             return
         except InternalError as again:
             error = again
-    await give_up(item, error)
+    await refuse(item, error)

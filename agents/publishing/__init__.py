@@ -1,1 +1,1 @@
-"""Publish decisions, λ_t and alerts."""
+"""Publish λ_t and alerts, and write the values of decisions."""

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from agents.context_store import Prompt
 from agents.parked import Parked
-from agents.partition.partitions import Service
+from agents.partition.partition import Partition
 from agents.refusal_kinds import (
     EncoderUnavailable,
     PromptTooLarge,
@@ -30,13 +30,13 @@ class Prepared(Struct, frozen=True):
     parked: Parked | None = None
 
 
-async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
+async def prepare(requests: list[Prepared], partition: Partition) -> list[Prepared]:
     """Give every undecided request its context; prompts are encoded together, off the event
     loop."""
-    prompts = [i for i, request in enumerate(requests) if needs_encoding(request, service)]
+    prompts = [i for i, request in enumerate(requests) if needs_encoding(request, partition)]
     encoded: dict[int, Vector | EncoderUnavailable] = {}
-    if prompts and service.ports.encode is not None:
-        contexts = await service.ports.encode([_prompt(requests[i], service) for i in prompts])
+    if prompts and (encoder := partition.ports.encoder) is not None:
+        contexts = await encoder.encode([_prompt(requests[i], partition) for i in prompts])
         encoded = dict(zip(prompts, contexts, strict=True))
     return [
         Prepared(request.message, request.event, encoded[i], request.parked)
@@ -46,57 +46,54 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     ]
 
 
-def _prompt(request: Prepared, service: Service) -> Prompt:
-    engine = service.shard(request.message.partition).engine(request.event.router_id)
+def _prompt(request: Prepared, partition: Partition) -> Prompt:
+    engine = partition.routers.engine(request.event.router_id)
     assert engine is not None
     named = engine.state.config.projection
     return request.event.prompt or "", engine.state.arms.d if named is None else named
 
 
-def needs_encoding(request: Prepared, service: Service) -> bool:
+def needs_encoding(request: Prepared, partition: Partition) -> bool:
     """Tell whether a request's prompt is to be encoded: nobody has decided on it yet."""
-    event, shard = request.event, service.shard(request.message.partition)
+    event, encoder = request.event, partition.ports.encoder
     if (
-        service.ports.encode is None
+        encoder is None
         or request.x is not None
-        or event.router_id not in shard
-        or _is_too_large(event, service)
+        or event.router_id not in partition.routers
+        or _is_too_large(event, partition)
         or is_wordless(event.prompt, event.needs)
     ):
         return False
-    engine = shard.engine(event.router_id)
+    engine = partition.routers.engine(event.router_id)
     return (
         engine is not None
         and (
-            engine.state.config.projection is not None
-            or engine.state.arms.d in service.ports.projections
+            engine.state.config.projection is not None or engine.state.arms.d in encoder.projections
         )
-        and not shard.knows(event.router_id, event.request_id)
+        and not partition.routers.knows(event.router_id, event.request_id)
     )
 
 
-def _is_too_large(event: Request, service: Service) -> bool:
-    return (
-        event.prompt is not None and len(event.prompt.encode()) > service.ports.limits.prompt_bytes
-    )
+def _is_too_large(event: Request, partition: Partition) -> bool:
+    limit = partition.ports.limits.prompt_bytes
+    return event.prompt is not None and len(event.prompt.encode()) > limit
 
 
-def context_of(request: Prepared, engine: Engine, service: Service) -> Vector:
+def context_of(request: Prepared, engine: Engine, partition: Partition) -> Vector:
     """Return the context of a request that carries and gets none. Raises its refusal."""
     if is_wordless(request.event.prompt, request.event.needs):
         return mean_context(engine.state.arms.d)
     if isinstance(request.x, EncoderUnavailable):
         raise request.x
-    if _is_too_large(request.event, service):
-        raise PromptTooLarge(
-            f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)"
-        )
-    if service.ports.encode is None:
+    limit, encoder = partition.ports.limits.prompt_bytes, partition.ports.encoder
+    if _is_too_large(request.event, partition):
+        raise PromptTooLarge(f"the prompt has more than {limit} bytes (PB_PROMPT_BYTES)")
+    if encoder is None:
         raise EncoderUnavailable(
             "this worker runs without an encoder: send a context, or give it one "
             "(PB_ENCODER_BACKEND)"
         )
     raise WrongDimensions(
-        f"prompts become {' or '.join(map(str, service.ports.projections))} dimensions on this "
-        f"worker; the router has {engine.state.arms.d}"
+        f"prompts become {' or '.join(map(str, encoder.projections))} dimensions on this worker; "
+        f"the router has {engine.state.arms.d}"
     )

@@ -11,11 +11,10 @@ from agents.feedback.book_feedback import apply_waiting
 from agents.feedback.core_events import asked
 from agents.group import Answers, Batch
 from agents.parked import Parked
-from agents.partition.partitions import Service
+from agents.partition.partition import Partition
 from agents.publishing.published_values import route_value
 from agents.refusal_kinds import Refusal, TooManyInFlight, UnknownRouter
 from agents.routing.request_contexts import Prepared, context_of, needs_encoding, prepare
-from agents.table.own_routers import Shard
 from agents.taking.intake import take_in
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
@@ -47,20 +46,20 @@ class RouteRequests(Batch):
     `no_affordable_model`, `no_capable_model`, `cap_reached`, `session_spent`, `too_many_in_flight`.
     """
 
-    __slots__ = ("_looks", "_refused", "_requests", "_service", "_strays")
+    __slots__ = ("_looks", "_partition", "_refused", "_requests", "_strays")
     name = "requests"
 
-    def __init__(self, service: Service, messages: list[Record]) -> None:
+    def __init__(self, partition: Partition, messages: list[Record]) -> None:
         super().__init__(messages)
         batch = take_in(
             messages,
             Request,
-            partition_of=service.ports.partition_of,
-            max_bytes=service.batch_bytes,
-            homes=service.shards.get(messages[0].partition, ()),
+            partition_of=partition.ports.log.partition_of,
+            max_bytes=partition.group_bytes,
+            homes=partition.routers,
             name=_named,
         )
-        self._service, self._looks = service, LOOKS if batch.unknown else 0
+        self._partition, self._looks = partition, LOOKS if batch.unknown else 0
         self._strays, self._refused = batch.strays, batch.refused
         self._requests = [
             Prepared(t.message, t.event, t.error or given(t.event)) for t in batch.taken
@@ -68,10 +67,10 @@ class RouteRequests(Batch):
 
     def preparation(self) -> Coroutine[object, object, None] | None:
         """Return the work to be awaited: declarations on the log, and the encoder."""
-        if self._looks and _may_be_declared(self._requests, self._service):
+        if self._looks and _may_be_declared(self._requests, self._partition):
             return self._look_again()
         if any(
-            request.x is None and needs_encoding(request, self._service)
+            request.x is None and needs_encoding(request, self._partition)
             for request in self._requests
         ):
             return self._encode()
@@ -83,7 +82,7 @@ class RouteRequests(Batch):
         answers.refused += self._refused
         for request in self._requests:
             answers.at = request.message
-            decide(request, self._service, answers)
+            decide(request, self._partition, answers)
 
     async def _look_again(self) -> None:
         # A worker that comes back reads its backlogs side by side, and only so many requests may
@@ -92,7 +91,7 @@ class RouteRequests(Batch):
         await asyncio.sleep(LOOK_EVERY)
 
     async def _encode(self) -> None:
-        self._requests = await prepare(self._requests, self._service)
+        self._requests = await prepare(self._requests, self._partition)
 
 
 def given(event: Request) -> Vector | None:
@@ -100,14 +99,11 @@ def given(event: Request) -> Vector | None:
     return None if event.context is None else np.array(event.context)
 
 
-def _may_be_declared(requests: list[Prepared], service: Service) -> bool:
+def _may_be_declared(requests: list[Prepared], partition: Partition) -> bool:
     """Tell whether the router of a request is unknown, and may be declared on the log."""
     return any(
-        (shard := service.shards.get(request.message.partition)) is not None
-        and request.event.router_id not in shard
-        and service.lags(request.message.partition, "routers")
-        for request in requests
-    )
+        request.event.router_id not in partition.routers for request in requests
+    ) and partition.lags("routers")
 
 
 def _named(message: Message) -> Request | None:
@@ -120,14 +116,13 @@ def _named(message: Message) -> Request | None:
     return Request(router_id=named.router_id, request_id=named.request_id)
 
 
-def decide(request: Prepared, service: Service, answers: Answers) -> None:
+def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
     """Answer one request, let it wait for its router, or refuse it. Feedback that waited for its
     decision is applied at once."""
     message, event = request.message, request.event
-    shard = service.shards[message.partition]
-    engine = shard.engine(event.router_id)
+    parking, engine = partition.parking, partition.routers.engine(event.router_id)
     known = None if engine is None else engine.records.get(event.request_id)
-    contained = request.parked is None and shard.watermarks.is_applied(
+    contained = request.parked is None and partition.watermarks.is_applied(
         message.topic, message.offset
     )
     if (
@@ -136,69 +131,71 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         and not (contained and known.offset > message.offset)
     ):
         # Read again after a crash, or after its wait, it is still the first answer.
-        _answer(request, known, engine, shard, answers, repeat=known.offset != message.offset)
+        _answer(request, known, engine, partition, answers, repeat=known.offset != message.offset)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
         return
     # Earlier requests of the router wait, its declaration being in force: `route_waiting` is about
     # to answer them, and then this one.
-    behind = request.parked is None and (event.router_id, None) in shard.parking.waiting
+    behind = request.parked is None and (event.router_id, None) in parking.waiting
     try:
         if isinstance(request.x, MalformedEvent):
             raise request.x
         if engine is None:
-            shard.require_readable(event.router_id)
-        if (engine is None or behind) and len(shard.parking) < service.ports.limits.parked_events:
-            shard.park(_parked(request, service, UnknownRouter(UNDECLARED)))
+            partition.routers.require_readable(event.router_id)
+        if (engine is None or behind) and len(parking) < partition.ports.limits.parked_events:
+            parking.park(_parked(request, partition, UnknownRouter(UNDECLARED)))
             return
         if engine is None:
             raise UnknownRouter(UNDECLARED)
-        record = _decided(request, engine, shard, service)
+        record = _decided(request, engine, partition)
     except (MalformedEvent, RouterStateError, Refusal) as error:
-        service.refuse_later(_parked(request, service, error), error, answers)
+        partition.refuse_later(_parked(request, partition, error), error, answers)
         return
-    _answer(request, record, engine, shard, answers, repeat=False)
+    _answer(request, record, engine, partition, answers, repeat=False)
     subjects = [event.request_id]
     if event.session_id is not None:
         subjects.append(subject_of(None, event.session_id))
     for subject in subjects:
-        if (event.router_id, subject) in shard.parking.waiting:
-            apply_waiting(shard, event.router_id, subject, service, answers)
+        if (event.router_id, subject) in parking.waiting:
+            apply_waiting(event.router_id, subject, partition, answers)
 
 
-def _decided(request: Prepared, engine: Engine, shard: Shard, service: Service) -> RequestRecord:
+def _decided(request: Prepared, engine: Engine, partition: Partition) -> RequestRecord:
     """Return the decision on a request. Raises its refusal."""
     event = request.event
     moved = asked(
         event,
-        _context(request, engine, service),
+        _context(request, engine, partition),
         offset=request.message.offset,
-        contained=shard.watermarks.both(*service.feedback_topics),
+        contained=partition.watermarks.both(*partition.feedback_topics),
     )
-    changes = shard.apply(event.router_id, moved, now=service.ports.clock())
+    changes = partition.routers.apply(event.router_id, moved, now=partition.clock())
     if changes.refusal is not None:
         raise changes.refusal
     record = changes.decision
     assert record is not None
-    service.ports.count(f"decided_{record.reason}")
+    partition.count(f"decided_{record.reason}")
     return record
 
 
-def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
+def _context(request: Prepared, engine: Engine, partition: Partition) -> Vector:
     """Return the context on which a request is decided. Raises a refusal where it has none."""
-    if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
+    if engine.state.in_flight >= partition.ports.limits.in_flight_per_router:
         raise TooManyInFlight(
             f"{engine.state.in_flight} requests of this router await their bill "
             "(PB_IN_FLIGHT_PER_ROUTER)"
         )
-    return request.x if isinstance(request.x, np.ndarray) else context_of(request, engine, service)
+    return (
+        request.x if isinstance(request.x, np.ndarray) else context_of(request, engine, partition)
+    )
 
 
 def _answer(
     request: Prepared,
     record: RequestRecord,
     engine: Engine,
-    shard: Shard,
+    partition: Partition,
     answers: Answers,
     *,
     repeat: bool,
@@ -215,14 +212,14 @@ def _answer(
     value = route_value(event.router_id, event.request_id, record, repeat=repeat, since=since)
     answers.routes.append((event.router_id, value, trace))
     if parked is not None:
-        shard.parking.answer(parked)
+        partition.parking.answer(parked)
         answers.answered_later.append(parked)
 
 
-def _parked(request: Prepared, service: Service, error: Exception) -> Parked:
+def _parked(request: Prepared, partition: Partition, error: Exception) -> Parked:
     if request.parked is not None:
         return request.parked
-    due = service.ports.clock() + service.ports.limits.unknown_router_wait
+    due = partition.clock() + partition.ports.limits.unknown_router_wait
     return Parked.of(
         request.message, error, router_id=request.event.router_id, due=due, private=True
     )

@@ -1,1 +1,2 @@
-"""What the durable table of a partition holds, and its routers over it."""
+"""The state of a partition in the durable table: routers, requests, parked events, pools,
+offsets."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Final
+
+from router_state.errors import DamagedState
 
 HEAD: Final = b"h"
 """Kind of the head: counts, pacer and portfolio, without which a router does not exist."""
@@ -21,7 +25,7 @@ DECLARED: Final = b"d"
 WATERMARKS: Final = b"w"
 """The last offsets of the source topics that the partition contains; of no router."""
 POOL: Final = b"l"
-"""A pool: its declaration, its members and what they were granted."""
+"""A piece of a pool: its head, its declaration or one member; the part names which."""
 MEMBER: Final = b"m"
 """Mark of a router that is a member of a pool; the part names the pool."""
 GONE: Final = b"g"
@@ -37,6 +41,17 @@ def key(kind: bytes, router_id: str, part: str = "") -> bytes:
 
 
 def split(raw: bytes) -> tuple[bytes, str, str]:
-    """Invert `key`: kind, router_id, part."""
+    """Invert `key`: kind, router_id, part. Raises DamagedState."""
     router_id, _, part = raw[1:].partition(_END)
-    return raw[:1], router_id.decode(), part.decode()
+    try:
+        return raw[:1], router_id.decode(), part.decode()
+    except UnicodeDecodeError as error:
+        raise DamagedState(f"a key: {error}") from None
+
+
+def by_kind(raws: Iterable[bytes]) -> Mapping[bytes, list[bytes]]:
+    """Return keys by their kind, in one pass."""
+    found: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for raw in raws:
+        found[raw[:1]].append(raw)
+    return found

@@ -1,22 +1,18 @@
 """The routers of one partition: engines over the durable table, unpacked when first needed, written
-back once a batch."""
+back once a group."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 
 from agents.context_store import Decided
-from agents.parked import Parked
+from agents.ports import Table
 from agents.refusal_kinds import RouterUnreadable
 from agents.table import keys
-from agents.table import unpacking as stored
-from agents.table.parking import Parking
-from agents.table.pool_records import Lending
-from agents.table.removed_routers import Leftovers
-from agents.table.request_records import Requests, Table
-from agents.table.watermarks import Watermarks
+from agents.table.removed_routers import RemovedRouters
+from agents.table.request_records import Requests
+from agents.table.unpacking import arm_bytes, unpack
 from router_state.changes import Changes
 from router_state.config import RouterConfig
 from router_state.engine import Engine
@@ -27,28 +23,22 @@ from router_state.sessions.sessions import Sessions
 from router_state.state import record_bytes, state_pieces
 
 
-class Shard:
-    """The routers of one partition.
-
-    A group applies events to routers and parks others, then `write` is called once, and the table
-    written.
+class Routers:
+    """The routers of one partition. A group applies events to them, then `write` is called once.
 
     Attributes:
-        watermarks: which source events the state contains.
-        lending: pools, and members of pools.
         unreadable: routers whose records can't be read, and why; they are left as they are, and all
             others go on.
-        requests_seen_at: time at which the last request taken in was sent, seconds since the epoch.
+        removed: removed routers of which records are left.
     """
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self.number = table.number
-        self.requests_seen_at = 0.0
-        self._index()
+    def __init__(self, table: Table, found: Mapping[bytes, list[bytes]]) -> None:
+        self._table = table
+        self.index(found)
 
-    def _index(self) -> None:
-        table = self.table
+    def index(self, found: Mapping[bytes, list[bytes]]) -> None:
+        """Take them from the table, whose keys were found by their kinds. Of the values none is
+        unpacked: with 10,000 routers the first event waits for nothing else."""
         self._engines: dict[str, Engine] = {}
         # Every declared router has an entry, unpacked or not. A dict for its order: once the router
         # is unpacked, the oldest decision comes first.
@@ -56,27 +46,15 @@ class Shard:
         self._changes: defaultdict[str, Changes] = defaultdict(Changes)
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
-        self.watermarks = Watermarks(table)
-        self.lending = Lending(table)
-        # One pass over the keys; of the values only parked events are unpacked: with 10,000
-        # routers the first event waits for nothing else.
-        parked: list[Parked] = []
-        for raw in table.records:
-            kind = raw[:1]
-            if kind == keys.HEAD:
-                self._request_ids.setdefault(keys.split(raw)[1], {})
-            elif kind == keys.REQUEST:
-                _, router_id, request_id = keys.split(raw)
-                self._request_ids.setdefault(router_id, {})[request_id] = None
-            elif kind == keys.PARKED:
-                parked.append(stored.parked(table, raw))
-            elif kind in (keys.POOL, keys.MEMBER):
-                self.lending.found(raw)
-        self.parking = Parking(parked)
-        # After the pass: a mark may come before the requests that it is about.
-        self._leftovers = Leftovers(table)
-        for router_id in [keys.split(raw)[1] for raw in table.records if raw[:1] == keys.GONE]:
-            self._leftovers.found(router_id, list(self._request_ids.pop(router_id, ())))
+        for raw in found.get(keys.HEAD, ()):
+            self._request_ids[keys.split(raw)[1]] = {}
+        for raw in found.get(keys.REQUEST, ()):
+            _, router_id, request_id = keys.split(raw)
+            self._request_ids.setdefault(router_id, {})[request_id] = None
+        self.removed = RemovedRouters(self._table)
+        for raw in found.get(keys.GONE, ()):
+            router_id = keys.split(raw)[1]
+            self.removed.found(router_id, list(self._request_ids.pop(router_id, ())))
 
     def __contains__(self, router_id: object) -> bool:
         return router_id in self._request_ids
@@ -86,18 +64,6 @@ class Shard:
 
     def __len__(self) -> int:
         return len(self._request_ids)
-
-    def roll_back(self) -> None:
-        """Return to the table as it was before the present group."""
-        self.table.roll_back()
-        # The table has only the place of a request that may hold a prompt; what was read of it
-        # needs no second reading.
-        held = {(parked.topic, parked.offset): parked.value for parked in self.parking}
-        self._index()  # rebuilt from the table: engines are unpacked again when needed
-        for parked in self.parking:
-            value = held.get((parked.topic, parked.offset))
-            if parked.value is None and value is not None:
-                self.parking.add(replace(parked, value=value))
 
     def knows(self, router_id: str, subject: str) -> bool:
         """Tell whether a request has its decision, or any request of a session."""
@@ -129,8 +95,8 @@ class Shard:
         engine = self._engines.get(router_id)
         if engine is None and router_id in self._request_ids:
             try:
-                engine = self._engines[router_id] = stored.engine(
-                    self.table, router_id, self._request_ids[router_id], outlines
+                engine = self._engines[router_id] = unpack(
+                    self._table, router_id, self._request_ids[router_id], outlines
                 )
             except DamagedState as error:
                 # A damaged router is set aside and not retried; its records stay, and the others go
@@ -149,19 +115,25 @@ class Shard:
             if router_id in self.unreadable
         }
 
+    def why_unreadable(self, router_id: str) -> RouterUnreadable | None:
+        """Return the refusal of what is about a router that was set aside; None for all others."""
+        if self.engine(router_id) is not None or router_id not in self.unreadable:
+            return None
+        return RouterUnreadable(
+            "the state of this router can't be read by this worker; its records are kept as they "
+            "are"
+        )
+
     def require_readable(self, router_id: str) -> None:
         """Raise RouterUnreadable for a router that was set aside."""
-        if self.engine(router_id) is None and router_id in self.unreadable:
-            raise RouterUnreadable(
-                "the state of this router can't be read by this worker; its records are kept as "
-                "they are"
-            )
+        if (why := self.why_unreadable(router_id)) is not None:
+            raise why
 
     def apply(self, router_id: str, event: Event, *, now: float) -> Changes:
-        """Apply an event to a declared router; what it changes is written with the batch."""
+        """Apply an event to a declared router; what it changes is written with the group."""
         engine = self.engine(router_id)
         if engine is None:
-            raise LookupError(f"router {router_id} is not declared on partition {self.number}")
+            raise LookupError(f"router {router_id} is not declared here")
         changes = engine.apply(event, now)
         if changes:
             self._changes[router_id].add(changes)
@@ -170,60 +142,38 @@ class Shard:
     def start(self, router_id: str, config: RouterConfig) -> None:
         """Add a router that was just declared. Raises InvalidConfig, CorruptSnapshot."""
         request_ids: dict[str, None] = {}
-        engine = Engine.start(config, Requests(self.table, router_id, request_ids))
+        engine = Engine.start(config, Requests(self._table, router_id, request_ids))
         self._request_ids[router_id] = request_ids
         self._engines[router_id] = engine
         self._changes[router_id].add(engine.started())
 
     def drop(self, router_id: str) -> None:
-        """Remove a router with the next commit; `clear` deletes its remaining requests."""
+        """Remove a router with the present group; its remaining requests stand in `removed`."""
+        records = self._table.records
         if self.unreadable.pop(router_id, None) is not None:
-            self._request_ids[router_id] = dict.fromkeys(self._requests_of(router_id))
+            start = keys.key(keys.REQUEST, router_id)
+            left = [keys.split(raw)[2] for raw in records if raw.startswith(start)]
+            self._request_ids[router_id] = dict.fromkeys(left)
         if router_id not in self._request_ids:
             return
-        # What makes the router goes at once, with a mark (`Leftovers`): without the mark the next
-        # owner would take what is left of its requests for a router.
+        # What makes the router goes at once, with a mark (`RemovedRouters`): without the mark the
+        # next owner would take what is left of its requests for a router.
         arms = keys.key(keys.ARM, router_id)
-        for raw in [raw for raw in self.table.records if raw.startswith(arms)]:
-            self.table.delete(raw)
+        for raw in [raw for raw in records if raw.startswith(arms)]:
+            self._table.delete(raw)
         for kind in (keys.HEAD, keys.CONFIG, keys.DECLARED):
-            self.table.delete(keys.key(kind, router_id))
-        self._leftovers.add(router_id, list(self._request_ids.pop(router_id)))
+            self._table.delete(keys.key(kind, router_id))
+        self.removed.add(router_id, list(self._request_ids.pop(router_id)))
         self._engines.pop(router_id, None)
         self._changes.pop(router_id, None)
 
-    def declared(self, router_id: str) -> bytes | None:
-        """Return what was kept of a router's declaration, see `agents.declaring.in_force`."""
-        return self.table.get(keys.key(keys.DECLARED, router_id))
-
-    def keep_declared(self, router_id: str, packed: bytes) -> None:
-        """Keep a router's declaration."""
-        self.table.put(keys.key(keys.DECLARED, router_id), packed)
-
-    @property
-    def leaves(self) -> bool:
-        """Tell whether records of routers that are gone are still to be deleted."""
-        return bool(self._leftovers)
-
-    def clear(self, limit: int) -> None:
-        """Delete records of routers that are gone, until their tombstones fill `limit` bytes."""
-        self._leftovers.clear(limit)
-
-    def park(self, event: Parked) -> None:
-        """Let an event wait, durably."""
-        self.parking.add(event)
-        self.table.put(keys.key(keys.PARKED, event.router_id, event.part), event.pack())
-
-    def unpark(self, event: Parked) -> None:
-        """Forget a parked event."""
-        self.parking.discard(event)
-        self.table.delete(keys.key(keys.PARKED, event.router_id, event.part))
-
-    def weight(self, router_id: str) -> int:
-        """Bound the bytes that an event of a router or a pool may add to a record batch, itself
-        apart: the arm that it moves, or the pool's head."""
-        engine, pool = self.engine(router_id), self.lending.weight(router_id)
-        return pool + (0 if engine is None else stored.arm_bytes(engine.state.arms.d))
+    def weight(self, router_id: str) -> int | None:
+        """Bound the bytes that an event of a router may add to a record batch, itself apart: the
+        arm that it moves. None of a router that is not unpacked yet."""
+        engine = self._engines.get(router_id)
+        if engine is None:
+            return None if router_id in self._request_ids else 0
+        return arm_bytes(engine.state.arms.d)
 
     def write(self) -> tuple[dict[str, Changes], list[Decided]]:
         """Put everything that changed into the table; return the changes by router, and the
@@ -238,16 +188,7 @@ class Shard:
             names = sorted(changes.pieces)
             pieces = dict(zip(names, state_pieces.pack(engine.state, names), strict=True))
             records.write(pieces, changes.records, contexts)
-        if self.lending.dirty:
-            self.lending.write()
-        # Last: on the log a group ends with the offsets that it contains.
-        if self.watermarks.moved:
-            self.watermarks.write()
         return changed, contexts
-
-    def _requests_of(self, router_id: str) -> list[str]:
-        start = keys.key(keys.REQUEST, router_id)
-        return [keys.split(raw)[2] for raw in self.table.records if raw.startswith(start)]
 
     def is_unpacked(self, router_id: str) -> bool:
         """Tell whether a router is unpacked."""

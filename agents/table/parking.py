@@ -9,27 +9,35 @@ after a crash the same event is refused again and not decided.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 from agents.parked import Parked
+from agents.ports import Table
+from agents.table import keys
 from ground.messages import Message
+from router_state.errors import DamagedState
 
 
 class Parking:
-    """An index of the parked events of one partition; the table holds them.
+    """The parked events of one partition: an index over the table, which holds them.
 
     Attributes:
         waiting: what waits, by router and request.
     """
 
-    def __init__(self, parked: Iterable[Parked] = ()) -> None:
+    def __init__(self, table: Table, found: Mapping[bytes, list[bytes]]) -> None:
+        self._table = table
+        self.index(found)
+
+    def index(self, found: Mapping[bytes, list[bytes]]) -> None:
+        """Take them from the table, whose keys were found by their kinds."""
         self._events: dict[tuple[str, int], Parked] = {}
         self._answered: set[tuple[str, int]] = set()
         self.waiting: dict[tuple[str, str | None], dict[tuple[str, int], Parked]] = defaultdict(
             dict
         )
-        for event in parked:
-            self.add(event)
+        for raw in found.get(keys.PARKED, ()):
+            self.add(_read(self._table, raw))
 
     def __len__(self) -> int:
         return len(self._events)
@@ -43,16 +51,26 @@ class Parking:
         found = self._events.get(at)
         return found is not None and not found.refused and at not in self._answered
 
+    def park(self, event: Parked) -> None:
+        """Let an event wait, durably; or keep a refused one until its dead letter is delivered."""
+        self.add(event)
+        self._table.put(keys.key(keys.PARKED, event.router_id, event.part), event.pack())
+
+    def unpark(self, event: Parked) -> None:
+        """Forget a parked event."""
+        self.hide(event)
+        self._table.delete(keys.key(keys.PARKED, event.router_id, event.part))
+
     def add(self, event: Parked) -> None:
-        """Let an event wait, or keep a refused one until its dead letter is delivered."""
+        """Put an event that the table holds into the index."""
         # The same event comes again after a crash, or with its value after it was read again.
-        self.discard(event)
+        self.hide(event)
         self._events[event.topic, event.offset] = event
         if not event.refused:
             self.waiting[event.router_id, event.request_id][event.topic, event.offset] = event
 
-    def discard(self, event: Parked) -> None:
-        """Forget an event; one that is not there changes nothing."""
+    def hide(self, event: Parked) -> None:
+        """Take an event out of the index; one that is not there changes nothing."""
         if self.is_waiting(event):
             self._wait_no_more(event)
         self._events.pop((event.topic, event.offset), None)
@@ -94,3 +112,15 @@ class Parking:
 
 def _place(event: Parked) -> tuple[str, int]:
     return event.topic, event.offset
+
+
+def _read(table: Table, raw: bytes) -> Parked:
+    """Return a parked event; an unreadable one is returned as refused, with the ids in its key."""
+    try:
+        return Parked.unpack(table.records[raw])
+    except DamagedState as error:
+        _, router_id, part = keys.split(raw)
+        topic, _, offset = part.rpartition("/")
+        if not offset.isdecimal():
+            raise DamagedState(f"the place of a parked event: {part}") from None
+        return Parked.lost(topic, table.number, int(offset), router_id=router_id, why=str(error))

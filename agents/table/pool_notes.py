@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from agents.group import Note
 from router_state.instants import utc
-from router_state.periods.holdings import Granted, Lent
+from router_state.periods.holdings import Grant, Granted
 from router_state.periods.reporting import Held, Reported
 from schemas.leases import Holding, Lease, LeaseNoted
-
-Note = tuple[str, LeaseNoted]
-"""A record of `pb.leases`: its key, and its value."""
 
 
 def report_note(report: Reported, *, now: float) -> Note:
@@ -68,10 +66,10 @@ def grant_note(member: str, grant: Granted, *, now: float) -> Note:
 
 def grant_of(note: LeaseNoted, *, offset: int, epoch: int = -1) -> Granted:
     """Invert `grant_note`; `offset` is where it stands on its topic, `epoch` who sent it."""
-    return Granted(note.pool_id, note.born, note.n, tuple(map(_lent, note.leases)), offset, epoch)
+    return Granted(note.pool_id, note.born, note.n, tuple(map(_grant, note.leases)), offset, epoch)
 
 
-def _lease(lent: Lent) -> Lease:
+def _lease(lent: Grant) -> Lease:
     return Lease(
         line=lent.line,
         per=lent.per,
@@ -85,8 +83,8 @@ def _lease(lent: Lent) -> Lease:
     )
 
 
-def _lent(lease: Lease) -> Lent:
-    return Lent(
+def _grant(lease: Lease) -> Grant:
+    return Grant(
         lease.line,
         lease.per,
         lease.timezone,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import structs
 
+from agents.group import Note
+from agents.ports import Table
 from agents.table import keys
-from agents.table.pool_notes import Note, grant_note, report_note
-from agents.table.request_records import Table
+from agents.table.member_reports import OFTEN, Reports
+from agents.table.pool_notes import grant_note, report_note
+from router_state.engine import Engine
 from router_state.errors import DamagedState
 from router_state.periods.holdings import Granted
 from router_state.periods.period_budgets import Periods
@@ -17,64 +20,37 @@ from router_state.pools.pieces import pack_piece, unpack
 from router_state.pools.pool import HEAD, Pool
 from router_state.pools.pool_config import PoolConfig
 
-if TYPE_CHECKING:
-    from router_state.engine import Engine
 
-OFTEN = 1.0
-"""Seconds between two reports of a member whose spend moves."""
-MOVED = 0.01
-"""Share of what is left by which a member's spend must have moved for a report at once."""
-SELDOM = 10.0
-"""Seconds after which a member reports any change, however small."""
-QUARTER = 0.25
-"""Share of a lease's time after which a member reports that it is alive."""
-ALONE = 5.0
-"""Seconds after which a member that has no lease asks again."""
-
-
-class Said:
-    """The last report of a member; not durable, so it is repeated after a recovery."""
-
-    __slots__ = ("again_at", "at", "left", "moves", "spent")
-
-    def __init__(self, report: Reported, *, now: float, until: float | None) -> None:
-        self.at, self.moves = now, report.moves
-        self.spent = sum(held.spent_usd for held in report.lines)
-        self.left = sum(max(held.holds_usd - held.spent_usd, 0.0) for held in report.lines)
-        left = ALONE if until is None or until <= now else QUARTER * (until - now)
-        self.again_at = now + max(left, OFTEN)
-
-
-class Lending:
+class Pools:
     """Pools, unpacked when first needed, written once a group; and the members among the routers.
 
     Attributes:
         dirty: pools that the group that is being applied has changed.
-        unsaid: members of each pool whose leases were set, and are neither durable nor said yet.
+        unsent: members of each pool whose grants were set, and are neither durable nor sent yet.
         members: the pool of each router that has one.
-        said: the last reports of routers and pools.
-        lent_at: when each pool set its leases last, and at which move.
+        reports: the last reports of routers and pools.
+        granted_at: when each pool set its grants last, and at which move.
+        unreadable: pools whose records can't be read, and why.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, found: Mapping[bytes, list[bytes]]) -> None:
         self._table = table
+        self.index(found)
+
+    def index(self, found: Mapping[bytes, list[bytes]]) -> None:
+        """Take them from the table, whose keys were found by their kinds."""
         self._pools: dict[str, Pool | None] = {}
         self._pieces: dict[str, set[str]] = {}
-        self.dirty: set[str] = set()
-        self.unsaid: dict[str, dict[str, None]] = {}
-        self.members: dict[str, str] = {}
-        self.said: dict[str, Said] = {}
-        self.lent_at: dict[str, tuple[float, int]] = {}
-        self.unreadable: dict[str, str] = {}
-
-    def found(self, raw: bytes) -> None:
-        """Take in a key found by a recovery."""
-        kind, name, part = keys.split(raw)
-        if kind == keys.POOL:
+        for raw in found.get(keys.POOL, ()):
+            _, name, part = keys.split(raw)
             self._pools[name] = None
             self._pieces.setdefault(name, set()).add(part)
-        else:
-            self.members[name] = part
+        self.members = dict(keys.split(raw)[1:] for raw in found.get(keys.MEMBER, ()))
+        self.dirty: set[str] = set()
+        self.unsent: dict[str, dict[str, None]] = {}
+        self.reports = Reports()
+        self.granted_at: dict[str, tuple[float, int]] = {}
+        self.unreadable: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self._pools or self.members)
@@ -102,13 +78,13 @@ class Lending:
 
     def weight(self, pool_id: str) -> int:
         """Bound the bytes that a record to a pool adds to a record batch, itself apart."""
-        return 2 * len(self._record(pool_id, HEAD))
+        return 2 * len(self._record(pool_id, HEAD)) if self._pools else 0
 
     def forget(self, pool_id: str) -> None:
         """Let a pool be as it was before what the clock has done to it."""
         if pool_id in self._pieces:
             self._pools[pool_id] = None
-        self.unsaid.pop(pool_id, None)
+        self.unsent.pop(pool_id, None)
         self.dirty.discard(pool_id)
 
     def declare(self, pool_id: str, config: PoolConfig | None, *, now: float) -> list[Note]:
@@ -129,15 +105,15 @@ class Lending:
             return []
         return [report_note(left_of(report), now=now)]
 
-    def hear(self, report: Reported, *, now: float) -> None:
+    def take_report(self, report: Reported, *, now: float) -> None:
         """Apply a report to its pool; one for an unknown pool is ignored."""
         pool = self.pool(report.pool_id)
         if pool is not None and pool.hear(report, now=now):
             self.dirty.add(report.pool_id)
-            # Its piece is written with this report; what it was lent is said with the next round.
-            self.unsaid.get(report.pool_id, {}).pop(report.member, None)
+            # Its piece is written with this report; its grant is sent with the next round.
+            self.unsent.get(report.pool_id, {}).pop(report.member, None)
 
-    def take(self, pool_id: str, grant: Granted, *, now: float) -> list[Note]:
+    def take_grant(self, pool_id: str, grant: Granted, *, now: float) -> list[Note]:
         """Apply a parent's grant to a pool; return the pool's report."""
         pool = self.pool(pool_id)
         if pool is None or not pool.take(grant):
@@ -145,81 +121,63 @@ class Lending:
         self.dirty.add(pool_id)
         return self.report_pool(pool_id, now=now)
 
-    def lend(self, pool_id: str, *, now: float, limit: int) -> tuple[list[Note], int]:
-        """Set a pool's leases again if anything has changed, or it is due; write and say some.
+    def grant(self, pool_id: str, *, now: float, limit: int) -> tuple[list[Note], int]:
+        """Set a pool's grants again if anything has changed, or it is due; write and send some.
 
         Args:
-            limit: bytes of pieces after which the others are left in `unsaid`, for another record
+            limit: bytes of pieces after which the others are left in `unsent`, for another record
                 batch.
 
-        Returns: what there is to say, and how many bytes are written for it.
+        Returns: the grants, and how many bytes are written for them.
         """
         pool = self.pool(pool_id)
         if pool is None:
             return [], 0
-        if not self.unsaid.get(pool_id):
-            self._set_leases(pool, now=now)
-        notes, size, unsaid = [], 0, self.unsaid.get(pool_id, {})
-        while unsaid and size < limit:
-            member = next(iter(unsaid))
+        if not self.unsent.get(pool_id):
+            self._set_grants(pool, now=now)
+        notes, size, unsent = [], 0, self.unsent.get(pool_id, {})
+        while unsent and size < limit:
+            member = next(iter(unsent))
             notes.append(grant_note(member, pool.grant(member, now=now), now=now))
             size += self._write(pool, member)
-            del unsaid[member]
+            del unsent[member]
         return notes, size
 
-    def _set_leases(self, pool: Pool, *, now: float) -> None:
-        at, moves = self.lent_at.get(pool.pool_id, (-OFTEN, -1))
+    def _set_grants(self, pool: Pool, *, now: float) -> None:
+        at, moves = self.granted_at.get(pool.pool_id, (-OFTEN, -1))
         if pool.moves == moves and abs(now - at) < OFTEN:
             return
         before = pool.moves
-        self.unsaid[pool.pool_id] = dict.fromkeys(pool.set_leases(now=now))
+        self.unsent[pool.pool_id] = dict.fromkeys(pool.set_grants(now=now))
         if pool.moves != before:
             self.dirty.add(pool.pool_id)
-        self.lent_at[pool.pool_id] = now, pool.moves
+        self.granted_at[pool.pool_id] = now, pool.moves
 
     def report_pool(self, pool_id: str, *, now: float, due: bool = False) -> list[Note]:
         """Return a pool's report to its own pool; `due`: only where it is worth one."""
         pool = self.pool(pool_id)
-        # Durable before it is said: a clock that steps back changes nothing about it.
+        # Durable before it is sent: a clock that steps back changes nothing about it.
         if pool is not None and pool.give_back(now=now):
             self.dirty.add(pool_id)
         report = None if pool is None else pool.reported(now=now)
         if pool is None or report is None:
             return []
-        lent = [line.until for line in pool.lines.values() if line.until < float("inf")]
-        return self._report(f"pool:{pool_id}", report, max(lent, default=None), now=now, due=due)
+        ends = [line.until for line in pool.lines.values() if line.until < float("inf")]
+        until = max(ends, default=None)
+        return self.reports.send(f"pool:{pool_id}", report, until, now=now, due=due)
 
     def report_router(
         self, router_id: str, engine: Engine, *, now: float, due: bool = False
     ) -> list[Note]:
         """Return a router's report to its pool; `due`: only where it is worth one."""
         periods, name = engine.state.having(Periods), f"router:{router_id}"
-        leases = None if periods is None else periods.ledger.leases
-        if leases is None or (due and not self._is_due(name, leases.moves, now=now)):
+        held = None if periods is None else periods.ledger.holdings
+        if held is None or (due and not self.reports.may_be_due(name, held.moves, now=now)):
             return []
         report = None if periods is None else periods.reported(router_id, now=now)
         assert report is not None
-        lent = [loan.until for line in leases.lines for loan in line.loans.values()]
-        return self._report(name, report, max(lent, default=None), now=now, due=due)
-
-    def _is_due(self, name: str, moves: int, *, now: float) -> bool:
-        """Tell whether a report may be due, before it is computed."""
-        said = self.said.get(name)
-        if said is None or now >= said.again_at or now < said.at:
-            return True
-        return moves != said.moves and now - said.at >= OFTEN
-
-    def _report(
-        self, name: str, report: Reported, until: float | None, *, now: float, due: bool
-    ) -> list[Note]:
-        said = self.said.get(name)
-        if due and said is not None and said.at <= now < said.again_at:
-            spent = sum(held.spent_usd for held in report.lines)
-            moved = abs(spent - said.spent) > MOVED * said.left
-            if now - said.at < (OFTEN if moved else SELDOM) or report.moves == said.moves:
-                return []
-        self.said[name] = Said(report, now=now, until=until)
-        return [report_note(report, now=now)]
+        ends = [holding.until for line in held.lines for holding in line.holdings.values()]
+        return self.reports.send(name, report, max(ends, default=None), now=now, due=due)
 
     def joined(self, router_id: str, engine: Engine | None) -> None:
         """Note a router's pool after its declaration; `engine` None: the router is removed."""
@@ -228,7 +186,7 @@ class Lending:
         before = self.members.get(router_id)
         if before == pool_id:
             return
-        self.said.pop(f"router:{router_id}", None)
+        self.reports.forget(f"router:{router_id}")
         if before is not None:
             del self.members[router_id]
             self._table.delete(keys.key(keys.MEMBER, router_id, before))
@@ -237,14 +195,14 @@ class Lending:
             self._table.put(keys.key(keys.MEMBER, router_id, pool_id), b"1")
 
     def write(self) -> None:
-        """Put what has changed into the table, the leases apart that are not said yet."""
+        """Put what has changed into the table, the grants apart that are not sent yet."""
         for pool_id in sorted(self.dirty):
             pool = self._pools[pool_id]
             assert pool is not None
             if pool.is_done:
                 self._drop(pool_id)
                 continue
-            for piece in sorted(pool.changed - self.unsaid.get(pool_id, {}).keys()):
+            for piece in sorted(pool.changed - self.unsent.get(pool_id, {}).keys()):
                 self._write(pool, piece)
         self.dirty.clear()
 
@@ -262,7 +220,7 @@ class Lending:
 
     def _drop(self, pool_id: str) -> None:
         del self._pools[pool_id]
-        self.unsaid.pop(pool_id, None)
+        self.unsent.pop(pool_id, None)
         for piece in sorted(self._pieces.pop(pool_id)):
             self._table.delete(keys.key(keys.POOL, pool_id, piece))
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from agents.ports import Table
 from agents.table import keys
-from agents.table.request_records import Table
 
 TOMBSTONE_BYTES = 40
 """Bytes that a tombstone takes beside its key, about: lengths, deltas, the epoch's header."""
 
 
-class Leftovers:
-    """The remaining records of removed routers.
+class RemovedRouters:
+    """Removed routers whose records are still to be deleted.
 
     Tombstones of a router with 100,000 requests exceed a record batch. So a mark in the table
     stands for them, written in the batch that lets the router go: by it the next owner finds what a

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import AbstractContextManager
-from typing import Protocol
 
 import numpy as np
 
 from agents.context_store import Decided
+from agents.ports import Table
 from agents.table import keys
 from router_state.changes import CONFIG, HEAD
 from router_state.record import RequestRecord
@@ -23,32 +22,6 @@ def key_of(name: bytes, piece: str) -> bytes:
     router behind their kind."""
     kind = PIECES.get(piece)
     return keys.ARM + name + piece.encode() if kind is None else kind + name
-
-
-class Table(Protocol):
-    """The records of one partition, see `streams.state.table_partition.Partition`."""
-
-    number: int
-    owned: bool
-    open: bool
-    epoch: int
-    records: dict[bytes, bytes]
-
-    def writing(self) -> AbstractContextManager[None]: ...
-
-    def take(self) -> Mapping[bytes, bytes | None]: ...
-
-    def roll_back(self) -> None: ...
-
-    async def write(self, changes: Mapping[bytes, bytes | None]) -> None: ...
-
-    def get(self, key: bytes) -> bytes | None: ...
-
-    def put(self, key: bytes, value: bytes) -> None: ...
-
-    def delete(self, key: bytes) -> None: ...
-
-    def set_all(self, values: Mapping[bytes, bytes | None]) -> None: ...
 
 
 class Requests(MutableMapping[str, RequestRecord]):

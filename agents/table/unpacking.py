@@ -1,53 +1,20 @@
-"""Read parked events and engines from the durable table."""
+"""Unpack routers from the durable table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
 
-from agents.parked import Parked
+from agents.ports import Table
 from agents.table import keys
-from agents.table.removed_routers import TOMBSTONE_BYTES
-from agents.table.request_records import Requests, Table, key_of
-from router_state.changes import Changes
+from agents.table.request_records import Requests, key_of
 from router_state.engine import Engine
-from router_state.errors import DamagedState
 from router_state.state import record_bytes, restoring
-
-
-def parked(table: Table, raw: bytes) -> Parked:
-    """Return a parked event; an unreadable one is returned as refused, with the ids in its key."""
-    try:
-        return Parked.unpack(table.records[raw])
-    except DamagedState as error:
-        _, router_id, part = keys.split(raw)
-        topic, _, offset = part.rpartition("/")
-        return Parked.lost(
-            topic,
-            table.number,
-            int(offset),
-            router_id=router_id,
-            why=str(error),
-        )
-
-
-def size_of(table: Table, router_id: str, changes: Changes) -> int:
-    """Return about how many bytes the records of these changes take in a batch of the changelog."""
-    # The record as it was, since what it will be is not packed yet; and a tombstone for its
-    # context.
-    keyed = (
-        (keys.key(keys.REQUEST, router_id, name), record)
-        for name, record in changes.records.items()
-    )
-    return sum(
-        2 * (len(at) + TOMBSTONE_BYTES) + len((record and table.get(at)) or b"")
-        for at, record in keyed
-    )
 
 
 @lru_cache(maxsize=64)
 def arm_bytes(d: int) -> int:
-    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
+    """Bound the bytes that one changed arm of dimension d adds to a group: its triangles and
     vectors of 64-bit floats."""
     return 12 * d * (d + 4)
 
@@ -60,7 +27,7 @@ def outline(table: Table, router_id: str, request_id: str) -> record_bytes.Outli
     )
 
 
-def engine(
+def unpack(
     table: Table,
     router_id: str,
     request_ids: dict[str, None],
@@ -85,7 +52,7 @@ def engine(
         {one.request_id: one.decided_at for one in ordered if one.is_awaited},
     )
     # In the order of their decisions: what is forgotten first is what was decided first. The same
-    # dict stays, which the shard answers `knows` from.
+    # dict stays, which `Routers.knows` looks at.
     request_ids.clear()
     request_ids.update(dict.fromkeys(one.request_id for one in ordered))
     return Engine(state, Requests(table, router_id, request_ids))

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import orjson
 
+from agents.ports import Table
 from agents.table import keys
-from agents.table.request_records import Table
 from router_state.errors import DamagedState
 from router_state.packing.framing import body_of, decoded, frame
 
@@ -32,11 +32,15 @@ class Watermarks:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self.index()
+
+    def index(self) -> None:
+        """Take them from the table."""
         self.offsets: dict[str, int] = {}
         self.moved = False
         self.unreadable = ""
         try:
-            self.offsets = unpack(table.get(keys.WATERMARKS))
+            self.offsets = unpack(self._table.get(keys.WATERMARKS))
         except DamagedState as error:
             self.unreadable = str(error)
 

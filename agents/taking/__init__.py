@@ -1,1 +1,1 @@
-"""Take events in: decode them, and choose what the next group has."""
+"""Take events in: decode them, and choose those of the next group."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ground.messages import Message, headers_of
 from schemas.event import Event, MalformedEvent
-from schemas.headers import FORWARDED, is_forwarded
+from schemas.headers import is_forwarded
 from schemas.quick import read
 from schemas.reasons import Reason
 
@@ -115,8 +115,3 @@ def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str]
             "forwarded, and not on its router's partition: partition counts differ"
         )
     return False
-
-
-def forwarded(message: Message) -> list[tuple[str, bytes]]:
-    """Return the headers with which a stray is forwarded."""
-    return [*headers_of(message), (FORWARDED, b"1")]

@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agents.table.own_routers import Shard
 from ground.messages import Record
 from schemas.event import MalformedEvent
 from schemas.quick import Bill, Reward, read
@@ -48,18 +47,19 @@ class Waits:
     Time counts from when a worker has fetched an event, not from the clocks of clients.
 
     Args:
+        knows: tells whether a request of a router, or any of a session, has its decision.
         queues: what waits of each topic, by its name without the prefix.
         clock: monotonic seconds.
     """
 
     def __init__(
         self,
-        shard: Shard,
+        knows: Callable[[str, str], bool],
         queues: Mapping[str, deque[Record]],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._shard, self._clock = shard, clock
+        self._knows, self._clock = knows, clock
         self._queues = {
             name: queue for name, queue in queues.items() if name not in ("requests", "routers")
         }
@@ -93,7 +93,7 @@ class Waits:
             event = read(kind, key=head.key, value=head.value)
         except MalformedEvent:
             return True
-        return self._shard.knows(event.router_id, event.subject)
+        return self._knows(event.router_id, event.subject)
 
     def requests(self, size: int) -> int:
         """Return how many requests the next group of this size may have.

@@ -1,1 +1,1 @@
-"""Work that is due by the clock: end waits, sweep, bound the memory."""
+"""Work by the clock: end waits, sweep, bound the memory."""

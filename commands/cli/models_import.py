@@ -30,7 +30,7 @@ from doors.integrations.litellm_prices import (
     plan,
     read_list,
 )
-from ground.json_values import Document
+from ground.json_values import Document, Json
 from schemas import CostReported, LambdaUpdated, MalformedEvent, decode
 
 BILLS = 5000
@@ -222,7 +222,7 @@ def _offers(change: Change) -> Document:
     return found
 
 
-def _said(offers: Mapping[str, Any]) -> str:
+def _said(offers: Mapping[str, Json]) -> str:
     """Return a model's capabilities in words."""
     return ", ".join(
         name if value is True else f"{name} {value:,}" if isinstance(value, int) else name

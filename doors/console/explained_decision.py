@@ -58,7 +58,7 @@ EXCLUDED = {
     "retains_prompts": "its provider may keep prompts for longer than the request allows",
     "cost_unknown": "too few bills say what it costs, and its unbilled calls may cost too much",
 }
-"""Explanation of why a candidate was ruled out, by `excluded`."""
+"""Explanation of why a candidate was ruled out, by `excluded`, where that does not say it."""
 
 TERMS = (
     "model",
@@ -83,6 +83,12 @@ DOUBT = (
 """Columns of the table of uncertainty."""
 HOW_SURE = "How sure it was: expected reward = part common to all models + the model's own part"
 """Title of the table of uncertainty."""
+
+
+def why_excluded(code: str | None) -> str:
+    """Return why a candidate was ruled out, "" if it was not. A code without an explanation speaks
+    for itself."""
+    return "" if code is None else EXCLUDED.get(code, code.replace("_", " "))
 
 
 def explain_decision(decision: RouteDecided) -> RenderableType:
@@ -144,7 +150,7 @@ def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
             number(-candidate.penalty, 4),
             number(candidate.score, 4),
             usd(candidate.expected_cost_usd),
-            EXCLUDED.get(candidate.excluded or "", candidate.excluded or ""),
+            why_excluded(candidate.excluded),
             *(_times(candidate) if timed else ()),
             style="bold" if chosen else "dim" if candidate.excluded else "",
         )

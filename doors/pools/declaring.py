@@ -9,7 +9,6 @@ from doors.console.failures import Failure
 from ground.json_values import Document
 from ground.messages import Placed
 from router_state.errors import InvalidConfig
-from router_state.pools.pool_config import PoolConfig
 from schemas import MalformedEvent, decode_pool
 
 
@@ -46,6 +45,8 @@ async def write_pool(bus: Bus, pool_id: str, document: Document | None) -> Place
 
 def _check(key: bytes | None, value: bytes | None) -> None:
     """Raise the MalformedEvent or InvalidConfig for which a worker refuses a declaration."""
+    from router_state.pools.pool_config import PoolConfig  # brings numpy along
+
     _, declared = decode_pool(key=key, value=value)
     if declared is not None:
         PoolConfig.read(declared, offset=0)

@@ -72,14 +72,14 @@ class Caps(Capability):
         return {"caps": caps}
 
     @classmethod
-    def pack_declared(cls, declared: tuple[Cap, ...] | None) -> Json:
+    def pack_declared(cls, declared: tuple[Cap, ...] | None) -> Json | None:
         """See Capability."""
-        return declared or ()
+        return declared
 
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> tuple[Cap, ...] | None:
         """See Capability."""
-        return converted(kept, tuple[Cap, ...], "caps") if kept else None
+        return None if kept is None else converted(kept, tuple[Cap, ...], "caps")
 
     def declare(self, declared: tuple[Cap, ...], *, now: float) -> None:
         """See Capability."""
@@ -108,12 +108,13 @@ class Caps(Capability):
     @classmethod
     def head(cls, one: Caps | None) -> dict[str, Json]:
         """See Capability."""
-        buckets = [] if one is None else one.buckets
-        return {"buckets": [[bucket.left_usd, bucket.at, bucket.exhausted] for bucket in buckets]}
+        if one is None:
+            return {}
+        return {"caps": [[bucket.left_usd, bucket.at, bucket.exhausted] for bucket in one.buckets]}
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
-        kept = converted(head.get("buckets"), list[tuple[float, float, bool]], "caps")
+        kept = converted(head.get("caps"), list[tuple[float, float, bool]], "caps")
         if len(kept) != len(self.buckets):
             raise DamagedState(f"caps: {len(kept)} are kept, {len(self.buckets)} are declared")
         self.buckets = [

@@ -19,8 +19,6 @@ from router_state.pacing.scoring import candidates
 
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
-JUMP = 25.0
-"""Budgets charged at once after which λ_t is solved before the next decision: no scatter."""
 MOST_TRIED = 100.0
 """Budgets that a call may be expected to cost whose only use is to learn, together with the debt:
 as many as one horizon of requests pays back (`Debt`)."""
@@ -56,7 +54,8 @@ class DollarDual(Pacer):
 
     def per_dollar(self, multiple: float) -> float:
         """See Pacer."""
-        return min(self.lambda_t * multiple / self.budget_usd, FAR)
+        price = self.lambda_t * multiple / self.budget_usd
+        return price if price < FAR else FAR
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
@@ -70,10 +69,8 @@ class DollarDual(Pacer):
         self.charge(difference)
 
     def charge(self, usd: float) -> None:
-        """Add to the debt; a change by several budgets makes λ_t be solved before the next
-        decision."""
-        self.debt.usd += usd
-        if abs(usd) > JUMP * self.budget_usd:
+        """Add to the debt; after a jump λ_t is solved before the next decision."""
+        if self.debt.charge(usd, self.budget_usd):
             self.journal.jumped = True
 
     def solve(self, arms: Arms, window: Window, *, now: float) -> None:

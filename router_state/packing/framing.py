@@ -27,7 +27,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 """A whole number of a record: one that every reader of JSON has exactly."""
-FORMAT = 7
+FORMAT = 1
 """Number of the format that is written. Who raises it keeps a reader of the one before, see
 `restoring.READERS` and `record_bytes.READERS`."""
 NATIVE = sys.byteorder == "little"

@@ -75,7 +75,7 @@ class Accounts:
         """Return the dollars of a period."""
         return self.budget.usd + account.carried_usd
 
-    def is_lent(self, account: Account) -> bool:
+    def is_granted(self, account: Account) -> bool:
         """Tell whether a period has money of its own, spent or not."""
         return True
 

@@ -63,7 +63,7 @@ def _tell(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> N
     """Raise an alert, once a period, that nothing is left of it."""
     # A refusal opens no account: a replay, which does not see it, would open it later.
     account, accounts = standing.account, standing.accounts
-    if accounts.told == account.begin or not accounts.is_lent(account):
+    if accounts.told == account.begin or not accounts.is_granted(account):
         return
     accounts.told = account.begin
     journal.pieces.add(PIECE)

@@ -1,7 +1,7 @@
-"""Leases that a router holds from its pool: dollars, each for one period of one budget.
+"""Holdings that a router holds from its pool: dollars, each for one period of one budget.
 
-A lease is a number of dollars that the router may have been charged in the period, all in all, and
-a time until which it may go on spending. A lease has the accounts of a budget of a period, so it is
+A grant is a number of dollars that the router may have been charged in the period, all in all, and
+a time until which it may go on spending. A grant has the accounts of a budget of a period, so it is
 paced in the same way.
 """
 
@@ -22,11 +22,11 @@ from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.spending import PeriodBudget
 
 UNKNOWN = ""
-"""Name of the line that stands for a pool's budgets until the first lease names them."""
+"""Name of the line that stands for a pool's budgets until the first grant names them."""
 
 
-class Lent(Struct, frozen=True):
-    """A lease of one period of one budget.
+class Grant(Struct, frozen=True):
+    """A grant of one period of one budget.
 
     Attributes:
         line: the pool whose budget it is, and the budget's name: "acme/month".
@@ -48,17 +48,17 @@ class Lent(Struct, frozen=True):
 
     @property
     def budget(self) -> PeriodBudget:
-        """Return the budget that says when its periods begin; its dollars are those of leases."""
+        """Return the budget that says when its periods begin; its dollars are those of grants."""
         return PeriodBudget(0.0, self.per, self.zone, self.starts, self.ends)
 
 
 class Granted(OfCapability, frozen=True):
-    """A grant: all leases of a member, sent by its pool.
+    """All grants of a member, as its pool sends them.
 
     Attributes:
         pool_id: the pool.
-        born: which membership it is for, see `Leases`; a grant for another one is void.
-        n: number of the grant; of several the highest counts.
+        born: which membership it is for, see `Holdings`; a grant for another one is void.
+        n: their number; of several ones the highest counts.
         offset: where it stands on its topic, −1: on none.
         epoch: number of the pool's owner that sent it, −1: it names none.
     """
@@ -66,7 +66,7 @@ class Granted(OfCapability, frozen=True):
     pool_id: str
     born: int
     n: int
-    lines: tuple[Lent, ...] = ()
+    lines: tuple[Grant, ...] = ()
     offset: int = -1
     epoch: int = -1
 
@@ -79,10 +79,10 @@ class Granted(OfCapability, frozen=True):
 
 
 class Lapsed(OfCapability, frozen=True):
-    """Time has passed: leases of the router's pool that have ended are given back."""
+    """Time has passed: grants of the router's pool that have ended are given back."""
 
 
-class Loan(NamedTuple):
+class Holding(NamedTuple):
     """Dollars of one period, and until when they may be spent; `back`: the pool was told that its
     time is up, whatever the clock says later."""
 
@@ -99,37 +99,37 @@ Identity = tuple[Per | None, str, float | None, float | None]
 """The definition of a budget's periods, see `PeriodBudget.identity`."""
 
 
-class _Loan(Struct, array_like=True):
-    """A loan as it is read, with the begin of its period."""
+class _Holding(Struct, array_like=True):
+    """A holding as it is read, with the begin of its period."""
 
     begin: float
     usd: float
     until: float
-    back: bool = False
+    back: bool
 
 
 class Kept(Struct):
-    """The types in which what `Leases.pack` returns is read."""
+    """The types in which what `Holdings.pack` returns is read."""
 
     pool: str
     born: Whole
     n: Whole
     moves: Whole
-    lines: list[tuple[str, Identity, list[_Loan], Packed]]
-    epoch: Whole = -1
+    lines: list[tuple[str, Identity, list[_Holding], Packed]]
+    epoch: Whole
 
 
 @dataclass(slots=True)
-class LeasedAccounts(Accounts):
-    """The periods of one budget of the pool, and what is lent of them.
+class HeldAccounts(Accounts):
+    """The periods of one budget of the pool, and what is granted of them.
 
     Attributes:
         line: its name.
-        loans: by begin of the period.
+        holdings: by begin of the period.
     """
 
     line: str = UNKNOWN
-    loans: dict[float, Loan] = field(default_factory=dict)
+    holdings: dict[float, Holding] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -137,37 +137,43 @@ class LeasedAccounts(Accounts):
         return self.line or "pool"
 
     def usd(self, account: Account, now: float) -> float:
-        """See Accounts; nothing where nothing is lent, and no more than is charged where the time
-        is up."""
-        loan = self.loans.get(account.begin)
-        if loan is None:
+        """See Accounts; nothing where nothing is granted, and no more than is charged where the
+        time is up."""
+        holding = self.holdings.get(account.begin)
+        if holding is None:
             return 0.0
         # Sums of bills and what was expected leave residues on either side of 0.
-        return loan.usd if loan.lasts(now) else min(loan.usd, max(account.charged_usd, 0.0))
+        return (
+            holding.usd if holding.lasts(now) else min(holding.usd, max(account.charged_usd, 0.0))
+        )
 
-    def is_lent(self, account: Account) -> bool:
+    def is_granted(self, account: Account) -> bool:
         """See Accounts."""
-        return account.begin in self.loans
+        return account.begin in self.holdings
 
     def at(self, now: float, *, seq: int) -> Account | None:
-        """See Accounts; before the first lease a period goes on until that comes."""
+        """See Accounts; before the first grant a period goes on until that comes."""
         if self.line != UNKNOWN:
-            return super(LeasedAccounts, self).at(now, seq=seq)
+            return super(HeldAccounts, self).at(now, seq=seq)
         return self.kept[-1] if self.kept else Account(bounded(now), LATEST + 1.0, first_seq=seq)
 
-    def lend(self, lent: Lent) -> None:
-        """Take a lease."""
-        self.loans[lent.begin] = Loan(lent.usd, lent.until)
-        for begin in sorted(self.loans)[:-PERIODS_KEPT]:
-            del self.loans[begin]
+    def take(self, grant: Grant) -> None:
+        """Take a grant."""
+        self.holdings[grant.begin] = Holding(grant.usd, grant.until)
+        for begin in sorted(self.holdings)[:-PERIODS_KEPT]:
+            del self.holdings[begin]
 
     def has_lapsed(self, now: float) -> list[float]:
-        """Return the periods whose loan's time is up, and was not given back yet."""
-        return [begin for begin, loan in self.loans.items() if now >= loan.until and not loan.back]
+        """Return the periods whose holding's time is up, and was not given back yet."""
+        return [
+            begin
+            for begin, holding in self.holdings.items()
+            if now >= holding.until and not holding.back
+        ]
 
 
 @dataclass(slots=True)
-class Leases:
+class Holdings:
     """A router's membership in a pool.
 
     Attributes:
@@ -175,7 +181,7 @@ class Leases:
         born: offset of the declaration that named the pool: the membership's number.
         n: number of the last grant, 0: none has come.
         moves: counter of changes; of two reports the one with more is newer.
-        lines: what is lent.
+        lines: what is granted.
         epoch: the last owner of the pool whose grant was taken, −1: none has named itself.
     """
 
@@ -183,13 +189,13 @@ class Leases:
     born: int
     n: int = 0
     moves: int = 0
-    lines: list[LeasedAccounts] = field(default_factory=list)
+    lines: list[HeldAccounts] = field(default_factory=list)
     epoch: int = -1
 
     @classmethod
-    def none(cls, pool_id: str, *, born: int) -> Leases:
+    def none(cls, pool_id: str, *, born: int) -> Holdings:
         """Return those of a router that has just named its pool."""
-        unknown = LeasedAccounts(PeriodBudget(0.0, None, starts=0.0, until=LATEST))
+        unknown = HeldAccounts(PeriodBudget(0.0, None, starts=0.0, until=LATEST))
         return cls(pool_id, born, lines=[unknown])
 
     def take(self, grant: Granted) -> bool:
@@ -197,7 +203,7 @@ class Leases:
         change nothing.
 
         Raises:
-            StaleGrant, InvalidConfig: it comes from somebody else, or a lease is of no period.
+            StaleGrant, InvalidConfig: it comes from somebody else, or a grant is of no period.
                 Nothing has changed.
         """
         if (grant.pool_id, grant.born) != (self.pool_id, self.born) or grant.n <= self.n:
@@ -207,24 +213,24 @@ class Leases:
         self.n, self.epoch = grant.n, grant.epoch
         before = {(one.line, one.budget.identity): one for one in self.lines}
         loose = before.get((UNKNOWN, self.lines[0].budget.identity)) if self.lines else None
-        lines: dict[tuple[object, ...], LeasedAccounts] = {}
+        lines: dict[tuple[object, ...], HeldAccounts] = {}
         for lent, budget in zip(grant.lines, budgets, strict=True):
             at = lent.line, budget.identity
             line = lines.get(at) or before.get(at)
             if line is None:
-                line = LeasedAccounts(budget, line=lent.line)
+                line = HeldAccounts(budget, line=lent.line)
                 _move(loose, line, lent)
             lines[at] = line
-            line.lend(lent)
+            line.take(lent)
         # A budget that the pool no longer has does not limit the router.
         self.lines = list(lines.values()) or self.lines
         return True
 
     def give_back(self, now: float) -> bool:
-        """Give back the loans whose time is up; tell whether there were any."""
+        """Give back the holdings whose time is up; tell whether there were any."""
         lapsed = [(line, begin) for line in self.lines for begin in line.has_lapsed(now)]
         for line, begin in lapsed:
-            line.loans[begin] = line.loans[begin]._replace(back=True)
+            line.holdings[begin] = line.holdings[begin]._replace(back=True)
         return bool(lapsed)
 
     def pack(self) -> Document:
@@ -235,23 +241,23 @@ class Leases:
             "n": self.n,
             "moves": self.moves,
             "lines": [_pack(line) for line in self.lines],
-            **({} if self.epoch < 0 else {"epoch": self.epoch}),
+            "epoch": self.epoch,
         }
 
     @classmethod
-    def unpack(cls, kept: Kept) -> Leases:
+    def unpack(cls, kept: Kept) -> Holdings:
         """Invert `pack`, in the types in which it is read. Raises InvalidConfig."""
         lines = [_unpack(*line) for line in kept.lines]
         return cls(kept.pool, kept.born, kept.n, kept.moves, lines, kept.epoch)
 
     def is_sound(self) -> bool:
         """Tell whether its values are possible."""
-        loans = [n for line in self.lines for loan in line.loans.values() for n in loan]
-        return all(map(math.isfinite, loans)) and min([0.0, *loans]) >= 0.0 <= self.n
+        holdings = [n for line in self.lines for holding in line.holdings.values() for n in holding]
+        return all(map(math.isfinite, holdings)) and min([0.0, *holdings]) >= 0.0 <= self.n
 
 
-def _move(loose: LeasedAccounts | None, line: LeasedAccounts, lent: Lent) -> None:
-    """Charge the first lease with what the router spent before it, where it was in its period."""
+def _move(loose: HeldAccounts | None, line: HeldAccounts, lent: Grant) -> None:
+    """Charge the first grant with what the router spent before it, where it was in its period."""
     account = loose.kept[-1] if loose is not None and loose.kept else None
     if account is not None and lent.begin <= account.begin < lent.end:
         line.kept.append(
@@ -269,20 +275,22 @@ def _move(loose: LeasedAccounts | None, line: LeasedAccounts, lent: Lent) -> Non
         )
 
 
-def _pack(line: LeasedAccounts) -> list[Json]:
+def _pack(line: HeldAccounts) -> list[Json]:
     budget = line.budget
     identity = [budget.per, budget.zone, budget.starts, budget.until]
-    loans = [[begin, *(loan if loan.back else loan[:2])] for begin, loan in line.loans.items()]
-    return [line.line, identity, loans, line.pack()]
+    holdings = [[begin, *holding] for begin, holding in line.holdings.items()]
+    return [line.line, identity, holdings, line.pack()]
 
 
-def _unpack(name: str, identity: Identity, loans: list[_Loan], packed: Packed) -> LeasedAccounts:
+def _unpack(
+    name: str, identity: Identity, holdings: list[_Holding], packed: Packed
+) -> HeldAccounts:
     per, zone, starts, ends = identity
     accounts = Accounts.unpack(PeriodBudget(0.0, per, zone, starts, ends), packed)
-    return LeasedAccounts(
+    return HeldAccounts(
         accounts.budget,
         accounts.kept,
         accounts.told,
         line=name,
-        loans={one.begin: Loan(one.usd, one.until, one.back) for one in loans},
+        holdings={one.begin: Holding(one.usd, one.until, one.back) for one in holdings},
     )

@@ -16,7 +16,7 @@ from router_state.packing.framing import Whole, decoded
 from router_state.periods import holdings
 from router_state.periods.accounts import Account, Accounts, Packed
 from router_state.periods.floor import FLOOR_REQUESTS
-from router_state.periods.holdings import Granted, LeasedAccounts, Leases
+from router_state.periods.holdings import Granted, HeldAccounts, Holdings
 from router_state.periods.hourly_traffic import FIRST, Traffic
 from router_state.periods.money_left import Standing
 from router_state.periods.spending import Spending
@@ -59,7 +59,7 @@ class Ledger:
 
     Attributes:
         spending: as declared.
-        budgets: the accounts of each budget; leases: what the router holds of a pool, if it has
+        budgets: the accounts of each budget; holdings: what the router holds of a pool, if it has
             one; accounts: both.
         traffic: what is still to come.
         scatter: mean square of a settlement, bill − expectation, in dollars².
@@ -78,7 +78,7 @@ class Ledger:
         "budgets",
         "decided",
         "floor_usd",
-        "leases",
+        "holdings",
         "mean_usd",
         "per_request_usd",
         "reward",
@@ -96,7 +96,7 @@ class Ledger:
         self._journal = journal
         self.spending = spending
         self.budgets = [Accounts(budget) for budget in spending.budgets]
-        self.leases: Leases | None = None
+        self.holdings: Holdings | None = None
         self._join(spending.pool, born)
         self.traffic = Traffic(spending.traffic, self._zone, journal)
         self.scatter = self.settled = self.mean_usd = self.decided = 0.0
@@ -110,35 +110,35 @@ class Ledger:
     def _join(self, pool_id: str | None, born: int) -> None:
         """Become a member of a pool, or of none; who is one already stays it."""
         if pool_id is None:
-            self.leases = None
-        elif self.leases is None or self.leases.pool_id != pool_id:
-            self.leases = Leases.none(pool_id, born=born)
-        self.accounts = [*self.budgets, *(self.leases.lines if self.leases is not None else ())]
+            self.holdings = None
+        elif self.holdings is None or self.holdings.pool_id != pool_id:
+            self.holdings = Holdings.none(pool_id, born=born)
+        self.accounts = [*self.budgets, *(self.holdings.lines if self.holdings is not None else ())]
 
     def take(self, grant: Granted) -> bool:
         """Put a grant of the pool in force; tell whether it is news."""
-        if self.leases is None or not self.leases.take(grant):
+        if self.holdings is None or not self.holdings.take(grant):
             return False
-        self.accounts = [*self.budgets, *self.leases.lines]
+        self.accounts = [*self.budgets, *self.holdings.lines]
         self.traffic.declare(self.spending.traffic, self._zone)
         self._moved()
         return True
 
     @property
-    def leased(self) -> list[LeasedAccounts]:
-        """Return the accounts of what a pool lends; none without one."""
-        return [] if self.leases is None else self.leases.lines
+    def held(self) -> list[HeldAccounts]:
+        """Return the accounts of what a pool grants; none without one."""
+        return [] if self.holdings is None else self.holdings.lines
 
     def give_back(self, now: float) -> bool:
-        """Give back to the pool what was lent until a time; tell whether that was anything."""
-        if self.leases is None or not self.leases.give_back(now):
+        """Give back to the pool what was granted until a time; tell whether that was anything."""
+        if self.holdings is None or not self.holdings.give_back(now):
             return False
         self._moved()
         return True
 
     def _moved(self) -> None:
-        if self.leases is not None:
-            self.leases.moves += 1
+        if self.holdings is not None:
+            self.holdings.moves += 1
         self._journal.pieces.add(PIECE)
 
     def declare(self, spending: Spending, *, born: int = -1) -> None:
@@ -163,8 +163,8 @@ class Ledger:
 
     def start_over(self) -> None:
         """Await no bill, for a router that goes on from another one's state: decisions are counted
-        anew, and what was charged stays, like a debt. What a pool lent was lent to the other."""
-        self.leases = None
+        anew, and what was charged stays, like a debt. Grants of a pool were the other's."""
+        self.holdings = None
         self.accounts = [*self.budgets]
         for accounts in self.budgets:
             for account in accounts.kept:
@@ -182,7 +182,7 @@ class Ledger:
             all(map(math.isfinite, (*amounts, *carried, *sums, *week, *others)))
             and min(0.0, *sums, *week, *carried) >= 0.0
             and all(one.begin < one.end and min(one.waiting, one.count) >= 0 for one in accounts)
-            and (self.leases is None or self.leases.is_sound())
+            and (self.holdings is None or self.holdings.is_sound())
         )
 
     def standings(self, now: float, *, seq: int) -> list[Standing]:
@@ -286,7 +286,7 @@ class Ledger:
     def pack(self) -> Document:
         """Return what decisions and bills change, as JSON's types."""
         numbers = [getattr(self, name) for name in self.NUMBERS]
-        leases = {} if self.leases is None else {"leases": self.leases.pack()}
+        leases = {} if self.holdings is None else {"leases": self.holdings.pack()}
         return {
             "budgets": [accounts.pack() for accounts in self.budgets],
             "traffic": self.traffic.numbers(),
@@ -305,10 +305,10 @@ class Ledger:
             for budget, accounts in zip(self.spending.budgets, packed.budgets, strict=True)
         ]
         try:
-            self.leases = None if packed.leases is None else Leases.unpack(packed.leases)
+            self.holdings = None if packed.leases is None else Holdings.unpack(packed.leases)
         except InvalidConfig as error:
             raise DamagedState(f"periods: {error}") from None
-        self.accounts = [*self.budgets, *(self.leases.lines if self.leases is not None else ())]
+        self.accounts = [*self.budgets, *(self.holdings.lines if self.holdings is not None else ())]
         self.traffic.declare(self.spending.traffic, self._zone)
         for name, number in zip(self.NUMBERS, packed.numbers, strict=True):
             setattr(self, name, math.inf if number is None else number)

@@ -1,4 +1,4 @@
-"""The capability of budgets of a period, floors of rewards, limits of one call's cost, and leases
+"""The capability of budgets of a period, floors of rewards, limits of one call's cost, and grants
 of a pool: what a router may spend by the calendar, and for what.
 """
 
@@ -27,7 +27,7 @@ from router_state.since import Since
 
 
 class Periods(Capability):
-    """The budgets of a period of a router, its floor, and what its pool lends.
+    """The budgets of a period of a router, its floor, and what its pool grants.
 
     Attributes:
         ledger: what is left.
@@ -103,7 +103,7 @@ class Periods(Capability):
         self.ledger.forget(record)
 
     def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
-        """See Capability: a grant of the pool, or that leases have ended."""
+        """See Capability: a grant of the pool, or that grants have ended."""
         match event:
             case Granted() if self.ledger.take(event):
                 since.granted(event.offset)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from router_state.instants import utc
-from router_state.periods.holdings import LeasedAccounts
+from router_state.periods.holdings import HeldAccounts
 from router_state.periods.ledger import LEAST_USD, Ledger
 from router_state.periods.money_left import Standing
 from router_state.periods.period_dual import PeriodDual
@@ -18,7 +18,9 @@ def standing(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
     found: dict[str, object] = {"budget_usd_per_request": _allowed_usd(ledger, dual, in_force, now)}
     # Of the last decision.
     per_request_usd = dual.budget_usd
-    standings = [one for one in in_force if one.accounts.is_lent(one.account) or one.account.count]
+    standings = [
+        one for one in in_force if one.accounts.is_granted(one.account) or one.account.count
+    ]
     floor = ledger.floor_usd
     floor_binds = floor <= per_request_usd
     if standings:
@@ -81,11 +83,11 @@ def _standing(
 
 
 def _lease(one: Standing, ledger: Ledger) -> dict[str, object]:
-    """Return the pool and line of a lease; empty for the router's own budget."""
-    line, leases = one.accounts, ledger.leases
-    if leases is None or not isinstance(line, LeasedAccounts):
+    """Return the pool and line of a grant; empty for the router's own budget."""
+    line, leases = one.accounts, ledger.holdings
+    if leases is None or not isinstance(line, HeldAccounts):
         return {}
     found: dict[str, object] = {"pool": leases.pool_id, "line": line.name}
-    if (loan := line.loans.get(one.account.begin)) is not None:
-        found["lease_until"] = utc(loan.until)
+    if (holding := line.holdings.get(one.account.begin)) is not None:
+        found["lease_until"] = utc(holding.until)
     return found

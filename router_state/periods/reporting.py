@@ -14,7 +14,7 @@ from router_state.arms import Arms
 from router_state.kernel import CLOSED
 from router_state.pacing.scoring import candidates
 from router_state.periods.accounts import Account
-from router_state.periods.holdings import UNKNOWN, LeasedAccounts
+from router_state.periods.holdings import UNKNOWN, HeldAccounts
 from router_state.periods.hourly_traffic import FIRST
 from router_state.periods.ledger import Ledger
 from router_state.periods.period_dual import PeriodDual
@@ -28,7 +28,7 @@ LEAST_PRICE, MOST_PRICE = 1e-12, 1e12
 """Prices that a report names, in reward per dollar; tiny bills and tiny lists of prices have
 others. Between them a pool looks for its own."""
 MOST_REPORTED_USD = 1e12
-"""Most dollars that a report or a lease names, as the wire contract has it."""
+"""Most dollars that a report or a grant names, as the wire contract has it."""
 MULTIPLES = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
 """Further prices of a report, as multiples of the router's own."""
 
@@ -41,7 +41,7 @@ class Held(Struct, frozen=True):
 
     Attributes:
         line, begin: which.
-        holds_usd: dollars that may have been charged at its end by what was lent so far.
+        holds_usd: dollars that may have been charged at its end by what was granted so far.
         spent_usd: dollars that are charged, those held back for bills in flight included.
         curve: what it would still spend; empty: it does not know.
     """
@@ -58,7 +58,7 @@ class Reported(Struct, frozen=True):
 
     Attributes:
         member: "router:" or "pool:", and its id.
-        born: the membership's number, see `Leases`; n: the last grant that it has taken.
+        born: the membership's number, see `Holdings`; n: the last grant that it has taken.
         moves: of two reports of one membership the one with more is newer.
         left: whether it is a member no more.
     """
@@ -76,7 +76,7 @@ def reported(
     ledger: Ledger, dual: PeriodDual | None, arms: Arms, router_id: str, *, now: float, left: bool
 ) -> Reported | None:
     """Return a router's report to its pool; None without a pool."""
-    leases = ledger.leases
+    leases = ledger.holdings
     if leases is None:
         return None
     prices, costs = ([], []) if left or dual is None else _demand(dual, arms)
@@ -92,7 +92,7 @@ def reported(
 
 def _held(
     ledger: Ledger,
-    line: LeasedAccounts,
+    line: HeldAccounts,
     prices: Sequence[float],
     costs: Sequence[float],
     *,
@@ -101,15 +101,15 @@ def _held(
 ) -> list[Held]:
     accounts = {account.begin: account for account in line.kept}
     found = []
-    for begin in sorted(accounts.keys() | line.loans.keys()):
-        loan = line.loans.get(begin)
+    for begin in sorted(accounts.keys() | line.holdings.keys()):
+        holding = line.holdings.get(begin)
         period = line.budget.period(begin)
         account = accounts.get(begin) or (None if period is None else Account(*period))
         if account is None:
             continue
         spent = account.charged_usd + ledger.reserved_usd(account)
-        is_lent = loan is not None and loan.lasts(now) and now < account.end and not left
-        holds = max(spent, loan.usd) if is_lent and loan is not None else spent
+        is_granted = holding is not None and holding.lasts(now) and now < account.end and not left
+        holds = max(spent, holding.usd) if is_granted and holding is not None else spent
         curve: Curve = ()
         if now < account.end and prices:
             # Other budgets bound a request at any price.
@@ -129,7 +129,7 @@ def bounded_usd(usd: float) -> float:
     return min(max(usd, 0.0), MOST_REPORTED_USD)
 
 
-def _most(ledger: Ledger, line: LeasedAccounts, *, now: float) -> float:
+def _most(ledger: Ledger, line: HeldAccounts, *, now: float) -> float:
     """Return the budget of a request by all limits except this line."""
     others = [
         standing.per_request_usd

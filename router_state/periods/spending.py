@@ -150,8 +150,6 @@ class Spending:
     def pack(self) -> Document:
         """Return it as JSON's types; infinity, which JSON has not, as null."""
         packed = asdict(self)
-        if self.pool is None:
-            del packed["pool"]
         for budget in packed["budgets"]:
             budget["carry"] = None if math.isinf(budget["carry"]) else budget["carry"]
         return packed
@@ -194,4 +192,4 @@ class _Kept(Struct):
     max_cost_per_request_usd: float | None
     min_reward: float | None
     min_of_best: float | None
-    pool: str | None = None
+    pool: str | None

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from router_state.change import bill_change, reward_change
 from router_state.config import Vector
-from router_state.kernel import (
-    RIDGE_FLOOR,
-    Arm,
-    CostModel,
-    estimate,
-    learn_bill,
-    learn_reward,
-)
+from router_state.kernel import Arm, CostModel, learn_bill
 from router_state.record import RequestRecord
 from router_state.router import RouterState
 
@@ -39,18 +32,13 @@ def learn_together(
     if arm.suspicion is not None:
         # A reward of a decision before the alarm belongs to the arm before its drift.
         if record.seq > arm.suspicion.after and reward_change.test(state, arm, x, reward):
-            estimate_rewards(state)
+            state.arms.estimate_rewards(state.t, state.config.knobs.gamma)
         return NOT_LEARNED
-    one, prior, gamma = arm.rewards, state.arms.rewards, state.config.knobs.gamma
-    # The prior fades with every reward; below its floor A would lose rank where no reward came.
-    if one.left_at(state.t, gamma) < RIDGE_FLOOR:
-        estimate_rewards(state)
-    shift = learn_reward(one, prior, arm.detector, x, reward, state.t, gamma, state.latest)
-    if prior.overdue:
-        estimate_rewards(state)
+    gamma = state.config.knobs.gamma
+    shift = state.arms.learn(arm, x, reward, state.t, gamma, state.latest)
     if shift is not None:
         reward_change.found(state, arm, shift)
-    return one.forgotten
+    return arm.rewards.forgotten
 
 
 def learn_bill_together(
@@ -60,13 +48,3 @@ def learn_bill_together(
     found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
     if found is not None:
         state.journal.alerts.append(bill_change.alert(costs, found, now=state.latest))
-
-
-def estimate_rewards(state: RouterState) -> None:
-    """Estimate what rewards have in common, once all arms have forgotten; one that is under
-    suspicion forgets nothing meanwhile."""
-    gamma = state.config.knobs.gamma
-    for arm in state.arms.all:
-        if arm.suspicion is None:
-            arm.rewards.forget(state.t, gamma)
-    estimate(state.arms.rewards, state.arms.regressions)

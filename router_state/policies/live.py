@@ -80,7 +80,7 @@ class Live:
         """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
         arms, said, moved = state.arms, choice.request.input_tokens, False
         sample = arms.sample
-        if arms.rewards.due or arms.bills.due:
+        if arms.due():
             moved = self._catch_up(state)
         if said is not None or arms.tokens.count:
             moved |= self._take_tokens(state, said)
@@ -91,15 +91,14 @@ class Live:
         return moved
 
     def _catch_up(self, state: RouterState) -> bool:
-        """Estimate what is due before a decision, and tell whether anything was: what comes in
-        between two decisions changes the estimate that the second one needs, so one is enough."""
+        """Estimate what is due before a decision, which changes predictions: what comes in between
+        two decisions changes the estimate that the second one needs, so one is enough."""
         arms = state.arms
-        rewards_due, bills_due = arms.rewards.due, arms.bills.due
-        if rewards_due:
-            learning.estimate_rewards(state)
-        if bills_due:
+        if arms.rewards.due:
+            arms.estimate_rewards(state.t, state.config.knobs.gamma)
+        if arms.bills.due:
             estimate(arms.bills, arms.priced)
-        return rewards_due or bills_due
+        return True
 
     def _take_tokens(self, state: RouterState, said: int | None) -> bool:
         """Take in how many input tokens a request says it has. Once enough have, what is expected
@@ -144,7 +143,6 @@ class Live:
         if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
             choice.k, choice.propensity = seen.choose()
             if choice.k >= 0:
-                choice.why = "ucb"
                 return
         found = choosing.among_ways(state, seen, short=short)
         choice.k, choice.why, choice.propensity = found

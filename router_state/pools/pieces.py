@@ -8,13 +8,13 @@ from msgspec import Struct, json
 
 from router_state.errors import DamagedState, InvalidConfig
 from router_state.packing.framing import Whole, body_of, decoded, frame
-from router_state.pools.line import KeptLine, Line, Part
 from router_state.pools.pool import CONFIG, HEAD, Pool
 from router_state.pools.pool_config import PoolConfig
 from router_state.pools.pool_member import Member
+from router_state.pools.pool_period import KeptPeriod, MemberGrant, PoolPeriod
 
-NOTHING = Part()
-"""The part of a member that was never lent anything, which is not written."""
+NOTHING = MemberGrant()
+"""The state of a member that was never granted anything, which is not written."""
 
 
 def pack_piece(pool: Pool, name: str) -> bytes | None:
@@ -36,8 +36,8 @@ def pack_piece(pool: Pool, name: str) -> bytes | None:
 
 def _member(pool: Pool, name: str) -> _Member | None:
     lines = pool.lines.values()
-    parts = {line.number: line.parts[name] for line in lines if name in line.parts}
-    written = {number: part for number, part in parts.items() if part != NOTHING}
+    grants = {line.number: line.grants[name] for line in lines if name in line.grants}
+    written = {number: grant for number, grant in grants.items() if grant != NOTHING}
     return None if name not in pool.members else _Member(pool.members[name], written)
 
 
@@ -49,12 +49,12 @@ def pack(pool: Pool) -> dict[str, bytes]:
 
 class _Head(Struct):
     numbers: tuple[Whole, Whole, Whole, Whole, Whole]
-    lines: list[KeptLine]
+    lines: list[KeptPeriod]
 
 
 class _Member(Struct):
     member: Member
-    parts: dict[int, Part]
+    grants: dict[int, MemberGrant]
 
 
 def unpack(pool_id: str, pieces: Mapping[str, bytes]) -> Pool:
@@ -63,7 +63,7 @@ def unpack(pool_id: str, pieces: Mapping[str, bytes]) -> Pool:
     head = decoded(bodies.pop(HEAD, b""), _Head, "the head of a pool")
     config = bodies.pop(CONFIG, None)
     try:
-        lines = [Line.unpack(line) for line in head.lines]
+        lines = [PoolPeriod.unpack(line) for line in head.lines]
         pool.config = None if config is None else PoolConfig.unpack(config)
     except InvalidConfig as error:
         raise DamagedState(f"pool {pool_id}: {error}") from None
@@ -73,8 +73,8 @@ def unpack(pool_id: str, pieces: Mapping[str, bytes]) -> Pool:
     for name, body in bodies.items():
         kept = decoded(body, _Member, name)
         pool.members[name] = kept.member
-        for number, part in kept.parts.items():
-            # A part of a line that is forgotten may be left until its member changes.
+        for number, grant in kept.grants.items():
+            # A grant of a line that is forgotten may be left until its member changes.
             if (line := numbered.get(number)) is not None:
-                line.parts[name] = part
+                line.grants[name] = grant
     return pool

@@ -1,4 +1,4 @@
-"""One pool: its members, their reports, and its loans."""
+"""One pool: its members, their reports, and its holdings."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from router_state.periods.calendar import bounded
 from router_state.periods.holdings import Granted
 from router_state.periods.reporting import Held, Reported, bounded_usd
 from router_state.periods.spending import PeriodBudget
-from router_state.pools.line import Kind, Line, Part
 from router_state.pools.pool_config import LEASE_SECONDS, PoolConfig
 from router_state.pools.pool_member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMBER, Member
+from router_state.pools.pool_period import Kind, MemberGrant, PoolPeriod
 
 HEAD, CONFIG = "", "config"
 """Names of the pieces that are no member's: counters and lines; the declaration."""
 AHEAD = 60.0
-"""Seconds before a period begins that its money is lent."""
+"""Seconds before a period begins that its money is granted."""
 LINES_KEPT = 4
 """Periods of a line that are kept, as routers keep their accounts."""
 MOST_BUDGETS = 32
-"""Most budgets of which a pool lends, its own and those of the pools above it. Of each there are up
-to two periods at a time."""
+"""Most budgets of which a pool grants, its own and those of the pools above it. Of each there are
+up to two periods at a time."""
 MOST_LINES = 2 * MOST_BUDGETS
 """Periods of all lines beyond which those are forgotten that have ended."""
 AGAIN = 5.0
@@ -38,15 +38,15 @@ class Pool:
     """The state of one pool. Whatever it is told twice, or late, changes nothing the second time.
 
     Attributes:
-        config: as declared; None: it is gone, and lends nothing any more.
+        config: as declared; None: it is gone, and grants nothing any more.
         born: number of its membership in its own pool; taken: the last grant of that; epoch: the
-            owner of its own pool that sent it, see `Leases`.
+            owner of its own pool that sent it, see `Holdings`.
         moves: how often anything has moved.
         numbered: how many lines it ever had.
         members: by "router:…" or "pool:…".
-        lines: every period of every budget that it lends of.
+        lines: every period of every budget that it grants of.
         said: when each member's last grant was said last; not kept.
-        at: when it heard or lent last, seconds since the epoch; not kept.
+        at: when it heard or granted last, seconds since the epoch; not kept.
         changed: names of the pieces that differ from what was last written, see `pieces`.
     """
 
@@ -57,7 +57,7 @@ class Pool:
     moves: int = 0
     numbered: int = 0
     members: dict[str, Member] = field(default_factory=dict)
-    lines: dict[At, Line] = field(default_factory=dict)
+    lines: dict[At, PoolPeriod] = field(default_factory=dict)
     said: dict[str, float] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     at: float = 0.0
@@ -71,11 +71,11 @@ class Pool:
         """
         before, after = (None if one is None else one.parent for one in (self.config, config))
         if config is not None:
-            self._require_few(config, self._kinds(self._lent()) if before == after else set())
+            self._require_few(config, self._kinds(self._from_above()) if before == after else set())
         if config is not None and before != after:
             self.born, self.taken, self.epoch = config.offset, 0, -1
         if before != after:
-            for line in self._lent():
+            for line in self._from_above():
                 line.usd = 0.0
         self.config = config
         self._moved(CONFIG)
@@ -90,7 +90,7 @@ class Pool:
             )
 
     @staticmethod
-    def _kinds(lines: Iterable[Line]) -> set[Kind]:
+    def _kinds(lines: Iterable[PoolPeriod]) -> set[Kind]:
         return {line.kind for line in lines}
 
     def _moved(self, *pieces: str) -> None:
@@ -113,8 +113,8 @@ class Pool:
         if member is None or report.born > member.born:
             if member is not None:
                 for line in self.lines.values():
-                    if (part := line.parts.get(report.member)) is not None:
-                        part.begin_anew()
+                    if (grant := line.grants.get(report.member)) is not None:
+                        grant.begin_anew()
             # If the pool has forgotten the member, its next grant must still count as newer.
             n = report.n if member is None else member.n
             member = self.members[report.member] = Member(report.born, n=n, taken=n)
@@ -145,13 +145,13 @@ class Pool:
         said = {(held.line, held.begin): held for held in report.lines}
         for (name, _, begin), line in self.lines.items():
             held = said.get((name, begin))
-            if held is None and report.left and report.member in line.parts:
+            if held is None and report.left and report.member in line.grants:
                 # A grant that was never taken can't be spent.
-                spent = line.parts[report.member].spent
+                spent = line.grants[report.member].spent
                 held = Held(name, begin, spent, spent)
             if held is not None:
-                part = line.parts.setdefault(report.member, Part())
-                part.say(
+                grant = line.grants.setdefault(report.member, MemberGrant())
+                grant.say(
                     held,
                     confirmed=confirmed,
                     moved=moved or report.left,
@@ -161,12 +161,12 @@ class Pool:
                 )
 
     def take(self, grant: Granted) -> bool:
-        """Put in force what the pool's own pool lends to it; tell whether that is anything new.
+        """Put in force what the pool's own pool grants to it; tell whether that is anything new.
 
         Raises:
             StaleGrant: it comes from somebody else.
-            InvalidConfig: a lease is of no period, or they are of too many budgets. Nothing has
-                changed, and what was lent before ends by its time.
+            InvalidConfig: a grant is of no period, or they are of too many budgets. Nothing has
+                changed, and what was granted before ends by its time.
         """
         config = self.config
         if config is None or (grant.pool_id, grant.born) != (config.parent, self.born):
@@ -183,7 +183,7 @@ class Pool:
         kinds = {at[:2] for at in lent}
         self._require_few(config, kinds)
         self.taken, self.epoch = grant.n, grant.epoch
-        for line in self._lent():
+        for line in self._from_above():
             line.usd = 0.0
         for at, one in lent.items():
             line = self._line(at, one.budget, one.end)
@@ -193,7 +193,7 @@ class Pool:
         return True
 
     def _drop_ended(self, kinds: set[Kind]) -> None:
-        """Forget ended periods of budgets that are lent no more; and of others the oldest, where
+        """Forget ended periods of budgets that are granted no more; and of others the oldest, where
         there are too many."""
         ended = sorted(
             (line.end, at)
@@ -205,21 +205,21 @@ class Pool:
             if number < most or at[:2] not in kinds:
                 del self.lines[at]
 
-    def _line(self, at: At, budget: PeriodBudget, end: float) -> Line:
+    def _line(self, at: At, budget: PeriodBudget, end: float) -> PoolPeriod:
         """Return a line, a new one where there is none."""
         if (line := self.lines.get(at)) is None:
-            line = self.lines[at] = Line(self.numbered, at[0], budget, at[2], end)
+            line = self.lines[at] = PoolPeriod(self.numbered, at[0], budget, at[2], end)
             self.numbered += 1
         return line
 
-    def lend(self, *, now: float) -> list[tuple[str, Granted]]:
-        """Set all leases anew; return what there is to say, by member."""
-        return [(name, self.grant(name, now=now)) for name in self.set_leases(now=now)]
+    def grant_all(self, *, now: float) -> list[tuple[str, Granted]]:
+        """Set all grants anew; return what there is to say, by member."""
+        return [(name, self.grant(name, now=now)) for name in self.set_grants(now=now)]
 
-    def set_leases(self, *, now: float) -> list[str]:
-        """Set all leases anew; return the members to whom there is something to say.
+    def set_grants(self, *, now: float) -> list[str]:
+        """Set all grants anew; return the members to whom there is something to say.
 
-        What is done for one member may be durable without the others: money is lent again only
+        What is done for one member may be durable without the others: money is granted again only
         after who had it has confirmed that.
         """
         config, self.at = self.config, now
@@ -228,14 +228,14 @@ class Pool:
         forgotten = self._forget_members(now)
         seconds = PoolConfig().lease_seconds if config is None else config.lease_seconds
         changed: set[str] = set()
-        # Of a member that is silent nothing is known: its lease ends so long after its last word.
+        # Of a member that is silent nothing is known: its grant ends so long after its last word.
         members = {
             name: ((config or PoolConfig()).share(name), member.said_at + seconds)
             for name, member in self.members.items()
             if not member.left and now < member.said_at + seconds and member.n < MOST_NUMBER
         }
         for line in self._going_on(now):
-            changed |= line.lend(members, now=now)
+            changed |= line.set_grants(members, now=now)
         if dropped:
             changed |= members.keys()
         for name in changed:
@@ -250,31 +250,31 @@ class Pool:
         return member.taken < member.n and abs(now - self.said.get(name, -math.inf)) >= AGAIN
 
     def grant(self, name: str, *, now: float) -> Granted:
-        """Return a member's leases as they are.
+        """Return a member's grants as they are.
 
         The last period of a pool's above counts until the next one comes: a budget that is not
         named does not limit the member.
         """
         member, self.said[name] = self.members[name], now
-        lines = [line for line in self._going_on(now) if name in line.parts]
+        lines = [line for line in self._going_on(now) if name in line.grants]
         lines += self._last_of_others(self._kinds(lines))
         return Granted(
-            self.pool_id, member.born, member.n, tuple(line.lent(name) for line in lines)
+            self.pool_id, member.born, member.n, tuple(line.grant_to(name) for line in lines)
         )
 
-    def _last_of_others(self, known: set[Kind]) -> Iterable[Line]:
+    def _last_of_others(self, known: set[Kind]) -> Iterable[PoolPeriod]:
         """Return the last period of each budget of the pools above that is not among the known."""
-        last: dict[Kind, Line] = {}
+        last: dict[Kind, PoolPeriod] = {}
         if self.config is not None and self.config.parent is not None:
-            for line in sorted(self._lent(), key=lambda line: line.begin):
+            for line in sorted(self._from_above(), key=lambda line: line.begin):
                 if line.kind not in known:
                     last[line.kind] = line
         return last.values()
 
-    def _going_on(self, now: float) -> Iterator[Line]:
+    def _going_on(self, now: float) -> Iterator[PoolPeriod]:
         return (line for line in self.lines.values() if bounded(now) < line.end)
 
-    def _lent(self) -> Iterator[Line]:
+    def _from_above(self) -> Iterator[PoolPeriod]:
         """Yield the lines of other pools' money."""
         own = f"{self.pool_id}/"
         return (line for line in self.lines.values() if not line.name.startswith(own))
@@ -311,7 +311,7 @@ class Pool:
                 del self.lines[at]
         return config is not None and bool(gone)
 
-    def _carried(self, line: Line, most: float) -> float:
+    def _carried(self, line: PoolPeriod, most: float) -> float:
         """Return what the period before leaves to this one."""
         if most <= 0.0:
             return 0.0
@@ -345,7 +345,7 @@ class Pool:
     def _exposed(self, name: str, now: float) -> Iterator[float]:
         """Yield what a member may be charged in each period that goes on."""
         lines = self._going_on(now)
-        return (line.parts[name].exposed for line in lines if name in line.parts)
+        return (line.grants[name].exposed for line in lines if name in line.grants)
 
     def _forget(self, now: float) -> None:
         ended: dict[tuple[str, tuple[object, ...]], list[At]] = {}
@@ -357,9 +357,11 @@ class Pool:
                 del self.lines[at]
 
     def give_back(self, *, now: float) -> bool:
-        """Give back to the pool above what was lent until a time; tell whether that was
+        """Give back to the pool above what was granted until a time; tell whether that was
         anything."""
-        lapsed = [line for line in self._lent() if line.until and now >= min(line.until, line.end)]
+        lapsed = [
+            line for line in self._from_above() if line.until and now >= min(line.until, line.end)
+        ]
         for line in lapsed:
             line.until = 0.0
         if lapsed:
@@ -372,10 +374,10 @@ class Pool:
         if config is None or config.parent is None:
             return None
         lines = []
-        for line in self._lent():
+        for line in self._from_above():
             charged, exposed = line.charged_usd, line.exposed_usd
-            is_lent = now < min(line.until, line.end)
-            holds = bounded_usd(max(exposed, line.usd) if is_lent else exposed)
+            is_granted = now < min(line.until, line.end)
+            holds = bounded_usd(max(exposed, line.usd) if is_granted else exposed)
             curve = line.curve() if now < line.end else ()
             lines.append(Held(line.name, line.begin, holds, bounded_usd(charged), curve))
         said, name = tuple(lines), f"pool:{self.pool_id}"
@@ -383,5 +385,5 @@ class Pool:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the pool is gone, and nothing of it is left to lend."""
+        """Tell whether the pool is gone, and nothing of it is left to grant."""
         return self.config is None and not self.members

@@ -17,7 +17,7 @@ from router_state.periods.budget_fields import SaidBudgets, budgets_of
 from router_state.periods.spending import KeptBudget, PeriodBudget
 
 LEASE_SECONDS = 600.0
-"""Seconds for which a lease lasts unless it is renewed, where the pool says nothing else."""
+"""Seconds for which a grant lasts unless it is renewed, where the pool says nothing else."""
 
 
 class SaidShare(Protocol):
@@ -62,7 +62,7 @@ class PoolConfig:
         budgets: dollars of the pool's own.
         parent: the pool that this one is a member of.
         shares: by member's id.
-        lease_seconds: seconds that a lease lasts without being renewed.
+        lease_seconds: seconds that a grant lasts without being renewed.
         offset: where the declaration stands on its topic.
     """
 

@@ -19,7 +19,7 @@ POINTS = 48
 """Prices of the curve that a pool passes on to its own pool."""
 
 
-class Wish(NamedTuple):
+class Demand(NamedTuple):
     """The part of what is left that a member may get.
 
     Attributes:
@@ -57,27 +57,27 @@ def spent_at(curve: Curve, price: float) -> float:
     return before if before_price <= 0.0 else before * min(before_price / price, 1.0)
 
 
-def share(usd: float, wishes: Sequence[Wish]) -> list[float]:
+def share(usd: float, demands: Sequence[Demand]) -> list[float]:
     """Return each member's share of the money left, in total no more than that.
 
     Where they would not spend all of it even at a price of 0, shares are even, except that nobody
     gets less than it would spend: of what is left over nobody knows who will need it.
     """
-    least = [wish.least for wish in wishes]
-    if not wishes or math.fsum(least) >= usd:
+    least = [demand.least for demand in demands]
+    if not demands or math.fsum(least) >= usd:
         return _part(usd, least)
-    found = [wish.at(0.0) for wish in wishes]
+    found = [demand.at(0.0) for demand in demands]
     if math.fsum(found) <= usd:
-        return _even(usd, found, [wish.most for wish in wishes])
+        return _even(usd, found, [demand.most for demand in demands])
     low, high = math.log(LEAST_PRICE), math.log(MOST_PRICE)
     for _ in range(SHARE_HALVINGS):
         middle = 0.5 * (low + high)
         price = math.exp(middle)
-        if math.fsum(wish.at(price) for wish in wishes) > usd:
+        if math.fsum(demand.at(price) for demand in demands) > usd:
             low = middle
         else:
             high = middle
-    found = [wish.at(math.exp(high)) for wish in wishes]
+    found = [demand.at(math.exp(high)) for demand in demands]
     return found if math.fsum(found) <= usd else _part(usd, found)
 
 

@@ -15,23 +15,6 @@ from router_state.errors import DamagedState, InvalidConfig
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.profiles import UNUSED, knobs_for
 
-PLACES = (
-    "models",
-    "budget",
-    "dimensions",
-    "profile",
-    "knobs",
-    "caps",
-    "offset",
-    "applied",
-    "projection",
-    "offers",
-    "caches",
-    "error_reward",
-    "latency",
-    "spending",
-)
-"""Order of what has been kept for long, so that its bytes stay; what is new follows."""
 MAX_DIMENSIONS = 4096
 """Most dimensions of a context (the wire contract)."""
 
@@ -46,7 +29,7 @@ def config_body(config: RouterConfig) -> bytes:
         ]
         for name, model in config.models.items()
     }
-    body: dict[str, object] = {
+    body = {
         "models": models,
         "budget": config.budget_usd_per_request,
         "dimensions": config.dimensions,
@@ -57,8 +40,7 @@ def config_body(config: RouterConfig) -> bytes:
         "projection": config.projection,
         **registered.pack(config),
     }
-    places = {name: place for place, name in enumerate(PLACES)}
-    return orjson.dumps(dict(sorted(body.items(), key=lambda one: places.get(one[0], len(places)))))
+    return orjson.dumps(body)
 
 
 def _used(profile: str, knobs: Mapping[str, Json]) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, structs
 
 from router_state.errors import DamagedState
 from router_state.packing.framing import Json, converted, decoded
+from router_state.since import Packed
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 """A count, a number of a decision or a clock."""
@@ -47,7 +48,7 @@ class Head(Struct):
     names: list[str]
     prices: list[Prices]
     arms: list[tuple[Count, Count, Count, float | None]]
-    since: list[Json]
+    since: Packed
     rests: tuple[float, float] = (0.0, 0.0)
     others: Mapping[str, Json] = {}
 

@@ -27,7 +27,7 @@ from router_state.state import invariants, redeclaring, restoring, state_pieces
 
 MAGIC = b"PBSNAP\r\n"
 """First bytes of a file; the line end shows a transfer in text mode."""
-VERSION = 3
+VERSION = 1
 """Layout that is written and read."""
 _PREFIX = struct.Struct(">8sHQ32s")
 """Magic, layout, bytes that follow, their SHA-256."""

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, structs, to_builtins
 from router_state.config import Price
 from router_state.errors import DamagedState
 from router_state.kernel import Candidates
-from router_state.packing.framing import FORMAT, Json, Whole, decoded, frame, opened, reader_of
+from router_state.packing.framing import Json, Whole, decoded, frame, opened, reader_of
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 
 RECORD_SCALARS = (
@@ -177,6 +177,6 @@ def _record(body: bytes) -> RequestRecord:
     return RequestRecord(*fields)
 
 
-READERS: Mapping[int, Reader] = {FORMAT: Reader(_record, _outlined)}
+READERS: Mapping[int, Reader] = {1: Reader(_record, _outlined)}
 """Readers of records by the number of their format: the present one and the one before. A record
 stays in its format until its request changes."""

@@ -93,7 +93,7 @@ def read(body: Bodies) -> RouterState:
     return state
 
 
-READERS: Mapping[int, Callable[[Bodies], RouterState]] = {framing.FORMAT: read}
+READERS: Mapping[int, Callable[[Bodies], RouterState]] = {1: read}
 """Readers of a router's pieces by the number of their format: the present one and the one
 before."""
 

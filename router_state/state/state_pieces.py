@@ -37,17 +37,6 @@ JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
 }
 """Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
-PLACES = (
-    TOKENS,
-    "\x1fcaching",
-    "\x1favailability",
-    "\x1fsession",
-    "\x1flatency",
-    "\x1fperiods",
-    "\x1fhours",
-)
-"""Beginnings of the names of pieces behind those of the core, in their order in a file; what is new
-follows."""
 
 
 def _head(state: RouterState) -> bytes:
@@ -60,7 +49,6 @@ def _head(state: RouterState) -> bytes:
             "ema": layout.EMA.of(pacer) if isinstance(pacer, EmaPacer) else None,
             "dual": None if window is None else [*dual, *layout.WINDOW.of(window)],
             "jumped": state.journal.jumped,
-            "buckets": (),  # its place; capabilities fill it in
             "chance": _chance(state.chance),
             "names": state.arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
@@ -105,19 +93,9 @@ def piece_names(state: RouterState) -> list[str]:
         *arms.names,
         *(costs.regression.piece for costs in arms.costs),
         *(() if arms.window is None else arms.window.pieces),
-        *sorted(_later(state), key=_place),
-    ]
-
-
-def _later(state: RouterState) -> list[str]:
-    return [
         *(name for name, part_of in JSON_PARTS.items() if part_of(state).values() is not None),
         *(piece for one in state.capabilities for piece in one.pieces),
     ]
-
-
-def _place(name: str) -> int:
-    return next((k for k, prefix in enumerate(PLACES) if name.startswith(prefix)), len(PLACES))
 
 
 def _json(value: Json | None) -> bytes | None:

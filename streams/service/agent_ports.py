@@ -8,7 +8,8 @@ from functools import partial
 from faust.types import TP
 
 from agents.context_store import Contexts
-from agents.ports import Limits, Ports
+from agents.outbox import Outbox
+from agents.ports import Encoder, Limits, Meter, Ports, References
 from ground.boundary import leave, now
 from streams.log.reach import Reach
 from streams.partitioner import partition_of
@@ -45,28 +46,26 @@ def build_ports(app: App) -> Ports:
     app.encoder = encode
     if encode is not None:
         app.troubles.append(lambda: encode.trouble)
+    topic = {name: settings.topic(name) for name in TOPICS}
+    letters = {name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()}
     return Ports(
-        topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,
-        inbox=app.sources.inbox,
-        finished=app.finished,
-        produce=app.produce,
-        dead_letters={name: app.dead_letters(name, stage=stage) for name, stage in STAGES.items()},
         log=SourceTopics(app),
-        encode=encode and app.metrics.measured(encode),
-        projections={}
-        if encode is None
-        else {one.dimensions: one.checksum for one in encode.projections},
-        check_projection=projection_checker(settings),
-        read_prior=prior_reader(priors),
+        outbox=Outbox(topic, app.produce, letters),
+        encoder=None if encode is None else _encoder(app, encode),
+        references=References(prior_reader(priors), projection_checker(settings)),
         contexts=_redis_contexts(app),
-        clock=now,
+        meter=Meter(app.metrics.count, app.finished),
         rank_of=settings.source_rank,
-        partition_of=partial(partition_of, partitions=settings.partitions),
-        count=app.metrics.count,
+        clock=now,
         leave=leave,
         limits=limits_of(settings),
     )
+
+
+def _encoder(app: App, encode: PromptEncoder) -> Encoder:
+    projections = {one.dimensions: one.checksum for one in encode.projections}
+    return Encoder(app.metrics.measured(encode), projections)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -103,11 +102,16 @@ def _redis_contexts(app: App) -> Contexts | None:
 
 
 class SourceTopics:
-    """The source topics, beyond the events that were handed to the agents."""
+    """The source topics of a worker."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._requests = app.settings.topic("requests")
+        self.inbox = app.sources.inbox
+
+    def partition_of(self, router_id: str) -> int:
+        """Return the partition of a router."""
+        return partition_of(router_id, self._app.settings.partitions)
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]

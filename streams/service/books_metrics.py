@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents.partition.partitions import Service
+from agents.partition.partition import Worker
 
 
 class BooksMetrics(Collector):
     """Look at what waits at each scrape."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric."""
-        waits = (lane.waits.longest() for lane in self._service.lanes.values())
+        waits = (partition.waits.longest() for partition in self._worker)
         yield GaugeMetricFamily(
             "pb_books_age_seconds",
             "How long the oldest bill or label has waited that was fetched and can be applied",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents.partition.partitions import Service
+from agents.partition.partition import Worker
 
 FAMILIES = {
     "usd": ("pb_pool_budget_usd", "Dollars of the period that goes on"),
@@ -21,26 +21,26 @@ FAMILIES = {
 class PoolMetrics(Collector):
     """Read the pools of a worker at each scrape."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics, at each scrape."""
-        now, lendings = time.time(), [one.lending for one in self._service.shards.values()]
-        pools = [
+        now = time.time()
+        found = [
             pool
-            for lending in lendings
-            for pool_id in lending.pools
-            if (pool := lending.pool(pool_id)) is not None
+            for pools in (partition.pools for partition in self._worker)
+            for pool_id in pools.pools
+            if (pool := pools.pool(pool_id)) is not None
         ]
         for name, (metric, meaning) in FAMILIES.items():
             family = GaugeMetricFamily(metric, meaning, labels=["pool", "line"])
-            for pool in pools:
+            for pool in found:
                 for line in pool.lines.values():
                     if line.begin <= now < line.end:
                         family.add_metric([pool.pool_id, line.name], float(getattr(line, name)))
             yield family
         members = GaugeMetricFamily("pb_pool_members", "Routers and pools in it", labels=["pool"])
-        for pool in pools:
+        for pool in found:
             members.add_metric([pool.pool_id], sum(not one.left for one in pool.members.values()))
         yield members

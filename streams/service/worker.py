@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.declaring.declare_routers import declare_routers
-from agents.feedback.learn_from_rewards import LearnFromRewards
-from agents.feedback.pace_spend import PaceSpend
+from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
 from agents.lending.lend_money import DeclarePools, LendMoney, lend
-from agents.partition.partitions import Service
-from agents.publishing import publish as housekeeping
+from agents.partition.partitions import Partitions
 from agents.publishing.behind import Behind
+from agents.publishing.publish import publish
 from agents.routing.route_requests import RouteRequests
 from agents.upkeep.sweep import Sweep
+from agents.upkeep.waits_end import end_waits, resume
 from ground import extras
 from streams.service.agent_ports import build_ports
 from streams.service.books_metrics import BooksMetrics
@@ -36,7 +35,7 @@ PUBLISH_EVERY = 0.2
 HOLD_BACK_EVERY = 0.1
 """Seconds between two checks whether bills and labels outrun the requests."""
 LEND_EVERY = 0.5
-"""Seconds between two rounds of pools' loans and members' reports."""
+"""Seconds between two rounds of pools' grants and members' reports."""
 END_WAITS_EVERY = 0.5
 """Seconds between two checks of parked events, by which a wait may be too long."""
 LOOK_BEHIND_EVERY = 0.5
@@ -53,16 +52,16 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     """
     app = build_app(settings)
     app.spans = spans_of(settings) if spans is None else spans
-    service = build_service(app)
-    app.metrics.registry.register(PoolMetrics(service))
-    app.metrics.registry.register(BooksMetrics(service))
-    _register(app, service)
+    partitions = build_partitions(app)
+    app.metrics.registry.register(PoolMetrics(partitions))
+    app.metrics.registry.register(BooksMetrics(partitions))
+    _register(app, partitions)
     return app
 
 
-def build_service(app: App) -> Service:
-    """Return the service of a worker: its agents and their shared state."""
-    return Service(build_ports(app), AGENTS, declare_routers)
+def build_partitions(app: App) -> Partitions:
+    """Return the partitions of a worker, with what is done with their events."""
+    return Partitions(build_ports(app), AGENTS, declare_routers)
 
 
 def spans_of(settings: Settings) -> Spans | None:
@@ -82,28 +81,19 @@ def spans_of(settings: Settings) -> Spans | None:
     return otlp_spans(settings.app_id, settings.instance_id)
 
 
-def _register(app: App, service: Service) -> None:
-    app.states.on_lost(service.lost)
-    app.guard.contained = lambda tp: service.contained(tp.topic, tp.partition)
-    app.states.on_recovered(service.recovered)
-    app.settle = partial(_forget_delivered, service)
-    sweep = Sweep(service)
+def _register(app: App, partitions: Partitions) -> None:
+    app.states.on_lost(partitions.lost)
+    app.guard.contained = lambda tp: partitions.contained(tp.topic, tp.partition)
+    app.states.on_recovered(partitions.recovered)
+    app.settle = partitions.forget_delivered
+    sweep = Sweep(partitions)
     for seconds, duty in (
-        (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
-        (HOLD_BACK_EVERY, lambda: housekeeping.hold_back(service)),
-        (LEND_EVERY, lambda: lend(service)),
-        (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
-        (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
-        (LOOK_BEHIND_EVERY, Behind(service).look),
+        (PUBLISH_EVERY, lambda: publish(partitions)),
+        (HOLD_BACK_EVERY, partitions.hold_back),
+        (LEND_EVERY, lambda: lend(partitions)),
+        (END_WAITS_EVERY, lambda: resume(partitions)),
+        (END_WAITS_EVERY, lambda: end_waits(partitions)),
+        (LOOK_BEHIND_EVERY, Behind(partitions).look),
         (SWEEP_EVERY, sweep.round),
     ):
         app.duties.every(seconds, duty)
-
-
-async def _forget_delivered(service: Service) -> None:
-    """Forget the refusals whose dead letters were delivered: the next owner would repeat them."""
-    for lane in service.lanes.values():
-        # One that a rebalance has closed takes no more groups.
-        if lane.delivered and lane.shard.table.open:
-            async with lane.batch():
-                pass

@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents.declaring.configuration import declaration_of
 from agents.table import keys
-from agents.table.own_routers import Shard
+from agents.table.recovered import Recovered
 from ground.json_values import Document
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
@@ -41,13 +41,13 @@ async def read_state(settings: Settings, router_id: str) -> RouterState | None:
     async with log_consumer(
         settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
     ) as consumer:
-        shard = await _read_shard(
+        state = await _read_state(
             settings, consumer, partition_of(router_id, settings.partitions), own
         )
-    engine = shard.engine(router_id)
-    if router_id in shard.unreadable:
+    engine = state.routers.engine(router_id)
+    if router_id in state.routers.unreadable:
         raise CorruptSnapshot(
-            f"the state of router {router_id} can't be read: {shard.unreadable[router_id]}"
+            f"the state of router {router_id} can't be read: {state.routers.unreadable[router_id]}"
         )
     return None if engine is None else engine.state
 
@@ -60,16 +60,16 @@ async def read_states(settings: Settings) -> AsyncIterator[tuple[str, RouterStat
         settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
     ) as consumer:
         for number in range(settings.partitions):
-            shard = await _read_shard(settings, consumer, number, STATE)
-            for router_id in sorted(shard):
-                engine = shard.engine(router_id)
+            state = await _read_state(settings, consumer, number, STATE)
+            for router_id in sorted(state.routers):
+                engine = state.routers.engine(router_id)
                 if engine is not None:
                     yield router_id, engine.state
 
 
-async def _read_shard(
+async def _read_state(
     settings: Settings, consumer: AIOKafkaConsumer, number: int, own: tuple[bytes, ...]
-) -> Shard:
+) -> Recovered:
     """Read the keys of a changelog's partition that begin with one of `own`, to its end."""
     partition, place = Partition(number), TopicPartition(settings.changelog, number)
     consumer.assign([place])
@@ -80,9 +80,9 @@ async def _read_shard(
                 partition.recover(
                     record.key, record.value, offset=record.offset, epoch=epoch_of(record.headers)
                 )
-    shard = Shard(partition)
-    shard.watermarks.require_topics([settings.topic(name) for name in SOURCES])
-    return shard
+    state = Recovered(partition)
+    state.watermarks.require_topics([settings.topic(name) for name in SOURCES])
+    return state
 
 
 def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:

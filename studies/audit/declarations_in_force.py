@@ -95,7 +95,7 @@ def check_published(evidence: Evidence, read: Progress, findings: Findings) -> N
             continue
         last[shown.router_id] = shown, record.timestamp
     # Not a violation: the tombstone is published after the state is durable, and may be on its way.
-    for router_id in last.keys() - set(evidence.shard):
+    for router_id in last.keys() - set(evidence.state.routers):
         findings.unprovable(
             "published",
             f"router {router_id}",
@@ -151,6 +151,6 @@ def _another_moment(
         for topic, offset in shown.applied.model_dump().items()
     ):
         return "applied"
-    if any(parked.router_id == router_id for parked in evidence.shard.parking):
+    if any(parked.router_id == router_id for parked in evidence.state.parking):
         return "events wait"
     return None

@@ -221,7 +221,7 @@ class FeedbackCheck:
         """
         waiting = {
             (p.router_id, p.request_id)
-            for p in self._evidence.shard.parking
+            for p in self._evidence.state.parking
             if p.request_id is not None
         }
         superseded = self._orphans | waiting

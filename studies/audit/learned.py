@@ -41,7 +41,7 @@ TOLERANCE, ROUNDING = 1e-9, 1e-13
 """Largest differences, relative and absolute, of learned numbers, which are recomputed by the same
 steps and differ by rounding alone. The absolute one is for an entry near 0, which is the difference
 of larger ones."""
-LEARNED_OF_HEAD = ("ema", "dual", "buckets", "chance", "prices", "arms")
+LEARNED_OF_HEAD = ("ema", "dual", "caps", "chance", "prices", "arms")
 """Parts of a router's head that decisions depend on; its sums are compared with the topics
 elsewhere."""
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
@@ -58,7 +58,7 @@ class StateContexts:
     """Contexts of requests: as sent, or for prompts as the state keeps them."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self._table = evidence.shard.table
+        self._table = evidence.state.table
 
     def of(self, request: RequestSubmitted, projection: object) -> Vector:
         """Return a request's context, shape (d,), as the worker made it."""
@@ -222,7 +222,7 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         # A refused request may have found that no model answers; the history does not hold it.
         found[name] = list(_flat(value["models"] if name == AVAILABILITY and value else value))
     head = loads(state_pieces.pack_piece(state, HEAD) or b"")
-    return found | {f"{HEAD}:{part}": list(_flat(head[part])) for part in LEARNED_OF_HEAD}
+    return found | {f"{HEAD}:{part}": list(_flat(head.get(part))) for part in LEARNED_OF_HEAD}
 
 
 def _flat(value: Json) -> Iterator[Json]:

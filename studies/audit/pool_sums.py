@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from agents.table.pool_notes import grant_of, report_of
 from router_state.engine import Engine
-from router_state.periods.holdings import Granted, Leases, Lent
+from router_state.periods.holdings import Grant, Granted, Holdings
 from router_state.periods.period_budgets import Periods
 from router_state.periods.reporting import Reported
-from router_state.pools.line import Line, Part
 from router_state.pools.pool import Pool
 from router_state.pools.pool_member import Member
+from router_state.pools.pool_period import MemberGrant, PoolPeriod
 from schemas.event import MalformedEvent, decode
 from schemas.leases import LeaseNoted
 from studies.audit.findings import Findings, Kind
@@ -32,23 +32,23 @@ class PoolCheck:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._pools: dict[str, Pool] = {}
-        self._routers: dict[str, tuple[Engine, Leases]] = {}
+        self._routers: dict[str, tuple[Engine, Holdings]] = {}
         self._heard: dict[tuple[str, str], Reported] = {}
         self._granted: dict[tuple[str, str, int, int], Granted] = {}
 
     def add(self, evidence: Evidence, read: Progress) -> None:
         """Take in one partition's pools and members."""
-        for pool_id in evidence.shard.lending.pools:
-            pool = evidence.shard.lending.pool(pool_id)
+        for pool_id in evidence.state.pools.pools:
+            pool = evidence.state.pools.pool(pool_id)
             if pool is None:
-                why = evidence.shard.lending.unreadable[pool_id]
+                why = evidence.state.pools.unreadable[pool_id]
                 self._findings.violation(Kind.CORRUPT, f"pool {pool_id}", why)
             else:
                 self._pools[pool_id] = pool
         for router_id, engine in evidence.engines.items():
             periods = engine.state.having(Periods)
-            if periods is not None and periods.ledger.leases is not None:
-                self._routers[router_id] = engine, periods.ledger.leases
+            if periods is not None and periods.ledger.holdings is not None:
+                self._routers[router_id] = engine, periods.ledger.holdings
         last = evidence.watermarks.get("leases", -1)
         for record in read("leases", evidence.number):
             self._findings.checked["leases"] += 1
@@ -87,24 +87,24 @@ class PoolCheck:
             for name, member in pool.members.items():
                 self._check_member(pool, name, member)
 
-    def _check_line(self, pool: Pool, line: Line) -> None:
+    def _check_line(self, pool: Pool, line: PoolPeriod) -> None:
         """Check that no more was lent than the line has."""
-        parts = line.parts.values()
-        lent = math.fsum((line.gone_usd, *(one.before + max(one.usd, one.most) for one in parts)))
+        grants = line.grants.values()
+        lent = math.fsum((line.gone_usd, *(one.before + max(one.usd, one.most) for one in grants)))
         where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
         if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
             return
         why = f"{lent!r} are lent of {line.usd!r}"
-        # The budget was lowered: earlier loans are being returned, in several rounds.
+        # The budget was lowered: earlier holdings are being returned, in several rounds.
         if all(
-            part.usd <= part.charged + CLOSE or part.most or self._shrinks(pool, name, line)
-            for name, part in line.parts.items()
+            grant.usd <= grant.charged + CLOSE or grant.most or self._shrinks(pool, name, line)
+            for name, grant in line.grants.items()
         ):
             self._findings.unprovable("pool", where, why)
         else:
             self._findings.violation(Kind.POOL, where, why)
 
-    def _shrinks(self, pool: Pool, name: str, line: Line) -> bool:
+    def _shrinks(self, pool: Pool, name: str, line: PoolPeriod) -> bool:
         """Tell whether the last change of a member's lease has made it smaller."""
         member = pool.members.get(name)
         if member is None:
@@ -124,13 +124,13 @@ class PoolCheck:
             after = usd[0]
         return False
 
-    def _lent_to(self, pool: Pool, line: Line) -> float:
+    def _lent_to(self, pool: Pool, line: PoolPeriod) -> float:
         """Return what the parent pool counts as lent to this pool; money asked back is on its
         way."""
         above = None if pool.config is None else self._pools.get(pool.config.parent or "")
         other = above and above.lines.get((line.name, line.budget.identity, line.begin))
-        part = other and other.parts.get(f"pool:{pool.pool_id}")
-        return part.exposed if part else 0.0
+        grant = other and other.grants.get(f"pool:{pool.pool_id}")
+        return grant.exposed if grant else 0.0
 
     def _check_member(self, pool: Pool, name: str, member: Member) -> None:
         """Check the pool's account of a member against the member's reports and leases."""
@@ -152,27 +152,31 @@ class PoolCheck:
             self._findings.violation(
                 Kind.POOL, where, f"it has taken grant {leases.n}, the last one is {member.n}"
             )
-        for line, part, usd in _loans(pool, name, leases):
-            if usd > max(part.usd, part.most, part.holds) + CLOSE:
+        for line, grant, usd in _held(pool, name, leases):
+            if usd > max(grant.usd, grant.most, grant.holds) + CLOSE:
                 self._findings.violation(
                     Kind.POOL,
                     f"{where}, {line.name} from {line.begin:.0f}",
-                    f"it holds {usd!r}, and {max(part.usd, part.most)!r} were lent",
+                    f"it holds {usd!r}, and {max(grant.usd, grant.most)!r} were lent",
                 )
 
 
-def _loans(pool: Pool, name: str, leases: Leases) -> Iterator[tuple[Line, Part, float]]:
+def _held(
+    pool: Pool, name: str, leases: Holdings
+) -> Iterator[tuple[PoolPeriod, MemberGrant, float]]:
     """Yield what a router holds of each line, beside the pool's account of it."""
     held = {
-        (line.line, begin): loan.usd for line in leases.lines for begin, loan in line.loans.items()
+        (line.line, begin): holding.usd
+        for line in leases.lines
+        for begin, holding in line.holdings.items()
     }
     for line in pool.lines.values():
-        part, usd = line.parts.get(name), held.get((line.name, line.begin))
-        if part is not None and usd is not None:
-            yield line, part, usd
+        grant, usd = line.grants.get(name), held.get((line.name, line.begin))
+        if grant is not None and usd is not None:
+            yield line, grant, usd
 
 
 def _follows(before: Granted, after: Granted) -> bool:
     """Tell whether a grant only repeats another one without its ended periods."""
-    kept: set[Lent] = set(before.lines) & set(after.lines)
+    kept: set[Grant] = set(before.lines) & set(after.lines)
     return len(kept) == min(len(before.lines), len(after.lines))

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from agents.refused_events import refusal_of
+from agents.dead_letters import refusal_of
 from agents.table import keys
-from agents.table.own_routers import Shard
+from agents.table.recovered import Recovered
 from router_state.engine import Engine
 from router_state.errors import DamagedState
 from schemas.dlq import INGEST, VALUE_OMITTED, DeadLetter
@@ -90,7 +90,7 @@ class Evidence:
 
     Attributes:
         number: the partition.
-        shard: its state, as the next owner would recover it.
+        state: its state, as the next owner would recover it.
         letters: dead letters of its source events, by short topic and offset.
         waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
             offsets.
@@ -102,7 +102,7 @@ class Evidence:
     """
 
     number: int
-    shard: Shard
+    state: Recovered
     letters: dict[str, dict[int, Letter]]
     waiting: dict[str, set[int]]
     watermarks: dict[str, int]
@@ -167,22 +167,22 @@ def gather(
             epoch=int(record.headers.get(EPOCH, "0")),
         )
     try:
-        shard = Shard(partition)
+        state = Recovered(partition)
     except DamagedState as error:
         findings.violation(
             Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}"
         )
         return None
-    shard.watermarks.require_topics(names)
+    state.watermarks.require_topics(names)
     waiting: dict[str, set[int]] = {name: set() for name in SOURCES}
-    for parked in shard.parking:
+    for parked in state.parking:
         waiting[names[parked.topic]].add(parked.offset)
     evidence = Evidence(
         number,
-        shard,
+        state,
         {name: letters.get((name, number), {}) for name in SOURCES},
         waiting,
-        {names[topic]: offset for topic, offset in shard.watermarks.offsets.items()},
+        {names[topic]: offset for topic, offset in state.watermarks.offsets.items()},
         written.pop(keys.WATERMARKS, 0.0),
         {keys.split(key)[1]: at for key, at in written.items()},
     )
@@ -191,15 +191,15 @@ def gather(
 
 
 def _unpack(evidence: Evidence, findings: Findings) -> None:
-    for router_id in evidence.shard:
+    for router_id in evidence.state.routers:
         findings.checked["routers"] += 1
-        engine = evidence.shard.engine(router_id)
+        engine = evidence.state.routers.engine(router_id)
         if engine is None:
             findings.violation(
-                Kind.CORRUPT, f"router {router_id}", evidence.shard.unreadable[router_id]
+                Kind.CORRUPT, f"router {router_id}", evidence.state.routers.unreadable[router_id]
             )
             continue
-        if not evidence.shard.table.get(keys.key(keys.HEAD, router_id)):
+        if not evidence.state.table.get(keys.key(keys.HEAD, router_id)):
             findings.violation(
                 Kind.CORRUPT, f"router {router_id}", "its requests are there, its head is not"
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from aiokafka import TopicPartition
 
@@ -117,7 +117,7 @@ class Progress:
         tell: called with the number of records read so far, at most ten times a second.
     """
 
-    def __init__(self, topics: Topics, tell: Any = lambda read: None) -> None:
+    def __init__(self, topics: Topics, tell: Callable[[int], object] = lambda read: None) -> None:
         self._topics = topics
         self._tell = tell
         self._told = 0.0

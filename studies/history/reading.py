@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import Decoder
@@ -62,13 +61,13 @@ class Decision(Struct, frozen=True, gc=False):
         return self.decided_at.timestamp()
 
 
-_DECISION: Callable[[Any], Decision] = Decoder(Decision).decode
+_DECISION = Decoder(Decision).decode
 
 
 def _decision(record: Record) -> Decision:
     try:
-        return _DECISION(record.value)
-    except (*NO_JSON, TypeError):  # of a value that is None
+        return _DECISION(record.value or b"")
+    except NO_JSON:
         decode(RouteDecided, record.value)
         # The schema reads more than a replay: integers beyond 64 bits, halves of characters.
         raise MalformedEvent(
@@ -81,7 +80,7 @@ def _reader(kind: type[Event]) -> Callable[[Record], Event]:
     return lambda record: read(kind, key=None, value=record.value)
 
 
-READERS: dict[str, Callable[[Record], Any]] = {
+READERS: dict[str, Callable[[Record], Event | Decision]] = {
     "requests": _reader(Request),
     "routes": _decision,
     "costs": _reader(Bill),

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.feedback import book_feedback as feedback
 from agents.parked import Parked
+from agents.partition.partition import Partition
 from agents.routing.waiting_requests import route_waiting
 from agents.table import keys, watermarks
+from agents.upkeep.waits_end import end_wait
 from router_state.packing.framing import body_of
 from router_state.state import record_bytes
 from streams.changelog_format import EPOCH, FENCE
@@ -80,18 +81,21 @@ class Recomputation:
     ) -> None:
         # Its bytes are compared with a worker's, whose invariants were checked after each batch.
         self._worker = MemoryWorker(settings, [number], validates=False)
-        self.service = self._worker.service
         self.clock = self._worker.clock
         self._number = number
         self._sources = sources
         self._reached: dict[str, int] = {}
+
+    @property
+    def _partition(self) -> Partition:
+        return self._worker[self._number]
 
     async def run(self, changelog: Iterable[Any]) -> dict[bytes, bytes]:
         """Apply every event in order, and return the table."""
         await self._worker.start()
         for step in steps(changelog):
             await self._apply(step)
-        self.service.lost(frozenset([self._number]))
+        self._worker.partitions.lost(frozenset([self._number]))
         await asyncio.sleep(0)  # the lane's tasks end
         return self._worker.table(self._number)
 
@@ -100,7 +104,7 @@ class Recomputation:
         await self._give_up(step)
         # In the order in which a lane applies what it has taken together.
         for short in SOURCES:
-            topic = self.service.ports.topic[short]
+            topic = self._partition.ports.outbox.topic[short]
             offset = step.reached.get(topic, -1)
             for at in range(self._reached.get(topic, -1) + 1, offset + 1):
                 record = self._sources[short].get(at)
@@ -120,9 +124,8 @@ class Recomputation:
             return step.at
 
     async def _route_waiting(self, step: Step) -> None:
-        shard = self.service.shards[self._number]
         for router_id in {router_id for router_id, _ in step.decided}:
-            for parked in shard.parking.waiting_for(router_id, None):
+            for parked in self._partition.parking.waiting_for(router_id, None):
                 request_id = orjson.loads(parked.value or b"{}").get("request_id")
                 at, offset = step.decided.get((router_id, request_id), (0.0, -1))
                 # Not a later one of the same id, which the worker took first.
@@ -131,34 +134,33 @@ class Recomputation:
                     with self._hidden(
                         lambda other, own=parked: other.request_id is None and other is not own
                     ):
-                        await route_waiting([(self._number, router_id)], self.service)
+                        await route_waiting([router_id], self._partition)
 
     @contextmanager
     def _hidden(self, hide: Callable[[Parked], bool]) -> Iterator[None]:
         """Let some parked events be overlooked: those that the worker answered in another
         commit.
         """
-        parking = self.service.shards[self._number].parking
+        parking = self._partition.parking
         hidden = [parked for parked in parking if hide(parked) and parking.is_waiting(parked)]
         for parked in hidden:
-            parking.discard(parked)
+            parking.hide(parked)
         yield
         for parked in hidden:
             parking.add(parked)
 
     async def _give_up(self, step: Step) -> None:
-        shard = self.service.shards[self._number]
         refused = [parked for parked in step.parked if parked.refused]
         gone = [
             p
             for r in refused
-            for p in shard.parking
+            for p in self._partition.parking
             if (p.topic, p.offset) == (r.topic, r.offset) and not p.refused
         ]
         if gone:
-            async with self.service.lanes[self._number].batch() as answers:
+            async with self._partition.lane.group() as answers:
                 for parked in gone:
-                    feedback.give_up(shard, parked, self.service, answers)
+                    end_wait(parked, self._partition, answers)
 
 
 def differences(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:

@@ -21,7 +21,7 @@ import numpy as np
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from agents.table.own_routers import Shard
+from agents.table.recovered import Recovered
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
 from streams.changelog_format import EPOCH
@@ -336,8 +336,8 @@ class RunningService:
 
     async def engine(self, router_id: str) -> Engine:
         """Return a router as the changelog has it."""
-        shard = Shard((await self.partitions())[self.partition_of(router_id)])
-        engine = shard.engine(router_id)
+        state = Recovered((await self.partitions())[self.partition_of(router_id)])
+        engine = state.routers.engine(router_id)
         assert engine is not None, f"the changelog does not know {router_id}"
         return engine
 

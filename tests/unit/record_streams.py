@@ -28,7 +28,7 @@ from msgspec import convert
 
 from agents.declaring.configuration import config_of
 from agents.publishing.published_values import alert_raised, lambda_value, route_value
-from agents.table.own_routers import Shard
+from agents.table.recovered import Recovered
 from router_state.config import RouterConfig, Vector
 from router_state.events import (
     Aged,
@@ -328,7 +328,7 @@ class Played:
 
     def play(self) -> Iterator[tuple[str, bytes]]:
         """Yield what the world leaves."""
-        self.shard.start(self.router, self.config())
+        self.state.routers.start(self.router, self.config())
         changes = list(self.world.changes)
         every = self.world.requests // (len(changes) + 1)
         for number in range(self.world.requests):
@@ -352,7 +352,7 @@ class Played:
     def open(self) -> None:
         """Begin with what the table has."""
         table: Any = self.table
-        self.shard = Shard(table)
+        self.state = Recovered(table)
 
     def config(self) -> RouterConfig:
         """Return the declaration in force, as the core has it."""
@@ -366,7 +366,7 @@ class Played:
 
     def apply(self, event: Event) -> Any:
         """Apply an event as a worker does, and say what followed."""
-        changes = self.shard.apply(self.router, event, now=self.now)
+        changes = self.state.routers.apply(self.router, event, now=self.now)
         said = f"{type(event).__name__} {changes.outcome.value}"
         if changes.refusal is not None:
             said += f" {changes.refusal.reason}: {changes.refusal}"
@@ -381,7 +381,7 @@ class Played:
 
     def ask(self, number: int) -> None:
         """Send a request; once in a while one again."""
-        engine = self.shard.engine(self.router)
+        engine = self.state.routers.engine(self.router)
         assert engine is not None
         again = self.random.random() < 0.02 and number > 0
         request_id = f"r{self.random.randrange(number) if again else number}"
@@ -530,14 +530,14 @@ class Played:
             self.write()
             self.open()
             for event in self.past[-12:]:  # read again after a crash
-                self.shard.apply(self.router, event, now=self.now)
+                self.state.routers.apply(self.router, event, now=self.now)
         if number == self.world.requests * 3 // 4:
             self.export()
 
     def export(self) -> None:
         """Go on as another router that starts from this one's export."""
         self.write()
-        engine = self.shard.engine(self.router)
+        engine = self.state.routers.engine(self.router)
         assert engine is not None
         packed = portable.pack(engine.state, {"router_id": self.router})
         self.lines.append(("pieces", packed))
@@ -545,13 +545,13 @@ class Played:
         snapshot = base64.b64encode(packed).decode()
         started = self.document | {"router_id": self.router, "snapshot": snapshot}
         self.offset = 1
-        self.shard.start(self.router, _config(started, self.offset))
+        self.state.routers.start(self.router, _config(started, self.offset))
         self.past = []
 
     def write(self) -> None:
         """Put what has changed into the table, and say what is there and published."""
-        self.shard.write()
-        engine = self.shard.engine(self.router)
+        self.state.write()
+        engine = self.state.routers.engine(self.router)
         assert engine is not None
         for key in sorted(self.table.records):
             held = self.table.records[key]

@@ -25,7 +25,7 @@ IDENTIFIERS = {
     for name in re.findall(r"`([A-Za-z_]+(?:\.[A-Za-z_]+)?)`", PAGE)
     if not name.startswith("pb.") and name not in ("paper", "request_id")
 }
-STEPS = ("applying", "contain", "pack", "send", "land", "answer", "finish")
+STEPS = ("take", "applying", "contain", "pack", "send", "land", "answer", "finish")
 
 
 def test_every_file_and_folder_that_is_named_exists() -> None:
@@ -65,7 +65,7 @@ def test_the_steps_of_a_group_are_the_lanes_methods_in_their_order_and_it_number
     assert re.findall(r"^    (\d)\. `(\w+)`", source, re.MULTILINE) == [
         (str(number), step) for number, step in enumerate(STEPS, 1)
     ]
-    # Steps 2 and 3 are part of 1.
+    # Steps 3 and 4 are part of 2.
     found = [source.index(f"def {step}(") for step in STEPS]
     assert found == sorted(found)
 

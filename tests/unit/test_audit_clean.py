@@ -98,7 +98,7 @@ def _without_leases(record: Record) -> Record:
     if record.key != keys.key(keys.POOL, "team", "router:a"):
         return record
     piece = framing.loads(record.value or b"")
-    piece["parts"] = {number: [0.0, 0.0, 0.0, *part[3:]] for number, part in piece["parts"].items()}
+    piece["grants"] = {number: [0.0, 0.0, 0.0, *one[3:]] for number, one in piece["grants"].items()}
     return replace(record, value=framing.frame(json.dumps(piece).encode()))
 
 

@@ -4,13 +4,13 @@ import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agents.dead_letters import DeadLetters
 from agents.group import Answers
+from agents.outbox import Outbox
 from ground.boundary import Attempt, GaveUp, retrying, undoing
 from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent, decode_keyed
@@ -51,9 +51,9 @@ class Sent:
 
 async def test_a_refused_delivery_is_raised() -> None:
     sent = Sent(error=ValueError("too large"))
-    ports: Any = SimpleNamespace(produce=sent, topic={"routes": "pb.routes"})
+    outbox = Outbox({"routes": "pb.routes"}, sent, {})
     with pytest.raises(ValueError, match="too large"):
-        await Answers(routes=[("home", b"v", ())]).deliver(ports)
+        await outbox.deliver(Answers(routes=[("home", b"v", ())]))
     assert sent.records == [("pb.routes", b"v", b"home", None, ())]
 
 

@@ -134,15 +134,14 @@ async def test_a_worker_with_many_routers_is_never_looked_at_as_a_whole() -> Non
         await worker.take(worker.fetched("routers", declarations(ROUTERS), at=time.time()))
         asked = requests(2 * ROUTERS, routers=ROUTERS)
         await worker.take(worker.fetched("requests", asked, at=time.time()))
-        await Sweep(worker.service).round()
+        await Sweep(worker.partitions).round()
         assert max(found) < MOST < gc.get_freeze_count() - before
         # Routers are no cycles: those that go are freed at once, set aside or not.
-        shards = worker.service.shards.values()
-        engines = [engine for shard in shards for engine in shard._engines.values()]
+        engines = [one for at in worker.partitions for one in at.routers._engines.values()]
         gone = [weakref.ref(engine.records) for engine in engines]
         held = gc.get_freeze_count()
-        del engines, shards
-        worker.service.lost(frozenset(range(SETTINGS.partitions)))
+        del engines
+        worker.partitions.lost(frozenset(range(SETTINGS.partitions)))
         await asyncio.sleep(0.01)  # the lanes' tasks end
         assert len(gone) == ROUTERS and not any(records() for records in gone)
         assert held - gc.get_freeze_count() > MOST

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.declaring.in_force import InForce
 from agents.parked import Parked
 from agents.table import keys, watermarks
-from agents.table.stored_declarations import InForce
 from router_state.changes import CONFIG, HEAD
 from router_state.errors import DamagedState
 from router_state.packing.framing import body_of, frame
@@ -135,7 +135,7 @@ def pool() -> Records:
     found = Pool("team")
     found.declare(TEAM)
     found.hear(REPORT, now=1.0)
-    found.lend(now=1.0)
+    found.grant_all(now=1.0)
     return pool_pieces.pack(found)
 
 

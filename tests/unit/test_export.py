@@ -42,7 +42,7 @@ from router_state.periods.hourly_traffic import Traffic
 from router_state.periods.ledger import Ledger
 from router_state.router import RouterState
 from router_state.state import invariants, portable, state_pieces
-from router_state.totals import Books, Forgotten
+from router_state.totals import Forgotten, Totals
 from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
@@ -229,7 +229,7 @@ KEPT_APART = {
         "pacer",
         "since",
     },
-    Books: {"open_commitments"},
+    Totals: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "array", "pending"},
     CostModel: {"prior"},
@@ -238,7 +238,7 @@ KEPT_APART = {
     EmaPacer: {"budget_usd", "per_log_price"},
     Window: {"contexts", "limited"},
     Bucket: {"cap"},
-    Ledger: {"spending", "budgets", "leases", "traffic"},
+    Ledger: {"spending", "budgets", "holdings", "traffic"},
     Traffic: {"declared", "zone", "sums", "weights"},
 }
 DERIVED = {
@@ -283,7 +283,7 @@ def under(path: str, *numbers: layout.Numbers) -> set[str]:
 @pytest.mark.parametrize(
     ("kinds", "written"),
     [
-        ((RouterState, Books), under("", layout.COUNTERS)),
+        ((RouterState, Totals), under("", layout.COUNTERS)),
         ((Forgotten,), under("forgotten.", layout.COUNTERS)),
         ((Arm,), under("", layout.HEAD, layout.REWARDS, layout.COSTS)),
         ((Regression,), under("rewards.", layout.REWARDS)),
@@ -417,7 +417,7 @@ def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         (HEAD, _set("arms", to=[])),
         (HEAD, _set("arms", to=None)),
         (HEAD, _set("chance", to="zz")),
-        (HEAD, _set("buckets", to=[])),
+        (HEAD, _set("caps", to=[])),
         (HEAD, _set("since", to=None)),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 
 import router_state.kernel
 from benchmarks.played import Played
+from ground.refusing import DamagedState
 from router_state.changes import Journal
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.events import Asked
@@ -559,6 +560,14 @@ def test_options_of_one_model() -> None:
 )
 def test_what_does_not_fit_is_an_error_of_python(call: Any) -> None:
     with pytest.raises(
-        (ValueError, TypeError, IndexError, AttributeError, ZeroDivisionError, compiled_errors())
+        (
+            ValueError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            ZeroDivisionError,
+            DamagedState,
+            compiled_errors(),
+        )
     ):
         call()

@@ -14,7 +14,7 @@ from router_state.changes import CONFIG, HEAD, Outcome
 from router_state.errors import BudgetSpent
 from router_state.events import Asked
 from router_state.packing.framing import body_of
-from router_state.periods.holdings import Granted, Lapsed, Lent
+from router_state.periods.holdings import Grant, Granted, Lapsed
 from router_state.periods.ledger import PIECE
 from router_state.periods.reporting import Reported
 from router_state.periods.spending import PeriodBudget, Spending
@@ -28,24 +28,24 @@ from tests.unit.test_period_money import DAY, MONDAY, config, router, serve
 FAR = MONDAY + 30.0 * DAY
 
 
-def lent(usd: float, *, until: float = FAR, line: str = "shop/day", begin: float = MONDAY) -> Lent:
-    return Lent(line, "day", "UTC", None, None, begin, begin + DAY, usd, until)
+def lent(usd: float, *, until: float = FAR, line: str = "shop/day", begin: float = MONDAY) -> Grant:
+    return Grant(line, "day", "UTC", None, None, begin, begin + DAY, usd, until)
 
 
-def grant(n: int, *lines: Lent, born: int = 0, pool: str = "shop") -> Granted:
+def grant(n: int, *lines: Grant, born: int = 0, pool: str = "shop") -> Granted:
     return Granted(pool, born, n, lines)
 
 
-def member(*lines: Lent, **more: Any) -> Played:
+def member(*lines: Grant, **more: Any) -> Played:
     """Return a router of a pool that has these leases."""
     engine = router(Spending(pool="shop", **more))
     if lines:
-        engine.apply(grant(1, *lines, born=ledger_of(engine).leases.born), MONDAY)  # type: ignore[union-attr]
+        engine.apply(grant(1, *lines, born=ledger_of(engine).holdings.born), MONDAY)  # type: ignore[union-attr]
     return engine
 
 
 def born(engine: Played) -> int:
-    leases = ledger_of(engine).leases
+    leases = ledger_of(engine).holdings
     assert leases is not None
     return leases.born
 
@@ -74,13 +74,12 @@ def replace_config(record: Any) -> Any:
     return (record.seq, record.model, record.lambda_t, record.propensity, record.expected_cost_usd)
 
 
-def test_without_a_pool_the_state_is_written_as_before() -> None:
+def test_without_a_pool_no_lease_is_written() -> None:
     engine = router(Spending((PeriodBudget(0.2, "day"),)))
     serve(engine, TIMES[:50])
     packed = orjson.loads(body_of(pack_piece(engine.state, PIECE) or b""))
     assert packed.keys() == {"budgets", "traffic", "numbers"}
     assert [len(account) for _, kept in packed["budgets"] for account in kept] == [7]
-    assert "pool" not in ledger_of(engine).spending.pack()
 
 
 def test_only_the_newest_grant_of_this_membership_counts() -> None:
@@ -199,7 +198,7 @@ def test_a_grant_that_is_refused_changes_nothing(why: str) -> None:
     first = Granted("shop", born(engine), 1, (lent(1.0),), epoch=4)
     assert engine.apply(first, MONDAY).outcome is Outcome.APPLIED
     before = pack_pieces(engine.state)
-    wrong = Lent("shop/day", "day", "UTC", None, FAR, MONDAY, MONDAY + DAY, 9.0, FAR)
+    wrong = Grant("shop/day", "day", "UTC", None, FAR, MONDAY, MONDAY + DAY, 9.0, FAR)
     lines = (lent(9.0), wrong) if why == "no period" else (lent(9.0),)
     epoch = {"no period": 4, "no owner": -1, "an earlier owner": 3}[why]
     changes = engine.apply(Granted("shop", born(engine), 2, lines, epoch=epoch), MONDAY)

@@ -12,7 +12,7 @@ from router_state.changes import Outcome
 from router_state.config import Price
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.calendar import bounded
-from router_state.periods.holdings import Granted, Lent
+from router_state.periods.holdings import Grant, Granted
 from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending
 from tests.unit.core_reference import same
 from tests.unit.ledgers import declaring, kept, ledger_of, reported
@@ -86,13 +86,13 @@ class Periods(Books):
         self, usd: float, hours: float, lines: tuple[str, ...], older: int, ahead: bool
     ) -> None:
         ledger = kept(self.engine)
-        if ledger is None or ledger.leases is None:
+        if ledger is None or ledger.holdings is None:
             return
-        leases, until = ledger.leases, bounded(self.now + hours * HOUR)
+        leases, until = ledger.holdings, bounded(self.now + hours * HOUR)
         begin = bounded(self.now) // DAY * DAY
         begins = [begin, begin + DAY] if ahead else [begin]
         lent = [
-            Lent(line, "day", "UTC", None, None, at, at + DAY, usd, until)
+            Grant(line, "day", "UTC", None, None, at, at + DAY, usd, until)
             for line in lines
             for at in begins
         ]
@@ -105,7 +105,7 @@ class Periods(Books):
             return
         report = reported(self.engine.state, "home", now=self.now)
         ledger = kept(self.engine)
-        assert (report is not None) == (ledger is not None and ledger.leases is not None)
+        assert (report is not None) == (ledger is not None and ledger.holdings is not None)
         for held in () if report is None else report.lines:
             assert 0.0 <= held.spent_usd <= held.holds_usd < math.inf
             assert all(math.isfinite(n) and n >= 0.0 for point in held.curve for n in point)

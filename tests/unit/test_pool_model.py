@@ -114,17 +114,17 @@ class World:
 
     def lend(self, name: str, router: Router) -> None:
         """Let the pool lend."""
-        self.grants += self.pool.lend(now=self.now)
+        self.grants += self.pool.grant_all(now=self.now)
 
     def lend_and_lose(self, name: str, router: Router) -> None:
         """Let the pool's worker end when what it lent is durable, and not said."""
-        self.pool.lend(now=self.now)
+        self.pool.grant_all(now=self.now)
         self.pool = pieces.unpack("shop", pieces.pack(self.pool))
 
     def lend_and_crash(self, name: str, router: Router) -> None:
         """Let the pool's worker end when nothing is durable, and nothing said."""
         durable = pieces.pack(self.pool)
-        self.pool.lend(now=self.now)
+        self.pool.grant_all(now=self.now)
         self.pool = pieces.unpack("shop", durable)
 
     def take(self, name: str, router: Router) -> None:
@@ -207,11 +207,11 @@ def test_in_the_end_all_of_it_is_lent() -> None:
             for name, router in world.routers.items():
                 router.moves += 1
                 world.pool.hear(router.report(name, world.now), now=world.now)
-            for to, grant in world.pool.lend(now=world.now):
+            for to, grant in world.pool.grant_all(now=world.now):
                 world.routers[to.removeprefix("router:")].take(grant)
         could = sum(router.could_spend(world.now) for router in world.routers.values())
         # A membership that ended without a word counts with all that was lent to it.
         (line,) = world.pool.lines.values()
-        silent = sum(part.before for part in line.parts.values())
+        silent = sum(part.before for part in line.grants.values())
         spent = sum(router.before for router in world.routers.values())
         assert could == pytest.approx(USD - silent + spent, abs=0.05 * USD)

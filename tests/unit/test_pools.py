@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from doors.pools.standing import lines_of
 from ground.json_values import Document
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
-from router_state.periods.holdings import Granted, Leases, Lent
+from router_state.periods.holdings import Grant, Granted, Holdings
 from router_state.periods.reporting import MOST_REPORTED_USD, Curve, Held, Reported
 from router_state.periods.spending import PeriodBudget
 from router_state.pools import pieces
 from router_state.pools.pool import LINES_KEPT, MOST_LINES, Pool
 from router_state.pools.pool_config import PoolConfig, Share
 from router_state.pools.pool_member import MOST_MEMBERS, Member
-from router_state.pools.sharing import Wish, share, spent_at, together
+from router_state.pools.sharing import Demand, share, spent_at, together
 from schemas import LambdaUpdated
 
 HOUR = PeriodBudget(30.0, "hour")
@@ -39,21 +39,21 @@ def curves(draw: st.DrawFn) -> Curve:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> Wish:
+def demands(draw: st.DrawFn) -> Demand:
     low, high = sorted((draw(amounts), draw(amounts)))
-    return Wish(draw(curves()), draw(st.sampled_from([0.0, low])), high)
+    return Demand(draw(curves()), draw(st.sampled_from([0.0, low])), high)
 
 
-@given(amounts, st.lists(wishes(), min_size=1, max_size=8))
-def test_no_more_is_shared_than_there_is(usd: float, wanted: list[Wish]) -> None:
+@given(amounts, st.lists(demands(), min_size=1, max_size=8))
+def test_no_more_is_shared_than_there_is(usd: float, wanted: list[Demand]) -> None:
     found = share(usd, wanted)
     assert math.fsum(found) <= usd * (1.0 + 1e-9) + 1e-9
-    enough = math.fsum(wish.least for wish in wanted) < usd
-    for dollars, wish in zip(found, wanted, strict=True):
+    enough = math.fsum(demand.least for demand in wanted) < usd
+    for dollars, demand in zip(found, wanted, strict=True):
         assert dollars >= 0.0
         if enough:
-            assert dollars <= wish.most * (1.0 + 1e-9)
-            assert dollars >= wish.least * (1.0 - 1e-6) - 1e-9
+            assert dollars <= demand.most * (1.0 + 1e-9)
+            assert dollars >= demand.least * (1.0 - 1e-6) - 1e-9
 
 
 @given(curves(), prices, prices)
@@ -67,17 +67,17 @@ def test_a_dollar_earns_the_same_at_every_member() -> None:
     """Two members spend 1/p and 4/p: of 100 dollars 20 and 80."""
     grid = [10.0 ** (k / 10) for k in range(-60, 61)]
     one, four = (
-        Wish(tuple((p, weight / p) for p in [1e-7, *grid]), 0.0, 1e9) for weight in (1.0, 4.0)
+        Demand(tuple((p, weight / p) for p in [1e-7, *grid]), 0.0, 1e9) for weight in (1.0, 4.0)
     )
     assert share(100.0, [one, four]) == pytest.approx([20.0, 80.0], rel=0.02)
 
 
 def test_what_nobody_wants_is_lent_all_the_same_in_even_shares() -> None:
-    none = Wish(((0.0, 0.0),), 0.0, 1e9)
-    ten, thirty = (Wish(((0.0, usd), (1.0, 0.0)), 0.0, 1e9) for usd in (10.0, 30.0))
+    none = Demand(((0.0, 0.0),), 0.0, 1e9)
+    ten, thirty = (Demand(((0.0, usd), (1.0, 0.0)), 0.0, 1e9) for usd in (10.0, 30.0))
     assert share(80.0, [none, ten, thirty]) == pytest.approx([25.0, 25.0, 30.0])
     assert share(80.0, [none, none]) == pytest.approx([40.0, 40.0])
-    at_most = Wish(((0.0, 5.0), (1.0, 0.0)), 0.0, 8.0)
+    at_most = Demand(((0.0, 5.0), (1.0, 0.0)), 0.0, 8.0)
     assert share(80.0, [none, at_most]) == pytest.approx([72.0, 8.0])
 
 
@@ -121,49 +121,49 @@ def lent(found: list[tuple[str, Granted]], begin: float = 0.0) -> dict[str, floa
 
 
 def test_of_members_that_said_nothing_all_get_the_same() -> None:
-    assert lent(pool("a", "b", "c").lend(now=0.0)) == {"a": 10.0, "b": 10.0, "c": 10.0}
+    assert lent(pool("a", "b", "c").grant_all(now=0.0)) == {"a": 10.0, "b": 10.0, "c": 10.0}
 
 
 def test_a_newcomer_waits_until_others_have_confirmed_that_they_have_less() -> None:
     shop = pool("a", "b")
-    assert lent(shop.lend(now=0.0)) == {"a": 15.0, "b": 15.0}
+    assert lent(shop.grant_all(now=0.0)) == {"a": 15.0, "b": 15.0}
     for name in ("a", "b"):
         shop.hear(report(name, n=1, moves=1, holds=15.0), now=1.0)
     shop.hear(report("c"), now=1.0)
-    less = lent(shop.lend(now=1.0))
+    less = lent(shop.grant_all(now=1.0))
     assert less["a"] == less["b"] == pytest.approx(10.0)
     assert less.get("c", 0.0) == 0.0
     shop.hear(report("a", n=2, moves=2, holds=10.0), now=2.0)
-    assert lent(shop.lend(now=2.0))["c"] == pytest.approx(5.0)
+    assert lent(shop.grant_all(now=2.0))["c"] == pytest.approx(5.0)
     # A report that comes again, or late, changes nothing.
     assert not shop.hear(report("a", n=1, moves=1, holds=15.0), now=3.0)
 
 
 def test_a_silent_member_keeps_its_lease_and_gets_no_longer_one() -> None:
     shop = pool("a", "b")
-    shop.lend(now=0.0)
+    shop.grant_all(now=0.0)
     shop.hear(report("a", n=1, moves=1, holds=15.0), now=1.0)
     for number, now in enumerate((400.0, 800.0, 1390.0)):
         shop.hear(report("a", n=shop.members["router:a"].n, moves=2 + number, holds=15.0), now=now)
-        found = dict(shop.lend(now=now))
+        found = dict(shop.grant_all(now=now))
         assert [one.until for one in found["router:a"].lines] == [now + 600.0]
         (line,) = shop.lines.values()
-        assert line.parts["router:b"].until == 600.0
+        assert line.grants["router:b"].until == 600.0
         assert line.exposed_usd == 30.0
     # It says that its lease has ended, and what it has spent: the rest is there for others.
     shop.hear(report("b", n=1, moves=5, holds=4.0, spent=4.0), now=1501.0)
-    assert sum(lent(shop.lend(now=1501.0)).values()) > 0.0
+    assert sum(lent(shop.grant_all(now=1501.0)).values()) > 0.0
     assert line.exposed_usd <= 30.0
 
 
 def test_a_router_that_comes_back_counts_with_what_it_spent_before() -> None:
     shop = pool("a", "b")
-    shop.lend(now=0.0)
+    shop.grant_all(now=0.0)
     shop.hear(report("a", n=1, moves=9, left=True, holds=6.0, spent=6.0), now=1.0)
     shop.hear(report("a", born=7), now=2.0)
     # What is late of the membership before changes nothing.
     assert not shop.hear(report("a", n=1, moves=10, holds=15.0), now=2.0)
-    found = dict(shop.lend(now=2.0))
+    found = dict(shop.grant_all(now=2.0))
     assert found["router:a"].born == 7
     (line,) = shop.lines.values()
     assert line.charged_usd == 6.0
@@ -172,7 +172,7 @@ def test_a_router_that_comes_back_counts_with_what_it_spent_before() -> None:
 
 def test_bounds_hold_and_must_not_contradict_each_other() -> None:
     config = PoolConfig((HOUR,), shares={"a": Share(0.5, 1.0), "b": Share(0.0, 0.1)})
-    found = lent(pool("a", "b", "c", config=config).lend(now=0.0))
+    found = lent(pool("a", "b", "c", config=config).grant_all(now=0.0))
     assert found["a"] >= 15.0 - 1e-6
     assert found["b"] <= 3.0 + 1e-6
     with pytest.raises(InvalidConfig, match="at least"):
@@ -184,45 +184,45 @@ def test_bounds_hold_and_must_not_contradict_each_other() -> None:
 def test_the_next_period_is_lent_before_it_begins_and_old_ones_are_forgotten() -> None:
     shop = pool("a")
     shop.hear(report("a"), now=3500.0)
-    assert lent(shop.lend(now=3500.0)) == {"a": 30.0}
-    assert lent(shop.lend(now=3550.0), 3600.0) == {"a": 30.0}
+    assert lent(shop.grant_all(now=3500.0)) == {"a": 30.0}
+    assert lent(shop.grant_all(now=3550.0), 3600.0) == {"a": 30.0}
     for hour in range(2, 12):
         shop.hear(report("a", n=shop.members["router:a"].n, moves=hour), now=3600.0 * hour)
-        shop.lend(now=3600.0 * hour + 1.0)
+        shop.grant_all(now=3600.0 * hour + 1.0)
     assert len(shop.lines) <= LINES_KEPT
 
 
 def test_unspent_money_is_carried() -> None:
     shop = pool("a", config=PoolConfig((PeriodBudget(30.0, "hour", carry=5.0),)))
-    shop.lend(now=0.0)
+    shop.grant_all(now=0.0)
     shop.hear(report("a", n=1, moves=1, holds=12.0, spent=12.0), now=3590.0)
     shop.hear(report("a", n=2, moves=2, holds=12.0, spent=12.0), now=3601.0)
-    assert lent(shop.lend(now=3602.0), 3600.0) == {"a": 35.0}
+    assert lent(shop.grant_all(now=3602.0), 3600.0) == {"a": 35.0}
 
 
 def test_a_pool_that_is_let_go_lends_nothing_and_a_budget_that_is_gone_limits_nobody() -> None:
     shop = pool("a")
-    shop.lend(now=0.0)
+    shop.grant_all(now=0.0)
     shop.hear(report("a", n=1, moves=1, holds=30.0, spent=3.0), now=1.0)
     shop.declare(PoolConfig((HOUR, PeriodBudget(9.0, "day"))))
-    assert {one.line for _, grant in shop.lend(now=2.0) for one in grant.lines} == {
+    assert {one.line for _, grant in shop.grant_all(now=2.0) for one in grant.lines} == {
         "shop/hour",
         "shop/day",
     }
     shop.declare(PoolConfig((PeriodBudget(9.0, "day"),)))
-    assert {one.line for _, grant in shop.lend(now=3.0) for one in grant.lines} == {"shop/day"}
+    assert {one.line for _, grant in shop.grant_all(now=3.0) for one in grant.lines} == {"shop/day"}
     shop.declare(None)
-    assert lent(shop.lend(now=4.0))["a"] < 9.0
+    assert lent(shop.grant_all(now=4.0))["a"] < 9.0
 
 
 @pytest.mark.parametrize("spent", [0.0, 3.0])
 def test_of_a_pool_that_is_let_go_nothing_stays_lent_that_is_not_spent(spent: float) -> None:
     shop = pool("a")
-    usd = lent(shop.lend(now=0.0))["a"]
+    usd = lent(shop.grant_all(now=0.0))["a"]
     shop.declare(None)
     for n in range(1, 60):
         shop.hear(report("a", n=n, moves=n, holds=usd, spent=spent), now=float(n))
-        if not (grants := shop.lend(now=float(n))):
+        if not (grants := shop.grant_all(now=float(n))):
             break
         usd = lent(grants)["a"]
     assert usd == spent
@@ -230,14 +230,14 @@ def test_of_a_pool_that_is_let_go_nothing_stays_lent_that_is_not_spent(spent: fl
 
 def test_money_that_comes_round_in_a_circle_is_not_lent_again() -> None:
     shop = pool("a", config=PoolConfig((HOUR,), parent="top", offset=3))
-    (grant,) = (grant for _, grant in shop.lend(now=0.0))
+    (grant,) = (grant for _, grant in shop.grant_all(now=0.0))
     assert shop.take(Granted("top", 3, 1, grant.lines))
     assert shop.reported(now=1.0) == Reported("top", "pool:shop", 3, 1, shop.moves)
 
 
 def test_a_pool_is_kept_to_the_bit() -> None:
     shop = pool("a", "b", config=PoolConfig((HOUR,), "top", {"a": Share(0.1, 0.9)}, 60.0, 4))
-    shop.lend(now=0.0)
+    shop.grant_all(now=0.0)
     shop.hear(
         Reported(
             "shop", "router:a", 0, 1, 3, False, (Held("shop/hour", 0.0, 15.0, 0.1, ((0.0, 1.0),)),)
@@ -246,7 +246,7 @@ def test_a_pool_is_kept_to_the_bit() -> None:
     )
     again = pieces.unpack("shop", pieces.pack(shop))
     assert pieces.pack(again) == pieces.pack(shop)
-    assert again.lend(now=9.0) == shop.lend(now=9.0)
+    assert again.grant_all(now=9.0) == shop.grant_all(now=9.0)
 
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Tokyo", "America/New_York", "Asia/Kolkata")
@@ -259,15 +259,15 @@ class Tower:
         self.pools = [Pool(f"p{k}") for k in range(len(budgets))]
         for k, (one, own) in enumerate(zip(self.pools, budgets, strict=True)):
             one.declare(PoolConfig(own, f"p{k - 1}" if k else None, offset=k))
-        self.leases = Leases.none(self.pools[-1].pool_id, born=5)
+        self.leases = Holdings.none(self.pools[-1].pool_id, born=5)
 
     def step(self, now: float, *, silent: Sequence[int] = ()) -> None:
         """Let everybody speak, but for the pools that are silent."""
         held = tuple(
-            Held(line.line, begin, loan.usd if now < loan.until else 0.0, 0.0, ((0.0, 1.0),))
+            Held(line.line, begin, holding.usd if now < holding.until else 0.0, 0.0, ((0.0, 1.0),))
             for line in self.leases.lines
             if line.line
-            for begin, loan in line.loans.items()
+            for begin, holding in line.holdings.items()
         )
         self.leases.moves += 1
         n, moves = self.leases.n, self.leases.moves
@@ -278,7 +278,7 @@ class Tower:
             assert report is not None
             above.hear(report, now=now)
         for k, one in enumerate(self.pools):
-            for _, grant in () if k in silent else one.lend(now=now):
+            for _, grant in () if k in silent else one.grant_all(now=now):
                 (self.pools[k + 1] if k + 1 < len(self.pools) else self.leases).take(grant)
 
     def bound(self, now: float) -> dict[str, float]:
@@ -332,7 +332,7 @@ def test_more_budgets_than_a_pool_can_count_are_refused_and_none_is_left_out() -
     low = Pool("low")
     low.declare(PoolConfig(own, parent="top", offset=1))
     lines = tuple(
-        Lent("top/day", "day", "UTC", float(k), None, 0.0, 86_400.0, 1.0, 600.0) for k in range(16)
+        Grant("top/day", "day", "UTC", float(k), None, 0.0, 86_400.0, 1.0, 600.0) for k in range(16)
     )
     before = pieces.pack(low)
     with pytest.raises(InvalidConfig, match="33 budgets"):
@@ -346,13 +346,13 @@ def test_more_budgets_than_a_pool_can_count_are_refused_and_none_is_left_out() -
 
 def test_a_router_that_left_a_spent_pool_and_comes_back_has_a_lease_of_nothing() -> None:
     shop = pool("a")
-    shop.lend(now=0.0)
+    shop.grant_all(now=0.0)
     spent = 30.0000007
     shop.hear(report("a", n=1, moves=1, left=True, holds=spent, spent=spent), now=1.0)
-    shop.lend(now=1.0)
+    shop.grant_all(now=1.0)
     shop.hear(report("a", born=9), now=2.0)
     for second in range(2, 9):
-        assert all(usd == 0.0 for usd in lent(shop.lend(now=float(second))).values())
+        assert all(usd == 0.0 for usd in lent(shop.grant_all(now=float(second))).values())
     assert shop.members["router:a"].n <= 2
 
 
@@ -368,7 +368,7 @@ def test_a_member_too_many_and_a_grant_beyond_all_numbers_are_refused() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1e12), st.floats(0, 1e12)), min_size=1, max_size=5))
 def test_a_curve_that_somebody_made_up_is_read(points: list[tuple[float, float]]) -> None:
-    found = share(10.0, [Wish(tuple(points), 0.0, 1e9), Wish(((0.0, 1.0),), 0.0, 1e9)])
+    found = share(10.0, [Demand(tuple(points), 0.0, 1e9), Demand(((0.0, 1.0),), 0.0, 1e9)])
     assert all(map(math.isfinite, found)) and math.fsum(found) <= 10.0 * (1.0 + 1e-9)
     assert all(0.0 <= usd <= MOST_REPORTED_USD for _, usd in together([tuple(points)]))
 
@@ -411,14 +411,14 @@ def test_members_that_left_are_forgotten_and_what_they_spent_is_not() -> None:
     for second, name in enumerate(names):
         at = float(second)
         shop.hear(report(name), now=at)
-        shop.lend(now=at)
+        shop.grant_all(now=at)
         held = (Held("shop/month", 0.0, 1.0, 1.0),)
         n = shop.members[f"router:{name}"].n
         shop.hear(Reported("shop", f"router:{name}", 0, n, 1, True, held), now=at)
     shop.hear(report("silent"), now=30.0)
-    shop.lend(now=500.0)
+    shop.grant_all(now=500.0)
     assert len(shop.members) == 22
-    shop.lend(now=700.0)
+    shop.grant_all(now=700.0)
     # One that said nothing more keeps its lease, so it stays until that is over.
     assert shop.members.keys() == {"router:named", "router:silent"}
     (line,) = shop.lines.values()
@@ -427,10 +427,10 @@ def test_members_that_left_are_forgotten_and_what_they_spent_is_not() -> None:
     assert pieces.pack(again) == pieces.pack(shop) and again.lines.keys() == shop.lines.keys()
     # Who comes back is a new member, beside what it has spent.
     shop.hear(report("t3", born=9), now=701.0)
-    assert sum(lent(shop.lend(now=701.0)).values()) <= 9.0 + 1e-6
+    assert sum(lent(shop.grant_all(now=701.0)).values()) <= 9.0 + 1e-6
     shop.declare(None)
     for day in range(1, 200):
-        shop.lend(now=day * 86_400.0)
+        shop.grant_all(now=day * 86_400.0)
     assert shop.is_done
 
 
@@ -439,8 +439,8 @@ def test_a_pool_of_many_that_come_and_go_stays_small() -> None:
     for k in range(3_000):
         now = 10.0 * k
         shop.hear(report(f"t{k}"), now=now)
-        shop.lend(now=now)
+        shop.grant_all(now=now)
         n = shop.members[f"router:t{k}"].n
         shop.hear(report(f"t{k}", n=n, moves=1, left=True), now=now + 1.0)
     assert len(shop.members) < 100
-    assert all(len(line.parts) < 100 for line in shop.lines.values())
+    assert all(len(line.grants) < 100 for line in shop.lines.values())

@@ -171,8 +171,8 @@ class Life:
 
     def states(self) -> dict[str, RouterState]:
         """Return the live states."""
-        shard = self.world.worker.service.shards[0]
-        found = {router_id: shard.engine(router_id) for router_id in shard}
+        routers = self.world.worker[0].routers
+        found = {router_id: routers.engine(router_id) for router_id in routers}
         return {name: engine.state for name, engine in found.items() if engine is not None}
 
     def replayed(self) -> tuple[Verdict, Rerun]:
@@ -185,7 +185,7 @@ class Life:
             account=account,
         )
         refused = refused_offsets(history)
-        for parked in self.world.worker.service.shards[0].parking:
+        for parked in self.world.worker.partitions[0].parking:
             topic = parked.topic.removeprefix(SETTINGS.prefix)
             refused.setdefault((topic, 0), set()).add(parked.offset)
         merged = Merge(

@@ -53,7 +53,7 @@ async def test_requests_beyond_those_that_may_be_remembered_are_forgotten_early(
                 "costs", {"router_id": HOME, "request_id": f"r-{number}", "cost_usd": 0.001}
             )
     await world.pass_time(5.0)
-    engine = world.worker.service.shards[0].engine(HOME)
+    engine = world.worker.partitions[0].routers.engine(HOME)
     assert engine is not None
     assert list(engine.records) == [f"r-{number}" for number in (1, 3, 5, 7, 9, 11)]
     assert counted["forgotten_early"] == 6
@@ -90,7 +90,7 @@ async def test_nothing_is_forgotten_while_there_is_room() -> None:
     world, counted = await filled(None, 60)
     await world.pass_time(6 * 86_400.0)
     assert counted["forgotten_early"] == 0
-    assert world.worker.service.shards[0].remembers(HOME) == 60
+    assert world.worker[0].routers.remembers(HOME) == 60
 
 
 async def test_an_alert_comes_before_the_settled_requests_are_forgotten_first() -> None:
@@ -103,7 +103,7 @@ async def test_an_alert_comes_before_the_settled_requests_are_forgotten_first() 
     for _ in range(20):
         await world.pass_time(5.0)
     assert world.worker.states.size <= 2**20
-    engine = world.worker.service.shards[0].engine(HOME)
+    engine = world.worker.partitions[0].routers.engine(HOME)
     assert engine is not None
     left = {int(name.removeprefix("r-")) for name in engine.records}
     assert left >= set(range(800, 1600))

@@ -186,7 +186,7 @@ class Extremes(World):
             if self.maybe(0.05):
                 await self.kill(int(self.rng.integers(2)))
         for worker in self.workers:
-            failed = worker.service.aside.failed.items()
+            failed = [one for at in worker.partitions for one in at.aside.failed.items()]
             if aside := {at: sorted(found) for at, found in failed if found}:
                 self.broken.append(f"set aside: {aside}")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError
 
 from doors.console.bus import Bus, open_bus
-from doors.console.explained_decision import EXCLUDED, SHORT, because_of
+from doors.console.explained_decision import SHORT, because_of, why_excluded
 from doors.console.failures import Failure
 from doors.console.found_records import TOPICS, Found, find
 from doors.gateway.problems import Problem
@@ -184,7 +184,7 @@ def _candidates(decision: RouteDecided) -> list[dict[str, object]]:
 def lost(candidate: Candidate, chosen: Candidate | None) -> str:
     """Return why a candidate was not chosen: its exclusion, else the terms that cost it most."""
     if candidate.excluded is not None:
-        return EXCLUDED.get(candidate.excluded, candidate.excluded.replace("_", " "))
+        return why_excluded(candidate.excluded)
     if chosen is None:
         return ""
     behind = chosen.score - candidate.score

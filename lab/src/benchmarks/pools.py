@@ -152,10 +152,10 @@ class Lending:
                 above = self.pools[name].reported(now=now)
                 assert above is not None
                 self.pools["all"].hear(above, now=now)
-            for member, grant in self.pools["all"].lend(now=now):
+            for member, grant in self.pools["all"].grant_all(now=now):
                 self.pools[member.removeprefix("pool:")].take(grant)
             for name in ("left", "right"):
-                self._give(dict(self.pools[name].lend(now=now)), now)
+                self._give(dict(self.pools[name].grant_all(now=now)), now)
 
     def _give(self, grants: dict[str, Granted], now: float) -> None:
         for k, side in enumerate(self._sides):
@@ -168,9 +168,9 @@ class Lending:
         total = 0.0
         for side in self._sides:
             periods = side.engine.state.having(Periods)
-            assert periods is not None and periods.ledger.leases is not None
-            loans = [line.loans.get(BEGIN) for line in periods.ledger.leases.lines]
-            total += sum(loan.usd for loan in loans if loan is not None)
+            assert periods is not None and periods.ledger.holdings is not None
+            holdings = [line.holdings.get(BEGIN) for line in periods.ledger.holdings.lines]
+            total += sum(holding.usd for holding in holdings if holding is not None)
         return total
 
 

@@ -67,13 +67,13 @@ async def measure(*, requests: int, models: int, routers: int) -> None:
     worker = world.worker
     for name, seconds in (("expire", 1000.0), ("forget", 8 * 86_400.0)):
         worker.clock.now += seconds
-        longest, took = await stalls(lambda: Sweep(worker.service).round())
+        longest, took = await stalls(lambda: Sweep(worker.partitions).round())
         print(
             f"{name:8} {requests:6} requests of {models} models: longest stall {longest:6.1f} "
             f"ms, all of it {took:8.0f} ms"
         )
-    worker.service.bulletin.routers = {(0, router_id) for router_id in worker.service.shards[0]}
-    longest, took = await stalls(lambda: publish(worker.service))
+    worker[0].news.routers = set(worker[0].routers)
+    longest, took = await stalls(lambda: publish(worker.partitions))
     print(
         f"{'publish':8} {routers:6} routers: longest stall {longest:6.1f} ms, all of it "
         f"{took:8.0f} ms"

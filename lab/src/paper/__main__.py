@@ -30,8 +30,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 @click.option("--kept", is_flag=True, help="Run nothing: show the seeds that are already on disk.")
 @click.option(
     "--encoder",
-    type=click.Choice(["sentence-transformers", "onnx"]),
-    help="[default: reference; with --quick onnx]",
+    type=click.Choice(["sentence-transformers", "onnx", "static"]),
+    help="[default: sentence-transformers; with --quick static, which needs no weights]",
 )
 @click.option(
     "--verify",
@@ -63,7 +63,7 @@ def main(
         if line.partition(":")[0] in wanted:
             click.echo(line, err=True)
     seeds = QUICK_SEEDS if quick else seeds
-    encoder = encoder or ("onnx" if quick else "sentence-transformers")
+    encoder = encoder or ("static" if quick else "sentence-transformers")
     try:
         sheets = run(wanted, seeds, encoder, kept_only=kept)
     except MissingData as told:

@@ -24,6 +24,9 @@ cdef class Portfolio:
     cdef public Flag suspect
     cpdef Arm find(self, str name)
     cpdef void played(self, Index k, Index t, Flag pulled)
+    cpdef Flag due(self)
+    cpdef void estimate_rewards(self, Index t, Real gamma)
+    cpdef learn(self, Arm arm, x, Real reward, Index t, Real gamma, Real now)
     cpdef Candidates look(self, x, Real tokens)
     cpdef Candidates look_at_means(self, x)
     cdef Candidates _predict(self, x)

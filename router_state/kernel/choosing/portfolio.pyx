@@ -10,9 +10,11 @@ from router_state.kernel.choosing.context cimport checked, require_dimensions
 from router_state.kernel.choosing.sample cimport PosteriorSample
 from router_state.kernel.costs.cost_model cimport CostModel
 from ground.refusing import NonFiniteInput
+from router_state.kernel.learning.estimating import estimate
 from router_state.kernel.learning.regression cimport (
-    MAX_DECAY_STEPS, Regression, multiply, spread_at,
+    MAX_DECAY_STEPS, RIDGE_FLOOR, Regression, multiply, spread_at,
 )
+from router_state.kernel.learning.rewards cimport learn_reward
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.elementary cimport power
 from router_state.kernel.numbers.linear cimport dot
@@ -78,6 +80,31 @@ cdef class Portfolio:
             arm.pulls_left -= 1
             if arm.pulls_left == 0:
                 self.derive()
+
+    cpdef Flag due(self):
+        """Tell whether a shared prior is to be estimated before the next decision."""
+        return self.rewards.is_due() or self.bills.is_due()
+
+    cpdef void estimate_rewards(self, Index t, Real gamma):
+        """Estimate what rewards have in common, once all arms have forgotten until clock t; one
+        that is under suspicion forgets nothing meanwhile."""
+        arm: Arm
+        for arm in self.all:
+            if arm.suspicion is None:
+                arm.rewards.forget(t, gamma)
+        estimate(self.rewards, self.regressions)
+
+    cpdef learn(self, Arm arm, x, Real reward, Index t, Real gamma, Real now):
+        """Let an arm and what it shares with the others learn a reward at clock t; return the shift
+        that it gives away, see `learn_reward`."""
+        one: Regression = arm.rewards
+        # The prior fades with every reward; below its floor A would lose rank where none came.
+        if one.left_at(t, gamma) < RIDGE_FLOOR:
+            self.estimate_rewards(t, gamma)
+        shift = learn_reward(one, self.rewards, arm.detector, x, reward, t, gamma, now)
+        if self.rewards.late():
+            self.estimate_rewards(t, gamma)
+        return shift
 
     cpdef Candidates look(self, x, Real tokens):
         """Return the arms' predictions for a context, shape (d,), last entry the bias 1.0, and so

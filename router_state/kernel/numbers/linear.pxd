@@ -14,4 +14,19 @@ cdef void invert(Floats V, Index at, Index d, Floats column)
 cdef void factor(Floats V, Index at, Index d) noexcept
 cdef void product(Floats L, Index at, Index d) noexcept
 cdef Real total_of "wide_total_of"(Floats a, Index i, Index n) noexcept
-cdef Flag finite(Floats a, Index i, Index n) noexcept
+cdef Flag finite "wide_finite"(Floats a, Index i, Index n) noexcept
+
+
+cdef inline void add_of(Real c, Floats a, Index i, Floats b, Index j, Index n) noexcept:
+    """See `add`; it is compiled into the function that calls it."""
+    for k in range(n):
+        b[j + k] += c * a[i + k]
+
+
+cdef inline void add_two(
+    Real c, Floats a, Real other, Floats b, Floats y, Index n
+) noexcept:
+    """Add c times n entries of a, then `other` times those of b, to those of y: as `add` does
+    twice, but y is read and written once."""
+    for k in range(n):
+        y[k] = (y[k] + c * a[k]) + other * b[k]

@@ -16,7 +16,6 @@ cdef extern from *:
     """
     VECTORED static double wide_dot(double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t);
     VECTORED static void wide_add(double, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t);
-    VECTORED static void wide_add_two(double, double*, double, double*, double*, Py_ssize_t);
     VECTORED static void wide_take_off_four(double*, double*, Py_ssize_t, double*, Py_ssize_t);
     VECTORED static void wide_times(
         double*, Py_ssize_t, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t
@@ -27,6 +26,7 @@ cdef extern from *:
         double, double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t
     );
     VECTORED static void wide_sweep(double*, Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, double);
+    VECTORED static int wide_finite(double*, Py_ssize_t, Py_ssize_t);
     VECTORED static double wide_total_of(double*, Py_ssize_t, Py_ssize_t);
     """
 
@@ -35,8 +35,8 @@ EPSILON = 1e-12
 float."""
 
 
-cdef Real dot "wide_dot"(Floats a, Index i, Floats b, Index j, Index n) noexcept:
-    """Return the product of n entries of a from i on with those of b from j on."""
+cdef inline Real dot_of(Floats a, Index i, Floats b, Index j, Index n) noexcept:
+    """See `dot`; a function of this file has it within."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     k: Index = 0
     while k + 8 <= n:
@@ -61,19 +61,14 @@ cdef Real dot "wide_dot"(Floats a, Index i, Floats b, Index j, Index n) noexcept
     return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 
 
+cdef Real dot "wide_dot"(Floats a, Index i, Floats b, Index j, Index n) noexcept:
+    """Return the product of n entries of a from i on with those of b from j on."""
+    return dot_of(a, i, b, j, n)
+
+
 cdef void add "wide_add"(Real c, Floats a, Index i, Floats b, Index j, Index n) noexcept:
     """Add c times n entries of a from i on to those of b from j on."""
-    for k in range(n):
-        b[j + k] += c * a[i + k]
-
-
-cdef void add_two "wide_add_two"(
-    Real c, Floats a, Real other, Floats b, Floats y, Index n
-) noexcept:
-    """Add c times n entries of a, then `other` times those of b, to those of y: as `add` does twice,
-    but y is read and written once."""
-    for k in range(n):
-        y[k] = (y[k] + c * a[k]) + other * b[k]
+    add_of(c, a, i, b, j, n)
 
 
 cdef void times "wide_times"(
@@ -84,15 +79,15 @@ cdef void times "wide_times"(
         below: Index = at + row + 1
         value = x[i + row]
         other = x[i + row + 1]
-        first = dot(V, at, x, i, row) + V[at + row] * value
-        second = dot(V, below, x, i, row + 1) + V[below + row + 1] * other
+        first = dot_of(V, at, x, i, row) + V[at + row] * value
+        second = dot_of(V, below, x, i, row + 1) + V[below + row + 1] * other
         add_two(value, behind(V, at), other, behind(V, below), behind(y, j), row)
         y[j + row], y[j + row + 1] = first + other * V[below + row], second
         at = below + row + 2
     if d % 2:
         value = x[i + d - 1]
-        y[j + d - 1] = dot(V, at, x, i, d - 1) + V[at + d - 1] * value
-        add(value, V, at, y, j, d - 1)
+        y[j + d - 1] = dot_of(V, at, x, i, d - 1) + V[at + d - 1] * value
+        add_of(value, V, at, y, j, d - 1)
 
 
 cdef Real quadratic "wide_quadratic"(Floats V, Index at, Floats x, Index i, Index d) noexcept:
@@ -100,7 +95,7 @@ cdef Real quadratic "wide_quadratic"(Floats V, Index at, Floats x, Index i, Inde
     total = 0.0
     for row in range(d):
         value = x[i + row]
-        total += value * (2.0 * dot(V, at, x, i, row) + V[at + row] * value)
+        total += value * (2.0 * dot_of(V, at, x, i, row) + V[at + row] * value)
         at += row + 1
     return total
 
@@ -122,7 +117,7 @@ cdef void products "wide_products"(Floats x, Index d) noexcept:
 cdef void take_off "wide_take_off"(Real c, Floats u, Index i, Floats V, Index at, Index d) noexcept:
     """Take c·uuᵀ off V."""
     for row in range(d):
-        add(-c * u[i + row], u, i, V, at, row + 1)
+        add_of(-c * u[i + row], u, i, V, at, row + 1)
         at += row + 1
 
 
@@ -238,13 +233,21 @@ cdef Real total_of "wide_total_of"(Floats a, Index i, Index n) noexcept:
     return (s0 + s1) + (s2 + s3)
 
 
-cdef Flag finite(Floats a, Index i, Index n) noexcept:
+cdef Flag finite "wide_finite"(Floats a, Index i, Index n) noexcept:
     """Tell whether n entries of a from i on are all finite."""
-    total = 0.0
-    for k in range(n):
-        # The difference is 0 for a finite number, and NaN for all others.
-        total += a[i + k] - a[i + k]
-    return total == 0.0
+    s0 = s1 = s2 = s3 = 0.0
+    k: Index = i
+    # The difference is 0 for a finite number, and NaN for all others.
+    while k + 4 <= i + n:
+        s0 += a[k] - a[k]
+        s1 += a[k + 1] - a[k + 1]
+        s2 += a[k + 2] - a[k + 2]
+        s3 += a[k + 3] - a[k + 3]
+        k += 4
+    while k < i + n:
+        s0 += a[k] - a[k]
+        k += 1
+    return s0 + s1 + s2 + s3 == 0.0
 
 
 # For Python, which does not see numbers of C.

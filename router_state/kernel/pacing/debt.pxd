@@ -1,9 +1,10 @@
-from router_state.kernel.numbers.words cimport Real
+from router_state.kernel.numbers.words cimport Flag, Real
 
 
 cdef class Debt:
     cdef public Real usd
     cdef public Real scatter
     cdef public Real settled
+    cpdef Flag charge(self, Real usd, Real budget_usd)
     cpdef void note(self, Real difference_usd, Real budget_usd)
     cdef Real _scatter(self, Real budget_usd)

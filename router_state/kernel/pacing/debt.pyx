@@ -13,7 +13,7 @@ all that better models are worth.
 from libc.math cimport sqrt
 
 from router_state.kernel.learning.counts cimport GUESSED, MEMORY
-from router_state.kernel.numbers.words cimport Real
+from router_state.kernel.numbers.words cimport Flag, Real
 
 cdef Real HORIZON = 100.0
 """Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
@@ -22,6 +22,8 @@ cdef Real SAVED = 25.0
 """Budgets that may be saved, a quarter of a horizon: spent within a thousand requests they are half
 of 5 %, the other half is for prompts that turn out dearer than expected (benchmarks.elsewhere, in
 turn)."""
+cdef Real JUMP = 25.0
+"""Budgets charged at once that are no scatter: λ_t is solved before the next decision."""
 cdef Real MOST_AWAY = 25.0
 """Budgets at which a settlement is cut in the scatter: what is off by more is not chance."""
 
@@ -38,6 +40,11 @@ cdef class Debt:
 
     def __init__(self, Real usd=0.0, Real scatter=-1.0, Real settled=0.0):
         self.usd, self.scatter, self.settled = usd, scatter, settled
+
+    cpdef Flag charge(self, Real usd, Real budget_usd):
+        """Add to the debt; tell whether that is a jump."""
+        self.usd += usd
+        return abs(usd) > JUMP * budget_usd
 
     cpdef void note(self, Real difference_usd, Real budget_usd):
         """Update the scatter with a bill's difference from its expectation."""

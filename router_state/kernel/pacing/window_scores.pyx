@@ -6,7 +6,7 @@ from router_state.kernel.costs.cost_model cimport CostModel
 from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.numbers.elementary cimport exps
-from router_state.kernel.numbers.linear cimport add, finite
+from router_state.kernel.numbers.linear cimport add_of, add_two, finite
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, Singles, behind, known, of_block, scratch, singles,
 )
@@ -58,7 +58,7 @@ def options(
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     values: Floats = found.values
-    room = scratch(2 * K * d + (1 + 2 * LANES * K) * n)
+    room = scratch(2 * K * d + (2 + 2 * K) * LANES * n)
     sums: Floats = multiplied(held, n, d, rewards, models, of_block(room))
     for k in range(K):
         model: CostModel = models[k]
@@ -121,20 +121,30 @@ cdef Flag billed(Floats costs, Index n, models, Floats said, Floats own):
 cdef void multiply_all "wide_multiply_all"(
     Singles held, Index n, Index d, Floats thetas, Index count, Floats sums
 ) noexcept:
-    """Write θᵀx of n contexts for each of many θ, as four sums; behind these is room for n
-    entries.
+    """Write θᵀx of n contexts for each of many θ, as four sums; behind these is room for eight
+    entries of each.
 
-    One entry of all contexts is taken after the other, so that a vector has contexts side by
-    side.
+    Eight entries of all contexts are taken after the other, so that a vector has contexts side by
+    side, and two of them are added at a time.
     """
     entries: Floats = behind(sums, count * LANES * n)
     for i in range(count * LANES * n):
         sums[i] = 0.0
-    for i in range(d):
+    for first in range(0, d, 2 * LANES):
+        taken: Index = min(2 * LANES, d - first)
         for row in range(n):
-            entries[row] = held[row * d + i]
+            for i in range(taken):
+                entries[i * n + row] = held[row * d + first + i]
         for k in range(count):
-            add(thetas[k * d + i], entries, 0, sums, (k * LANES + i % LANES) * n, n)
+            theta: Floats = behind(thetas, k * d + first)
+            for lane in range(min(LANES, taken)):
+                one: Floats = behind(entries, lane * n)
+                sum: Floats = behind(sums, (k * LANES + lane) * n)
+                if lane + LANES < taken:
+                    other: Floats = behind(one, LANES * n)
+                    add_two(theta[lane], one, theta[lane + LANES], other, sum, n)
+                else:
+                    add_of(theta[lane], one, 0, sum, 0, n)
 
 
 cdef void add_up "wide_add_up"(Floats sums, Index n, Floats found) noexcept:

@@ -36,7 +36,7 @@ async def settle(world: World, number: int) -> None:
 
 def state(world: World) -> Any:
     """Return the router's state, checked."""
-    engine = world.worker.service.shards[world.partition_of(HOME)].engine(HOME)
+    engine = world.worker.partitions[world.partition_of(HOME)].routers.engine(HOME)
     assert engine is not None
     invariants.check(engine.state, engine.records)
     return engine.state

@@ -3,14 +3,14 @@ left to say, once.
 """
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agents.context_store import Prompt
-from agents.publishing import publish as housekeeping
+from agents.ports import Encoder
+from agents.upkeep.waits_end import end_waits
 from tests.agents.crashing import (
     CONTEXT,
     HOME,
@@ -143,7 +143,7 @@ async def test_request_whose_router_came_in_time_is_not_refused_while_it_is_answ
     declaring = asyncio.create_task(worker.take("routers", [log.event("routers", router(HOME))]))
     await worker.at_gate.wait()
     worker.clock.now += 3600.0
-    await housekeeping.end_waits(worker.service)
+    await end_waits(worker.partitions)
     worker.gate.set()
     await declaring
     await worker.pass_time()
@@ -160,13 +160,11 @@ async def test_a_prompt_whose_router_is_declared_while_others_are_encoded_is_ans
 
     async def encode(prompts: list[Prompt]) -> list[Any]:
         encoded.extend(text for text, _ in prompts)
-        if HOME not in worker.service.shards[0]:
+        if HOME not in worker.partitions[0].routers:
             await worker.take("routers", [declared])
         return [np.array(CONTEXT) for _ in prompts]
 
-    worker.service.ports = replace(
-        worker.service.ports, encode=encode, projections={len(CONTEXT): ""}
-    )
+    worker.encode_with(Encoder(encode, {len(CONTEXT): ""}))
     asked = [
         log.event(
             "requests", {"router_id": "other", "request_id": "a", "prompt": "first"}, key=b"other"

@@ -20,7 +20,7 @@ COPY = "copy"
 
 async def exported(world: World, router_id: str) -> dict[str, Any]:
     """Return the declaration of a copy of a router."""
-    engine = world.worker.service.shards[world.partition_of(router_id)].engine(router_id)
+    engine = world.worker.partitions[world.partition_of(router_id)].routers.engine(router_id)
     assert engine is not None
     return declaration_from(engine.state.config, COPY, pack(engine.state, router_id, SETTINGS))
 
@@ -92,10 +92,10 @@ async def test_a_snapshot_that_cannot_be_read_is_refused_and_nothing_changes(
     await world.send("routers", {**declared, "snapshot": spoil(declared["snapshot"])})
     await world.pass_time(1.0)
     assert refusals(world) == [reason]
-    assert COPY not in world.worker.service.shards[world.partition_of(COPY)]
+    assert COPY not in world.worker.partitions[world.partition_of(COPY)].routers
     assert audit(world.topics(), SETTINGS).clean
     await world.send("routers", declared)
-    assert COPY in world.worker.service.shards[world.partition_of(COPY)]
+    assert COPY in world.worker.partitions[world.partition_of(COPY)].routers
 
 
 async def test_a_snapshot_for_another_number_of_dimensions_is_refused() -> None:
@@ -109,7 +109,7 @@ async def test_a_router_that_is_there_keeps_what_it_has_learned() -> None:
     declared = await exported(world, "home-1")
     await world.send("routers", declared)
     await traffic(world, [COPY], 20)
-    engine = world.worker.service.shards[world.partition_of(COPY)].engine(COPY)
+    engine = world.worker.partitions[world.partition_of(COPY)].routers.engine(COPY)
     assert engine is not None
     before = [arm.rewards.kept.copy() for arm in engine.state.arms]
     await world.send("routers", declared)

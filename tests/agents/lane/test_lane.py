@@ -5,29 +5,20 @@ is not durable, and the next owner has the state of a worker that never crashed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from agents.lane.lane import UNDER_WAY, Awaited, Voided
+from agents.lane.lane import Awaited
+from agents.lane.under_way import UNDER_WAY, Gone, Voided
 from agents.table import keys
-from agents.taking.next_group import (
-    FEW,
-    FEWEST,
-    GROW_BELOW_SECONDS,
-    SHRINK_ABOVE_SECONDS,
-    SLOW_IN_A_ROW,
-    GroupSize,
-)
-from agents.taking.turns import IN_A_ROW, LOOKS, Turns
+from agents.upkeep.sweep import Sweep
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
 
-NO_REQUESTS, REQUESTS = (lambda: False), (lambda: True)
 ONE_A_GROUP = SETTINGS.model_copy(update={"batch_size": 1})
 
 
@@ -100,7 +91,7 @@ async def test_the_next_group_is_applied_while_one_travels_and_each_is_answered_
     worker, log = await started(Slow(ONE_A_GROUP))
     await worker.fetched("requests", ask(log, "a"))
     await worker.fetched("requests", ask(log, "b"))
-    assert worker.service.shards[0].knows(HOME, "b")
+    assert worker.partitions[0].routers.knows(HOME, "b")
     assert (len(worker.waiting), worker.seqs()) == (1, [])  # one batch travels at a time
     await worker.decide()
     assert (len(worker.waiting), worker.seqs()) == (1, [1])
@@ -115,7 +106,7 @@ async def test_what_is_under_way_is_bounded_and_less_than_a_group_waits_for_what
     worker, log = await started(Slow(settings))
     for number in range(10):
         await worker.fetched("requests", ask(log, f"r-{number}"))
-    assert sum(worker.service.shards[0].knows(HOME, f"r-{n}") for n in range(10)) == applied
+    assert sum(worker.partitions[0].routers.knows(HOME, f"r-{n}") for n in range(10)) == applied
     await worker.decide()
     assert (len(worker.waiting), worker.seqs()) == (1, [1])
     await worker.decide()
@@ -173,11 +164,11 @@ async def test_offsets_are_finished_in_the_order_of_the_groups() -> None:
 
 
 async def test_what_is_published_of_a_router_waits_until_it_is_durable() -> None:
-    from agents.publishing import publish as housekeeping
+    from agents.publishing.publish import publish
 
     worker, log = await started()
     await worker.fetched("requests", ask(log, "a"))
-    publishing = asyncio.create_task(housekeeping.publish(worker.service))
+    publishing = asyncio.create_task(publish(worker.partitions))
     await passes()
     assert not publishing.done() and not worker.said
     await worker.decide()
@@ -233,110 +224,26 @@ async def test_a_batch_that_lands_behind_anothers_is_void_and_says_nothing() -> 
     assert [route["seq"] for route in routes(heir)] == [1]
 
 
-def test_groups_shrink_only_where_several_in_a_row_are_slow() -> None:
-    size, slow, quick = GroupSize(1_000), 2 * SHRINK_ABOVE_SECONDS, GROW_BELOW_SECONDS / 2
-    for _ in range(10):  # one that lost the processor, now and then
-        for _ in range(SLOW_IN_A_ROW - 1):
-            size.applied(FEW, slow)
-        size.applied(FEW, SHRINK_ABOVE_SECONDS)
-    assert size.events == FEW
-    for _ in range(SLOW_IN_A_ROW):
-        size.applied(FEW, slow)
-    assert size.events == FEW // 2
-    for _ in range(100):
-        size.applied(1, slow)
-    assert size.events == FEWEST
-    size.applied(FEWEST - 1, quick)  # not a full one: it says nothing of a larger one
-    assert size.events == FEWEST
-    for _ in range(100):
-        size.applied(size.events, quick)
-    assert size.events == 1_000
-
-
-def test_groups_are_never_larger_than_the_setting() -> None:
-    size = GroupSize(1)
-    for _ in range(100):
-        size.applied(1, 1.0)
-    size.applied(1, 0.0)
-    assert size.events == 1
-
-
-async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None:
-    turns, order = Turns(), list[str]()
-
-    async def take(name: str, urgent: Callable[[], bool]) -> None:
-        await turns.take(urgent)
-        order.append(name)
-
-    await turns.take(NO_REQUESTS)
-    bills = [asyncio.create_task(take("bill", NO_REQUESTS)) for _ in range(2)]
-    requests = [asyncio.create_task(take("request", REQUESTS)) for _ in range(2 * IN_A_ROW)]
-    await asyncio.gather(*bills, *requests)
-    # The first turn was given before any request came.
-    assert order[0] == "bill"
-    assert order[1:] == ["request"] * IN_A_ROW + ["bill"] + ["request"] * IN_A_ROW
-
-
-async def test_a_request_that_comes_while_its_lane_waits_goes_before_the_other_lanes() -> None:
-    turns, order, came = Turns(), list[str](), list[str]()
-
-    async def take(name: str) -> None:
-        await turns.take(lambda: name in came)
-        order.append(name)
-
-    await turns.take(NO_REQUESTS)
-    lanes = [asyncio.create_task(take(name)) for name in ("a", "b", "c")]
-    await asyncio.sleep(0)
-    came.append("c")
-    await asyncio.gather(*lanes)
-    assert order[-1] == "b"
-    assert order.index("c") < 2  # one turn may have been given already
-
-
-async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> None:
-    turns, steps, groups = Turns(), 0, list[int]()
-
-    async def answer() -> None:
-        nonlocal steps
-        while len(groups) < 4:
-            steps += 1
-            await asyncio.sleep(0)
-
-    async def bills() -> None:
-        for _ in range(4):
-            await turns.take(NO_REQUESTS)
-            groups.append(steps)
-
-    answering = asyncio.create_task(answer())
-    turns.watch(answering)
-    async with asyncio.timeout(5):
-        await asyncio.gather(bills(), answering)
-    assert all(after - before >= LOOKS for before, after in pairwise(groups))
-    # Nobody waits for an answer any more: a backlog goes on at once.
-    groups.clear()
-    steps = 0
-    counting = asyncio.create_task(answer())
-    async with asyncio.timeout(5):
-        await asyncio.gather(bills(), counting)
-    assert groups[-1] < LOOKS
-
-
 async def test_who_awaits_while_a_group_is_applied_ends_the_process() -> None:
     worker, _ = await started()
-    lane = worker.service.lanes[0]
+    lane = worker.partitions[0].lane
     with pytest.raises(Awaited), lane.applying():
         await asyncio.sleep(0)
     with pytest.raises(Voided):
-        await lane.room()
+        await lane.under_way.room()
 
 
-async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
-    turns = Turns()
-    await turns.take(NO_REQUESTS)
-    gone = asyncio.create_task(turns.take(REQUESTS))
-    follows = asyncio.create_task(turns.take(REQUESTS))
-    await asyncio.sleep(0)
-    gone.cancel()
+async def test_who_waits_for_room_of_a_partition_that_is_lost_is_told_and_its_timer_goes_on() -> (
+    None
+):
+    worker, _ = await started()
+    await worker.states.close()
+    refusing = asyncio.create_task(worker[0].lane.group().__aenter__())
+    lending = asyncio.create_task(Sweep(worker.partitions).round())
+    await passes()
+    assert not refusing.done() and not lending.done()
+    worker.partitions.lost(frozenset({0}))
     async with asyncio.timeout(5):
-        await follows
-        await turns.take(NO_REQUESTS)
+        with pytest.raises(Gone):
+            await refusing
+        await lending

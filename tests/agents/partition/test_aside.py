@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.publishing import publish as housekeeping
+from agents.publishing import publish as publishing
 from agents.publishing import published_values as wire
 from agents.table import keys
 from router_state.changes import Alert
@@ -25,6 +25,12 @@ from tests.worlds.extremes import play
 @pytest.mark.parametrize("seed", [*range(16), 95])
 async def test_workers_live_on_extreme_declarations_and_bills(seed: int) -> None:
     assert await play(seed) == []
+
+
+def aside(world: World) -> list[Any]:
+    """Return what is set aside."""
+    partitions = [one for worker in world.workers for one in worker.partitions]
+    return [found for one in partitions for found in one.aside.failed.values() if found]
 
 
 async def lending() -> World:
@@ -53,16 +59,16 @@ def alerts(world: World) -> list[AlertRaised]:
 async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_next_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, real, tried = await lending(), Pool.set_leases, []
+    world, real, tried = await lending(), Pool.set_grants, []
 
-    def set_leases(pool: Pool, *, now: float) -> list[str]:
+    def set_grants(pool: Pool, *, now: float) -> list[str]:
         names = real(pool, now=now)
         if pool.pool_id == "bad":
             tried.append(now)
             raise ArithmeticError("no lease can be computed")
         return names
 
-    monkeypatch.setattr(Pool, "set_leases", set_leases)
+    monkeypatch.setattr(Pool, "set_grants", set_grants)
     before = pieces.pack(world.pool("bad"))
     for _ in range(6):
         for name in "abcd":
@@ -80,7 +86,7 @@ async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_ne
         for name in "abcd":
             world.ask(name)
         await world.step(seconds=2.0)
-    assert not any(one for worker in world.workers for one in worker.service.aside.failed.values())
+    assert not aside(world)
     assert world.lent(list("cd"), "bad/day") == pytest.approx(10.0, rel=0.05)
 
 
@@ -101,7 +107,7 @@ async def test_a_router_that_cannot_be_published_or_reported_is_set_aside(
             raise ZeroDivisionError("cannot be computed")
         return real_report(periods, router_id, **more)
 
-    monkeypatch.setattr(housekeeping, "lambda_value", publish)
+    monkeypatch.setattr(publishing, "lambda_value", publish)
     monkeypatch.setattr(Periods, "reported", report)
     seen = sum(len(worker.said) for worker in world.workers)
     for _ in range(4):
@@ -117,15 +123,15 @@ async def test_a_router_that_cannot_be_published_or_reported_is_set_aside(
     monkeypatch.undo()
     world.ask("c")
     await world.step(seconds=20.0)
-    assert not any(one for worker in world.workers for one in worker.service.aside.failed.values())
+    assert not aside(world)
 
 
 async def test_an_alert_that_cannot_be_written_ends_nothing() -> None:
     world = await lending()
-    service = world.owner("a").service
+    partition = world.partition("a")
     for evidence in ({"usd": float("nan")}, {}):
         alert = Alert("budget_spent", "up", 1.0, world.now, world.now, evidence)
-        service.bulletin.alerts.append(("a", alert))
+        partition.news.alerts.append(("a", alert))
     await world.step()
     assert [one.evidence for one in alerts(world)] == [{}]
 
@@ -134,7 +140,8 @@ async def test_a_pools_leases_are_set_in_several_record_batches_where_they_do_no
     """Of 60 members all leases change at once; each record batch holds some of them."""
     world = await World(workers=1).start()
     (worker,) = world.workers
-    worker.service.batch_bytes = 8_000
+    for partition in worker.partitions:
+        partition.group_bytes = 8_000
     names = [f"r{k}" for k in range(60)]
     world.declare_pool("p", budget=[{"usd": 60.0, "per": per} for per in ("hour", "day", "month")])
     for name in names:

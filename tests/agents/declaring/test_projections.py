@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from agents.context_store import Prompt
 from agents.declaring.configuration import declaration_of
+from agents.ports import Encoder
 from router_state.config import ProjectionRef
 from router_state.state import portable
 from streams.encoder.projection import Projection
@@ -48,13 +48,19 @@ class Encoding:
 async def started(settings: Settings, before: MemoryWorker | None = None) -> MemoryWorker:
     """Return a worker whose own projection is OWN, of other dimensions than the router's."""
     worker = MemoryWorker(settings, [0])
-    worker.service.ports = replace(worker.service.ports, encode=Encoding(), projections={129: OWN})
+    worker.encode_with(Encoder(Encoding(), {129: OWN}))
     await worker.start(before)
     return worker
 
 
+def encoding_of(worker: MemoryWorker) -> Encoding:
+    encoder = worker.partitions.ports.encoder
+    assert encoder is not None and isinstance(encoder.encode, Encoding)
+    return encoder.encode
+
+
 def projection_of(worker: MemoryWorker) -> ProjectionRef | None:
-    engine = worker.service.shards[0].engine(HOME)
+    engine = worker[0].routers.engine(HOME)
     assert engine is not None
     return engine.state.config.projection
 
@@ -66,7 +72,7 @@ async def test_prompts_are_encoded_by_the_projection_that_the_router_declares(
     await worker.take("routers", [log.event("routers", router(HOME, projection=named))])
     await worker.take("requests", [log.event("requests", {"request_id": "r", "prompt": "Hi"})])
     assert [route["request_id"] for route in routes(worker)] == ["r"]
-    encoding: Any = worker.service.ports.encode
+    encoding = encoding_of(worker)
     assert encoding.asked == [("Hi", ProjectionRef(**named))]
 
 
@@ -78,12 +84,10 @@ async def test_a_router_without_one_gets_that_of_its_size_whichever_sizes_the_wo
     await worker.take("routers", [log.event("routers", router(HOME))])
     await worker.take("requests", [log.event("requests", prompt)])
     assert reasons(worker) == ["wrong_context"]
-    worker.service.ports = replace(
-        worker.service.ports, projections={129: OWN, len(CONTEXT): "whole"}
-    )
+    worker.encode_with(Encoder(encoding_of(worker), {129: OWN, len(CONTEXT): "whole"}))
     await worker.take("requests", [log.event("requests", {**prompt, "request_id": "s"})])
     assert [route["request_id"] for route in routes(worker)] == ["s"]
-    encoding: Any = worker.service.ports.encode
+    encoding = encoding_of(worker)
     assert encoding.asked == [("Hi", len(CONTEXT))]
 
 
@@ -103,7 +107,7 @@ async def test_a_projection_that_is_not_at_hand_as_declared_is_refused_with_its_
     ):
         await worker.take("routers", [log.event("routers", router(HOME, projection=named))])
     assert reasons(worker) == ["wrong_projection"] * 5
-    assert HOME not in worker.service.shards[0]
+    assert HOME not in worker[0].routers
     unset = await started(settings.model_copy(update={"priors_path": None}))
     await unset.take("routers", [log.event("routers", router(HOME, projection=good))])
     assert reasons(unset) == ["wrong_projection"]
@@ -133,7 +137,7 @@ async def test_a_router_may_name_the_projection_that_its_worker_gave_it_already(
     named = log.event("routers", router(HOME, projection=law))
     await worker.take("routers", [named])
     assert reasons(worker) == ["wrong_projection"]
-    worker.service.ports = replace(worker.service.ports, projections={5: law["sha256"]})
+    worker.encode_with(Encoder(encoding_of(worker), {5: law["sha256"]}))
     await worker.take("routers", [log.event("routers", router(HOME, projection=law))])
     assert projection_of(worker) == ProjectionRef(**law)
 
@@ -149,7 +153,7 @@ async def test_a_snapshot_carries_it_into_the_declaration_of_its_import(
 ) -> None:
     worker, log, law = await started(settings), Log(), saved(tmp_path, "law")
     await worker.take("routers", [log.event("routers", router(HOME, projection=law))])
-    engine = worker.service.shards[0].engine(HOME)
+    engine = worker[0].routers.engine(HOME)
     assert engine is not None
     file = portable.pack(engine.state, {})
     assert declaration_of(portable.unpack(file).state.config, "copy")["projection"] == law

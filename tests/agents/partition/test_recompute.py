@@ -49,7 +49,7 @@ async def test_a_request_behind_one_that_still_waits_is_decided_after_it(
         await worker.take("routers", [declared])
     await worker.take("requests", requests[1:2])
     assert decided(worker) == []
-    await route_waiting([(0, HOME)], worker.service)
+    await route_waiting([HOME], worker[0])
     await worker.take("requests", requests[2:])
     assert decided(worker) == [("first", 1), ("behind", 2), ("last", 3)]
     await worker.take("rewards", rewards)

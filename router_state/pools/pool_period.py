@@ -1,7 +1,7 @@
-"""One period of one budget of a pool: its loans to members.
+"""One period of one budget of a pool: its grants to members.
 
-The invariant: the charges that all loans ever made allow together never exceed the budget. A member
-counts with what it says that it holds, and with every grant that it has not confirmed yet.
+The invariant: the charges that all grants ever made allow together never exceed the budget. A
+member counts with what it says that it holds, and with every grant that it has not confirmed yet.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from msgspec import Struct
 
 from ground.json_values import Document
 from router_state.packing.framing import Whole
-from router_state.periods.holdings import Identity, Lent
+from router_state.periods.holdings import Grant, Identity
 from router_state.periods.reporting import Curve, Held, bounded_usd
 from router_state.periods.spending import PeriodBudget
 from router_state.pools.pool_config import Share
-from router_state.pools.sharing import Wish, share, together
+from router_state.pools.sharing import Demand, share, together
 
 LEAST_LEFT = 0.5
 """Least share of a member's remaining money that one round leaves it, so that its spend until the
-change is in force does not exceed its lease."""
+change is in force does not exceed its grant."""
 WORTH_A_CHANGE = 0.02
-"""Share of what a member has left that a change of its lease must be."""
+"""Share of what a member has left that a change of its grant must be."""
 Kind = tuple[str, tuple[object, ...]]
 """A budget: its name, and what defines its periods."""
 MICRO = 1_000_000
-"""Leases are whole millionths of a dollar: they add up without rounding."""
+"""Holdings are whole millionths of a dollar: they add up without rounding."""
 
 
-class Part(Struct, array_like=True):
-    """A member's part of one line.
+class MemberGrant(Struct, array_like=True):
+    """A member's grant of one line.
 
     Attributes:
         usd: dollars of the last grant.
@@ -41,7 +41,7 @@ class Part(Struct, array_like=True):
         back_usd, back_until: dollars that the member gave back before they were to end by the
             pool's clock, and until when they count: a clock that steps back may spend them again.
         before: dollars that it spent in earlier memberships.
-        until: when the lease ends, seconds since the epoch.
+        until: when the grant ends, seconds since the epoch.
         curve: what it would still spend.
     """
 
@@ -57,7 +57,7 @@ class Part(Struct, array_like=True):
 
     @property
     def exposed(self) -> float:
-        """Return the charges that its loans allow at most."""
+        """Return the charges that its holdings allow at most."""
         return self.before + max(self.most, self.holds, self.back_usd)
 
     @property
@@ -73,7 +73,7 @@ class Part(Struct, array_like=True):
         Args:
             confirmed: whether it has taken the last grant.
             moved: whether anything has moved since it spoke last. Else it can only hold less, as
-                its lease has ended: the two reports may have come in any order.
+                its grant has ended: the two reports may have come in any order.
             newer: whether it has taken a grant since it spoke last; left: whether it is a member
                 no more. Either ends what it held before, whatever its clock says.
         """
@@ -82,7 +82,7 @@ class Part(Struct, array_like=True):
         self.holds = held.holds_usd if moved else min(self.holds, held.holds_usd)
         self.spent, self.curve = held.spent_usd, held.curve
         if confirmed:
-            # A lease whose time was up before it was renewed was given back.
+            # A grant whose time was up before it was renewed was given back.
             if held.holds_usd < self.usd and now < self.until and not left:
                 self.back_usd = max(self.back_usd, self.usd)
                 self.back_until = max(self.back_until, self.until)
@@ -100,7 +100,7 @@ class Part(Struct, array_like=True):
         self.curve = ()
 
 
-class KeptLine(Struct):
+class KeptPeriod(Struct):
     """A line in the types in which it is read; `numbers` are begin, end, usd, until (null: it does
     not end) and gone_usd."""
 
@@ -111,7 +111,7 @@ class KeptLine(Struct):
 
 
 @dataclass(slots=True)
-class Line:
+class PoolPeriod:
     """One period of one budget.
 
     Attributes:
@@ -119,9 +119,9 @@ class Line:
         name: the pool whose budget it is, and the budget's name.
         budget: says when its periods begin.
         begin, end: the period, seconds since the epoch.
-        usd: dollars that there are to lend.
+        usd: dollars that there are to grant.
         until: when they must be back, where they are another pool's; 0: they were given back.
-        parts: by member.
+        grants: by member.
         gone_usd: dollars that members have spent who left and are forgotten.
     """
 
@@ -132,7 +132,7 @@ class Line:
     end: float
     usd: float = 0.0
     until: float = math.inf
-    parts: dict[str, Part] = field(default_factory=dict)
+    grants: dict[str, MemberGrant] = field(default_factory=dict)
     gone_usd: float = 0.0
 
     @property
@@ -143,104 +143,104 @@ class Line:
     @property
     def exposed_usd(self) -> float:
         """Return what all members may have been charged at the end."""
-        return math.fsum((self.gone_usd, *(part.exposed for part in self.parts.values())))
+        return math.fsum((self.gone_usd, *(grant.exposed for grant in self.grants.values())))
 
     @property
     def charged_usd(self) -> float:
         """Return what all members have been charged, as far as is known."""
-        return math.fsum((self.gone_usd, *(part.charged for part in self.parts.values())))
+        return math.fsum((self.gone_usd, *(grant.charged for grant in self.grants.values())))
 
     def curve(self) -> Curve:
         """Return what all members would still spend."""
-        return together([part.curve for part in self.parts.values() if part.curve])
+        return together([grant.curve for grant in self.grants.values() if grant.curve])
 
     def forget(self, member: str) -> None:
         """Forget a member; what it has spent, or still holds, stays spent."""
-        if (part := self.parts.pop(member, None)) is not None:
-            self.gone_usd += part.exposed
+        if (grant := self.grants.pop(member, None)) is not None:
+            self.gone_usd += grant.exposed
 
-    def lend(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
-        """Set the leases of members anew, and return those whose lease has changed.
+    def set_grants(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
+        """Set the grants of members anew, and return those whose grant has changed.
 
-        What gets smaller is taken back at once, and lent again once the member has confirmed it.
+        What gets smaller is taken back at once, and granted again once the member has confirmed it.
 
         Args:
-            members: those that may have leases now: the shares between which they stay, and until
-                when a lease may last.
+            members: those that may have grants now: the shares between which they stay, and until
+                when a grant may last.
         """
-        for part in self.parts.values():
-            part.come_back(now)
+        for grant in self.grants.values():
+            grant.come_back(now)
         bounds = {name: share for name, (share, _) in members.items()}
         for member in bounds:
-            self.parts.setdefault(member, Part())
-        # A silent member keeps its lease.
-        others = math.fsum(p.exposed for name, p in self.parts.items() if name not in bounds)
-        charged = {name: self.parts[name].charged for name in bounds}
+            self.grants.setdefault(member, MemberGrant())
+        # A silent member keeps its grant.
+        others = math.fsum(p.exposed for name, p in self.grants.items() if name not in bounds)
+        charged = {name: self.grants[name].charged for name in bounds}
         usd = self.usd if now < self.until else 0.0
         left = usd - self.gone_usd - others - math.fsum(charged.values())
-        wishes = [
-            self._wish(name, bounds[name], charged[name], left, len(bounds)) for name in bounds
+        demands = [
+            self._demand(name, bounds[name], charged[name], left, len(bounds)) for name in bounds
         ]
-        lefts = share(max(left, 0.0), wishes)
+        lefts = share(max(left, 0.0), demands)
         aims = {name: charged[name] + dollars for name, dollars in zip(bounds, lefts, strict=True)}
         changed = self._shrink(aims)
         changed |= self._grow(aims, usd - self.exposed_usd)
         return changed | self._renew(members, now=now)
 
-    def _wish(self, name: str, bound: Share, charged: float, left: float, count: int) -> Wish:
-        curve = self.parts[name].curve or ((0.0, max(left, 0.0) / count),)
+    def _demand(self, name: str, bound: Share, charged: float, left: float, count: int) -> Demand:
+        curve = self.grants[name].curve or ((0.0, max(left, 0.0) / count),)
         least = max(bound.least * self.usd - charged, 0.0)
         most = max(bound.most * self.usd - charged, 0.0)
-        return Wish(curve, min(least, most), most)
+        return Demand(curve, min(least, most), most)
 
     def _shrink(self, aims: dict[str, float]) -> set[str]:
         changed = set()
         for name, aim in aims.items():
-            part = self.parts[name]
-            has = part.before + part.usd
-            kept = part.charged + LEAST_LEFT * max(has - part.charged, 0.0)
-            # What earlier memberships spent has no whole millionths: a lease is not below 0.
-            less = max(_whole(max(aim, kept)) - part.before, 0.0)
-            # Half a millionth tells one less from none, so that nothing is left of a lease.
-            if part.usd - less > max(WORTH_A_CHANGE * (has - part.charged), 0.5 / MICRO):
-                part.most = max(part.most, part.usd)
-                part.usd = less
+            grant = self.grants[name]
+            has = grant.before + grant.usd
+            kept = grant.charged + LEAST_LEFT * max(has - grant.charged, 0.0)
+            # What earlier memberships spent has no whole millionths: a grant is not below 0.
+            less = max(_whole(max(aim, kept)) - grant.before, 0.0)
+            # Half a millionth tells one less from none, so that nothing is left of a grant.
+            if grant.usd - less > max(WORTH_A_CHANGE * (has - grant.charged), 0.5 / MICRO):
+                grant.most = max(grant.most, grant.usd)
+                grant.usd = less
                 changed.add(name)
         return changed
 
     def _grow(self, aims: dict[str, float], free: float) -> set[str]:
         wanted = {
-            name: aim - self.parts[name].exposed
+            name: aim - self.grants[name].exposed
             for name, aim in aims.items()
-            if aim - self.parts[name].exposed
-            > max(WORTH_A_CHANGE * (aim - self.parts[name].charged), 1.0 / MICRO)
+            if aim - self.grants[name].exposed
+            > max(WORTH_A_CHANGE * (aim - self.grants[name].charged), 1.0 / MICRO)
         }
         whole = math.fsum(wanted.values())
         if free <= 0.0 or whole <= 0.0:
             return set()
         changed = set()
         for name, more in wanted.items():
-            part = self.parts[name]
-            usd = _whole(bounded_usd(part.exposed - part.before + more * min(1.0, free / whole)))
-            if usd > part.usd:
-                part.usd, part.most = usd, max(part.most, usd)
+            grant = self.grants[name]
+            usd = _whole(bounded_usd(grant.exposed - grant.before + more * min(1.0, free / whole)))
+            if usd > grant.usd:
+                grant.usd, grant.most = usd, max(grant.most, usd)
                 changed.add(name)
         return changed
 
     def _renew(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
-        """Let leases last longer that have less than half of their time."""
+        """Let grants last longer that have less than half of their time."""
         changed = set()
         for name, (_, most) in members.items():
-            part, until = self.parts[name], min(most, self.until)
-            if until > part.until and part.until - now < 0.5 * (until - now):
-                part.until, part.most = until, max(part.most, part.usd)
+            grant, until = self.grants[name], min(most, self.until)
+            if until > grant.until and grant.until - now < 0.5 * (until - now):
+                grant.until, grant.most = until, max(grant.most, grant.usd)
                 changed.add(name)
         return changed
 
-    def lent(self, member: str) -> Lent:
-        """Return a member's lease; one of nothing where it has none."""
-        budget, part = self.budget, self.parts.get(member, Part())
-        return Lent(
+    def grant_to(self, member: str) -> Grant:
+        """Return a member's grant; one of nothing where it has none."""
+        budget, grant = self.budget, self.grants.get(member, MemberGrant())
+        return Grant(
             self.name,
             budget.per,
             budget.zone,
@@ -248,12 +248,12 @@ class Line:
             budget.until,
             self.begin,
             self.end,
-            part.usd,
-            part.until,
+            grant.usd,
+            grant.until,
         )
 
     def pack(self) -> Document:
-        """Return it as JSON's types, without its parts, which stand with the members."""
+        """Return it as JSON's types, without its grants, which stand with the members."""
         budget = self.budget
         until = None if math.isinf(self.until) else self.until
         return {
@@ -264,8 +264,8 @@ class Line:
         }
 
     @classmethod
-    def unpack(cls, kept: KeptLine) -> Line:
-        """Invert `pack`, without its parts. Raises InvalidConfig."""
+    def unpack(cls, kept: KeptPeriod) -> PoolPeriod:
+        """Invert `pack`, without its grants. Raises InvalidConfig."""
         per, zone, starts, ends = kept.budget
         begin, end, usd, until, gone = kept.numbers
         budget = PeriodBudget(0.0, per, zone, starts, ends)

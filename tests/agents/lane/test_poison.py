@@ -60,7 +60,7 @@ async def started(settings: Settings = SETTINGS) -> tuple[MemoryWorker, Log]:
 
 def check(worker: MemoryWorker) -> Any:
     """Return the router's state, checked."""
-    found = worker.service.shards[0].engine(HOME)
+    found = worker.partitions[0].routers.engine(HOME)
     assert found is not None
     invariants.check(found.state, found.records)
     return found.state
@@ -184,7 +184,7 @@ async def test_a_router_on_which_the_sweep_fails_keeps_no_other_from_it(
     )
     worker.clock.now += 3600.0
     await worker.pass_time()
-    other = worker.service.shards[0].engine("other")
+    other = worker.partitions[0].routers.engine("other")
     assert other is not None and other.state.expired == 1
 
 

@@ -14,10 +14,11 @@ from agents.refusal_kinds import Refused
 from agents.table import keys
 from router_state.errors import DamagedState
 from router_state.packing.framing import frame
+from router_state.state import restoring
 from schemas.dlq import REASON
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
-from tests.memory_worker import MemoryWorker
+from tests.memory_worker import Left, MemoryWorker
 
 OTHER = "other"
 
@@ -177,7 +178,7 @@ async def test_damaged_watermarks_lose_nothing_and_book_nothing_twice(
     )
     await after.take("requests", [again, ask(log, HOME, "next")])
     await after.take("costs", [paid])
-    engine = after.service.shard(0).engine(HOME)
+    engine = after.partitions[0].routers.engine(HOME)
     assert engine is not None and engine.state.spend_usd == 0.001
     answers = [(route["request_id"], route["seq"]) for route in said(after, "routes", HOME)]
     assert answers == [(f"{HOME}-1", 1), ("next", 2)]
@@ -188,9 +189,27 @@ def test_a_reason_that_only_a_newer_worker_knows_is_said_as_it_is() -> None:
     assert Refused("too_beautiful", "why").reason == "too_beautiful"
 
 
-def test_a_parked_event_of_another_format_is_not_taken_for_one_of_this() -> None:
+@pytest.mark.parametrize("body", [b"", b"\x9d\xa1", b"\xc0", b"\x90", b"\x9d\xa1\xff"])
+def test_a_damaged_parked_event_is_not_taken_for_one(body: bytes) -> None:
     parked = Parked("pb.costs", 0, 7, b"k", b"v", "r", "q", 1.0, "orphan_cost", "why")
     assert Parked.unpack(parked.pack()) == parked
+    with pytest.raises(DamagedState):
+        Parked.unpack(frame(body))
     newer = parked.pack()[0] + 1
     with pytest.raises(DamagedState, match=f"format {newer} is newer"):
         Parked.unpack(bytes([newer]) + parked.pack()[1:])
+
+
+async def test_a_fault_of_this_program_while_it_reads_ends_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, log = await settled()
+    after = await restarted(worker, {})
+
+    def faulty(*given: Any) -> Any:
+        raise AttributeError("a fault of the program")
+
+    monkeypatch.setattr(restoring, "unpack", faulty)
+    with pytest.raises(Left):
+        await after.take("requests", [ask(log, HOME, f"{HOME}-2")])
+    assert after.partitions[0].routers.unreadable == {}

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.group import Batch
 from agents.taking.turns import LATE, Turns
 from agents.taking.waits import REQUESTS_AT_LEAST, Arrivals, Waits
+from streams.service.worker import AGENTS
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
@@ -34,13 +36,8 @@ class Busy:
         await self.worker.start()
         declared = {**router(HOME), "dimensions": self.d}
         await self.worker.take("routers", [self.log.event("routers", declared)])
-        (serving,) = [
-            task.get_coro().cr_frame.f_locals["self"]  # type: ignore[union-attr]
-            for task in self.worker.service.lanes[0]._tasks
-            if task.get_coro().__name__ == "_serve"  # type: ignore[union-attr]
-        ]
-        self.serving = serving
-        self.worker.service.lanes[0].stop()
+        for task in list(self.worker[0].lane._tasks):  # from here on the test takes groups
+            task.cancel()
         await asyncio.sleep(0)
 
     def ask(self) -> None:
@@ -53,11 +50,15 @@ class Busy:
     def put(self, name: str, event: dict[str, Any]) -> None:
         self.worker.inbox(0).put(name, [self.log.event(name, event)])
 
+    def decode(self, name: str, records: list[Any]) -> Batch:
+        return AGENTS[name](self.worker[0], records)
+
     async def round(self) -> None:
         """Let one group pass, and the application answer what was decided."""
         self.ask()
-        await self.serving._pass(self.serving.take())
-        await self.serving._lane.settled()
+        lane = self.worker[0].lane
+        lane.apply(lane.coming.take(self.decode, lane.spawn))
+        await lane.under_way.settled()
         for _ in range(60):  # its answers are said
             await asyncio.sleep(0)
         for route in routes(self.worker)[self.answered :]:
@@ -87,7 +88,7 @@ async def test_bills_keep_pace_with_requests_that_never_end(size: int, labels: i
     # One bill for each decision: where they do not keep pace, their number grows with the rounds.
     first, last = max(found[: ROUNDS // 2]), max(found[ROUNDS // 2 :])
     assert last <= max(first, 2 * size)
-    assert busy.worker.service.shards[0].engine(HOME).state.settled > 0.5 * busy.answered  # type: ignore[union-attr]
+    assert busy.worker.partitions[0].routers.engine(HOME).state.settled > 0.5 * busy.answered  # type: ignore[union-attr]
 
 
 async def test_a_request_beside_a_backlog_of_bills_is_in_the_next_group() -> None:

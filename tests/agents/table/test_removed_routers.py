@@ -59,7 +59,7 @@ async def test_a_crash_in_the_middle_is_gone_on_from(commits: int) -> None:
         await worker.take("routers", [gone])
     after = Dying()
     await after.start(worker)
-    assert left(after) > 0 and HOME not in after.service.shards[0]
+    assert left(after) > 0 and HOME not in after.partitions[0].routers
     await after.take("routers", [gone])
     assert left(after) == 0
 
@@ -88,7 +88,7 @@ async def test_a_router_that_comes_again_finds_nothing_of_the_one_before() -> No
     assert [(route["request_id"], route["seq"], route["repeat"]) for route in routes(after)] == [
         ("r", 1, False)
     ]
-    engine = after.service.shards[0].engine(HOME)
+    engine = after.partitions[0].routers.engine(HOME)
     assert engine is not None and list(engine.records) == ["r"]
     invariants.check(engine.state, engine.records)
     assert record_bytes.unpack_record(after.table(0)[keys.key(keys.REQUEST, HOME, "r")]).seq == 1

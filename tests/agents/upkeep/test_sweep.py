@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from agents.table import keys
-from agents.table.unpacking_ahead import warm
+from agents.table.unpacking_ahead import unpack_ahead
 from agents.upkeep.sweep import REQUESTS_AT_ONCE, Sweep
 from router_state.state import record_bytes
 from streams.settings import Settings
@@ -65,8 +65,8 @@ class Slow:
 async def test_requests_that_expire_at_once_are_written_in_batches_that_fit() -> None:
     worker = await crowded(MANY)
     worker.sizes.clear()
-    await Sweep(worker.service).round()
-    engine = worker.service.shards[0].engine(HOME)
+    await Sweep(worker.partitions).round()
+    engine = worker.partitions[0].routers.engine(HOME)
     assert engine is not None and (engine.state.expired, engine.state.in_flight) == (MANY, 0)
     assert sum(worker.sizes) > SETTINGS.changelog_batch_bytes > max(worker.sizes)
 
@@ -74,12 +74,12 @@ async def test_requests_that_expire_at_once_are_written_in_batches_that_fit() ->
 async def test_others_have_their_turn_while_a_sweep_goes_on() -> None:
     worker = await crowded(MANY)
     written = len(worker.sizes)
-    sweeping = asyncio.create_task(Sweep(worker.service, clock=Slow()).round())
+    sweeping = asyncio.create_task(Sweep(worker.partitions, clock=Slow()).round())
     turns, moved = 0, [0]
     while not sweeping.done():
         await asyncio.sleep(0)
         turns += 1
-        engine = worker.service.shards[0]._engines.get(HOME)
+        engine = worker.partitions[0].routers._engines.get(HOME)
         moved.append(0 if engine is None else engine.state.expired)
     assert moved[-1] == MANY
     assert max(later - before for before, later in pairwise(moved)) <= REQUESTS_AT_ONCE
@@ -89,14 +89,14 @@ async def test_others_have_their_turn_while_a_sweep_goes_on() -> None:
 @pytest.mark.parametrize("interferes", [False, True])
 async def test_a_router_that_remembers_much_is_unpacked_in_turns(interferes: bool) -> None:
     worker = await crowded(MANY)
-    shard = worker.service.shards[0]
-    warming = asyncio.create_task(warm(shard, HOME))
+    routers = worker[0].routers
+    unpacking = asyncio.create_task(unpack_ahead(worker[0], HOME))
     await asyncio.sleep(0)
-    assert HOME not in shard._engines and not warming.done()
+    assert not routers.is_unpacked(HOME) and not unpacking.done()
     if interferes:
-        assert shard.engine(HOME) is not None
-    await warming
-    engine = shard.engine(HOME)
+        assert routers.engine(HOME) is not None
+    await unpacking
+    engine = routers.engine(HOME)
     assert engine is not None
     assert (engine.state.in_flight, next(iter(engine.records)), len(engine.records)) == (
         MANY,

@@ -13,7 +13,7 @@ async def test_the_last_record_is_kept_as_the_table_has_it_and_no_other_is() -> 
     for name in ("first", "last"):
         asked = {"request_id": name, "context": CONTEXT}
         await worker.take("requests", [log.event("requests", asked)])
-    engine = worker.service.shards[0].engine(HOME)
+    engine = worker.partitions[0].routers.engine(HOME)
     assert engine is not None
     records = engine.records
     last = records["last"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.publishing import publish as housekeeping
 from agents.publishing.behind import ALERT_AFTER, CALM_BELOW, MOST_ROUTERS, Behind
+from agents.publishing.publish import publish
 from schemas import AlertRaised, LambdaUpdated, decode
 from streams.service.books_metrics import BooksMetrics
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
@@ -22,12 +22,12 @@ class World:
     def __init__(self) -> None:
         self.now = 0.0
         self.worker, self.log = MemoryWorker(SETTINGS, [0]), Log()
-        self.behind = Behind(self.worker.service)
+        self.behind = Behind(self.worker.partitions)
 
     async def start(self) -> None:
         await self.worker.start()
         await self.worker.take("routers", [self.log.event("routers", router(HOME))])
-        self.worker.service.lanes[0].waits._clock = lambda: self.now
+        self.worker.partitions[0].waits._clock = lambda: self.now
         await self.decide()
         await self.behind.look()
 
@@ -45,17 +45,17 @@ class World:
         """Let time pass, while requests are decided and no bill is taken."""
         self.now += seconds
         if decides:
-            self.worker.service.shards[0].watermarks.offsets["pb.requests"] += 1
+            self.worker.partitions[0].watermarks.offsets["pb.requests"] += 1
         await self.behind.look()
 
     async def said(self, topic: str) -> list[dict[str, Any]]:
         """Return what was published on a topic."""
         self.worker.said.clear()
-        await housekeeping.publish(self.worker.service)
+        await publish(self.worker.partitions)
         return [json.loads(v or b"") for t, _, v, _ in self.worker.said if t == f"pb.{topic}"]
 
     def metric(self) -> float:
-        (family,) = BooksMetrics(self.worker.service).collect()
+        (family,) = BooksMetrics(self.worker.partitions).collect()
         return float(family.samples[0].value)
 
 
@@ -116,9 +116,9 @@ async def test_a_state_says_how_old_its_books_are_and_nothing_where_nothing_wait
     (state,) = await world.said("lambda")
     assert "books_age_ms" not in state
     world.bill()
-    world.worker.service.lanes[0].waits.longest()
+    world.worker.partitions[0].waits.longest()
     world.now += 2.5
-    world.worker.service.bulletin.routers.add((0, HOME))
+    world.worker[0].news.changed(HOME)
     (state,) = await world.said("lambda")
     assert state["books_age_ms"] == 2500.0
     assert decode(LambdaUpdated, json.dumps(state).encode()).books_age_ms == 2500.0

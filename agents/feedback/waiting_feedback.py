@@ -1,0 +1,84 @@
+"""Let bills and rewards wait for a decision that they overtook, and end the wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from msgspec import structs
+
+from agents.group import Answers
+from agents.parked import Parked
+from agents.partition.partition import Partition
+from agents.refusal_kinds import OrphanCost, OrphanReward, Refusal
+from ground.messages import Message
+from router_state.events import Orphaned
+from schemas.quick import Bill, Reward, read
+
+E = TypeVar("E", Bill, Reward)
+
+ORPHANS: Final[Mapping[type[Bill | Reward], type[Refusal]]] = {
+    Bill: OrphanCost,
+    Reward: OrphanReward,
+}
+"""Refusal of feedback whose request never arrived, by its kind."""
+
+
+def parked_from(message: Message, event: Bill | Reward, partition: Partition) -> Parked:
+    """Return a source event in the form in which it waits for its request."""
+    error = ORPHANS[type(event)]("no decision of this request appeared in time")
+    due = partition.clock() + partition.ports.limits.orphan_wait
+    return Parked.of(message, error, router_id=event.router_id, request_id=event.subject, due=due)
+
+
+def wait(message: Message, event: Bill | Reward, partition: Partition, answers: Answers) -> None:
+    """Let an event wait for its request; refuse it where too many wait."""
+    parked = parked_from(message, event, partition)
+    if isinstance(event, Bill):
+        due = _overtake_other_bills(parked, event, partition)
+        if due is None:
+            partition.count("bill_duplicate")
+            partition.note_unbooked(parked, event.router_id, "duplicate")
+            return
+        parked = structs.replace(parked, due=due)
+    # While requests are still to be answered nothing is refused for want of room: the next one may
+    # be what this waits for. `Partitions.hold_back` bounds how many come.
+    if len(partition.parking) < partition.ports.limits.parked_events or partition.lags():
+        partition.parking.park(parked)
+        partition.note_unbooked(parked, event.router_id, "waiting")
+        partition.count("parked")
+    else:
+        end_wait(parked, partition, answers)
+
+
+def _overtake_other_bills(parked: Parked, bill: Bill, partition: Partition) -> float | None:
+    """Return until when a bill waits; None where it changes nothing.
+
+    One bill waits for a request, the one of highest revision, so that an orphan's money is booked
+    once.
+    """
+    due = parked.due
+    for other in partition.parking.waiting_for(parked.router_id, parked.request_id):
+        if other.topic == parked.topic:
+            if waiting(Bill, other).revision >= bill.revision:
+                return None
+            partition.parking.unpark(other)
+            partition.count("bill_revised")
+            # The wait counts from the first bill: revisions must not prolong it.
+            due = other.due
+    return due
+
+
+def end_wait(parked: Parked, partition: Partition, answers: Answers) -> None:
+    """Refuse a bill or a reward whose time is up. An orphaned bill in dollars is booked as
+    unmatched; tokens have no price then."""
+    router_id = parked.router_id
+    if parked.topic == partition.feedback_topics[0] and partition.routers.engine(router_id):
+        cost_usd = waiting(Bill, parked).cost_usd or 0.0
+        partition.routers.apply(router_id, Orphaned(cost_usd), now=partition.clock())
+    partition.refuse_again(parked, answers)
+
+
+def waiting(kind: type[E], parked: Parked) -> E:
+    """Decode a waiting event again."""
+    return read(kind, key=None, value=parked.value)

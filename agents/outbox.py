@@ -1,0 +1,72 @@
+"""Deliver the answers of a group: decisions, dead letters, declarations that are repeated, records
+between pools and members."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+
+from agents.dead_letters import DeadLetters
+from agents.group import Answers
+from ground.boundary import Produce
+from ground.messages import Message, headers_of
+from schemas.event import encode
+from schemas.headers import EPOCH, FORWARDED
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """Send what leaves a worker.
+
+    Attributes:
+        topic: full topic names by their short ones.
+        produce: hands one record over to be sent.
+        dead_letters: the dead letter writer of each source topic, by short name.
+    """
+
+    topic: Mapping[str, str]
+    produce: Produce
+    dead_letters: Mapping[str, DeadLetters]
+
+    async def deliver(self, answers: Answers, *, epoch: int = -1) -> None:
+        """Send all messages, and return when Kafka has them; `epoch` is the partition's owner."""
+        produce, topic = self.produce, self.topic
+        # All are handed over, then awaited together: one round trip a group.
+        deliveries = [
+            await produce(topic["routes"], value, router_id.encode(), headers=trace)
+            for router_id, value, trace in answers.routes
+        ]
+        for message, router_id in answers.strays:
+            again = _forwarded(message)
+            deliveries.append(
+                await produce(message.topic, message.value, router_id.encode(), headers=again)
+            )
+        for router_id, document, headers in answers.repeated:
+            deliveries.append(
+                await produce(topic["routers"], document, router_id.encode(), headers=headers)
+            )
+        for recipient, note in answers.notes:
+            deliveries.append(
+                await produce(
+                    topic["leases"],
+                    encode(note),
+                    recipient.encode(),
+                    headers=((EPOCH, b"%d" % epoch),),
+                )
+            )
+        deliveries += await self._refuse(answers)
+        await asyncio.gather(*deliveries)
+
+    async def _refuse(self, answers: Answers) -> list[Awaitable[object]]:
+        deliveries: list[Awaitable[object]] = []
+        if answers.refused or answers.refused_later:
+            writer = {self.topic[name]: letters for name, letters in self.dead_letters.items()}
+            for message, error in (*answers.refused, *answers.refused_later):
+                deliveries += await writer[message.topic].send(self.produce, message, error)
+        return deliveries
+
+
+def _forwarded(message: Message) -> list[tuple[str, bytes]]:
+    """Return the headers with which a stray is forwarded."""
+    return [*headers_of(message), (FORWARDED, b"1")]

@@ -1,0 +1,73 @@
+"""The state of one partition, as its owner recovers it from the durable table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from agents.context_store import Decided
+from agents.ports import Table
+from agents.table import keys
+from agents.table.own_routers import Routers
+from agents.table.parking import Parking
+from agents.table.pool_records import Pools
+from agents.table.watermarks import Watermarks
+from ground.messages import Record
+from router_state.changes import Changes
+
+
+class Recovered:
+    """The state of one partition. A group changes its parts, then `write` is called once, and the
+    table written.
+
+    Attributes:
+        watermarks: which source events the state contains.
+        routers: the routers whose home this partition is.
+        pools: pools, and members of pools.
+        parking: events that wait.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.number = table, table.number
+        # One pass over the keys.
+        found = keys.by_kind(table.records)
+        self.watermarks = Watermarks(table)
+        self.routers, self.parking = Routers(table, found), Parking(table, found)
+        self.pools = Pools(table, found)
+
+    def contain(self, messages: Sequence[Record]) -> None:
+        """Note that the state contains these events of one topic, and all before them."""
+        last = messages[-1]
+        self.watermarks.advance(last.topic, last.offset)
+
+    def roll_back(self) -> None:
+        """Return to the table as it was before the present group."""
+        self.table.roll_back()
+        # The table has only the place of a request that may hold a prompt; what was read of it
+        # needs no second reading.
+        values = {(parked.topic, parked.offset): parked.value for parked in self.parking}
+        # Engines are unpacked again when needed.
+        found = keys.by_kind(self.table.records)
+        self.watermarks.index()
+        for part in (self.routers, self.parking, self.pools):
+            part.index(found)
+        for parked in self.parking:
+            value = values.get((parked.topic, parked.offset))
+            if parked.value is None and value is not None:
+                self.parking.add(structs.replace(parked, value=value))
+
+    def write(self) -> list[Decided]:
+        """Put everything that changed into the table; return the contexts among it, for a store
+        outside of the table."""
+        changed, contexts = self.routers.write()
+        if self.pools.dirty:
+            self.pools.write()
+        # Last: on the log a group ends with the offsets that it contains.
+        if self.watermarks.moved:
+            self.watermarks.write()
+        self.written(changed)
+        return contexts
+
+    def written(self, changed: dict[str, Changes]) -> None:
+        """Take note of what a group has changed of routers, before it is durable."""

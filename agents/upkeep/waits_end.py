@@ -1,0 +1,89 @@
+"""Refuse what has waited too long, and finish what a crash or a roll-back has interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+
+from agents.declaring.in_force import repeat
+from agents.feedback import waiting_feedback
+from agents.group import Answers, chunks
+from agents.lane.poison import try_alone
+from agents.lane.under_way import Gone
+from agents.parked import Parked
+from agents.partition.partition import Partition
+from agents.routing import waiting_requests
+from agents.routing.waiting_requests import is_being_answered, route_waiting
+
+
+async def resume(partitions: Iterable[Partition]) -> None:
+    """Finish, once after each recovery or roll-back of a partition, what was interrupted: deliver
+    refusals, answer requests whose router is known, delete what removed routers have left, repeat
+    declarations in force that were overtaken."""
+    for partition in partitions:
+        if partition.interrupted:
+            with suppress(Gone):
+                await _resume(partition)
+
+
+async def _resume(partition: Partition) -> None:
+    # Cleared first, as a group that is rolled back below sets it again.
+    partition.interrupted = False
+    undelivered, partition.undelivered = partition.undelivered, []
+    if undelivered:
+        async with partition.lane.group() as answers:
+            answers.refused_later += [(parked, parked.refusal) for parked in undelivered]
+    router_ids = list(partition.routers)
+    await route_waiting(router_ids, partition)
+    await partition.clear_removed()
+    await repeat(router_ids, partition)
+
+
+async def end_waits(partitions: Iterable[Partition]) -> None:
+    """Refuse the parked events whose time is up."""
+    for partition in partitions:
+        with suppress(Gone):
+            for portion in chunks(
+                _hopeless(partition),
+                lambda parked: len(parked.value or b""),
+                limit=partition.group_bytes,
+            ):
+                await try_alone(portion, partial(_end, partition), partition.give_up)
+
+
+async def _end(partition: Partition, portion: list[Parked]) -> None:
+    async with partition.lane.group() as answers:
+        for parked in portion:
+            # Looked at again: it may have been answered meanwhile, or its router declared.
+            if partition.parking.is_waiting(parked) and not is_being_answered(parked, partition):
+                answers.at = parked
+                end_wait(parked, partition, answers)
+
+
+def end_wait(parked: Parked, partition: Partition, answers: Answers) -> None:
+    """Refuse an event whose time is up."""
+    kind = waiting_requests if parked.request_id is None else waiting_feedback
+    kind.end_wait(parked, partition, answers)
+
+
+def _hopeless(partition: Partition) -> list[Parked]:
+    """Return the events whose time is up.
+
+    Bills and rewards go on waiting while requests that were sent before them may still be on the
+    log: a worker that comes back reads its backlogs side by side.
+    """
+    due = partition.parking.due(partition.clock())
+    if not due:
+        return due
+    taken_before = partition.requests_seen_at if partition.lags() else float("inf")
+    wait = partition.ports.limits.orphan_wait
+    return [
+        parked
+        for parked in due
+        if (
+            parked.due - wait <= taken_before
+            if parked.request_id is not None
+            else not is_being_answered(parked, partition)
+        )
+    ]
