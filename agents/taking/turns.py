@@ -13,6 +13,9 @@ LATE: Final = 0.1
 requests would be decided, and bring further feedback, as fast as this waits."""
 IN_A_ROW: Final = 4
 """Urgent ones that go first before one that waits longer has its turn."""
+TOGETHER: Final = 0.002
+"""Seconds of a turn in which further partitions join: their record batches, and then their answers,
+leave in one produce request. A group of a backlog takes as long by itself."""
 LOOKS_FIRST: Final = 2
 LOOKS: Final = 8
 """Looks at the network before a group with requests, and before one without, while a request is
@@ -21,13 +24,21 @@ rate and with a backlog of bills)."""
 
 
 class Turns:
-    """Let one group at a time be applied between two looks at the network, groups with requests
-    first: a request never waits for more than the group that is being applied, and those of its
-    kind. While one is under way to its answer, each group waits for some looks.
+    """Let one turn at a time pass between two looks at the network, groups with requests first: a
+    request never waits for more than the turn that passes, and those of its kind. While one is
+    under way to its answer, those that wait for a turn wait for some looks.
+
+    A turn is a group of one partition, and what others have that came with it, while all together
+    take less than `TOGETHER`.
+
+    Args:
+        clock: monotonic seconds.
     """
 
-    def __init__(self) -> None:
-        self._taken = False
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._taken = self._open = False
+        self._began = 0.0
         self._waiting: list[tuple[asyncio.Future[None], Callable[[], bool], float]] = []
         self._in_a_row = self._under_way = self._looks = 0
         self._late = False
@@ -47,32 +58,41 @@ class Turns:
             urgent: tells whether there are requests; they may come while the turn is waited for.
             since: monotonic time since which feedback waits.
         """
+        if self._may_join():
+            return
         loop = asyncio.get_running_loop()
         if self._taken:
             turn = loop.create_future()
             self._waiting.append((turn, urgent, since))
             await turn
-        self._taken = True
+        self._taken = self._open = True
+        self._began = self._clock()
         loop.call_soon(self._pass_on)
 
+    def _may_join(self) -> bool:
+        """Tell whether the turn that passes has time left: it has no look at the network yet, and
+        nobody waits."""
+        return self._open and not self._waiting and 0 <= self._clock() - self._began < TOGETHER
+
     def _pass_on(self) -> None:
+        self._open = False
         # not those whose tasks were cancelled
         self._waiting = [waiting for waiting in self._waiting if not waiting[0].done()]
+        if not self._waiting:
+            self._taken, self._looks = False, 0
+            return
         first = next((i for i, (_, urgent, _) in enumerate(self._waiting) if urgent()), None)
         if self._under_way and self._looks < (LOOKS if first is None else LOOKS_FIRST):
             self._looks += 1
             asyncio.get_running_loop().call_soon(self._pass_on)
             return
         self._looks = 0
-        if not self._waiting:
-            self._taken = False
-            return
         self._waiting.pop(self._next(first))[0].set_result(None)
 
     def _next(self, first: int | None) -> int:
         """Return whose turn is next; `first` is the first that has requests."""
         oldest = min(range(len(self._waiting)), key=lambda i: self._waiting[i][2])
-        late = self._waiting[oldest][2] < time.monotonic() - LATE
+        late = self._waiting[oldest][2] < self._clock() - LATE
         self._late = late and not self._late
         if self._late:
             return oldest

@@ -1,5 +1,5 @@
-"""Let fetches leave a tick apart while the event loop is busy: each then brings what has come of all
-partitions meanwhile, which is one turn of their lanes.
+"""Let fetches leave a tick apart while the event loop is busy: each then brings what has come of
+all partitions meanwhile, which is one turn of their lanes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 CALM: Final = 1 / 3
 """Share of the time in which the event loop may be busy before fetches wait: below, an event is
-fetched at once, and there is a core for it."""
+fetched at once."""
+FULL: Final = 2 / 3
+"""Share from which on the tick is the longest."""
 LONGEST: Final = 0.012
-"""Seconds of a tick where the loop is always busy: half of that is what a request waits longer
-(`benchmarks.stream`, its rows of ordinary traffic and of half of the largest rate)."""
+"""Seconds of the longest tick: a request waits half of it longer (`benchmarks.stream`, its rows of
+ordinary traffic)."""
 
 
 class FetchPace:
@@ -45,8 +47,8 @@ class FetchPace:
 
     def rest(self) -> None:
         """Note that events were fetched, and let the next fetch leave a tick later."""
-        busy = (self._busy() - CALM) / (1 - CALM)
-        self._from = self._clock() + LONGEST * max(busy, 0.0)
+        part = (self._busy() - CALM) / (FULL - CALM)
+        self._from = self._clock() + LONGEST * min(max(part, 0.0), 1.0)
 
     @property
     def left(self) -> float:

@@ -19,8 +19,9 @@ ASKED = Struct(">iiqqi")
 ANSWER = Struct(">ihii")
 """Throttle time, error, session, number of topics."""
 GOT = Struct(">ihqqqiii")
-"""Partition, error, end, last stable offset, start of the log, number of aborted transactions; then,
-where there are none of these, preferred replica and size of the records. -1 stands for None."""
+"""Partition, error, end, last stable offset, start of the log, number of aborted transactions; then
+preferred replica and size of the records, unless aborted transactions stand before these. -1 stands
+for None."""
 ABORTED = Struct(">qq")
 """Producer, first offset."""
 RECORDS = Struct(">ii")
@@ -30,7 +31,10 @@ NUMBER, LENGTH = Struct(">i"), Struct(">h")
 Got = tuple[int, int, int, int, int, list[tuple[int, int]] | None, int, bytes | None]
 
 
-def _text(value: str) -> bytes:
+def text(value: str | None) -> bytes:
+    """Return a text as it is on the wire, behind its length; -1 stands for None."""
+    if value is None:
+        return LENGTH.pack(-1)
     encoded = value.encode()
     return LENGTH.pack(len(encoded)) + encoded
 
@@ -40,8 +44,8 @@ class QuickResponse(FetchResponse_v11):  # type: ignore[misc]
 
     @classmethod
     def decode(cls, data: BytesIO | bytes) -> QuickResponse:
-        """Return what aiokafka returns for the same bytes. Raises struct.error where some are
-        missing.
+        """Return what aiokafka returns for the same bytes. Raises struct.error and ValueError where
+        some are missing.
         """
         stream = BytesIO(data) if isinstance(data, bytes) else data
         content, at = stream.getvalue(), stream.tell()
@@ -71,9 +75,7 @@ class QuickResponse(FetchResponse_v11):  # type: ignore[misc]
                 if size >= 0:
                     records = content[at : at + size]
                     at += size
-                found.append(
-                    (partition, error_code, end, stable, start, aborted, replica, records)
-                )
+                found.append((partition, error_code, end, stable, start, aborted, replica, records))
             topics.append((name, found))
         if at > len(content):
             raise ValueError(f"a fetch's answer of {len(content)} bytes names {at}")
@@ -100,10 +102,10 @@ class QuickRequest(FetchRequest_v11):  # type: ignore[misc]
         )
         parts = [head]
         for topic, partitions in asked["topics"]:
-            parts += (_text(topic), NUMBER.pack(len(partitions)))
+            parts += (text(topic), NUMBER.pack(len(partitions)))
             parts += [ASKED.pack(*partition) for partition in partitions]
         # No session, so nothing of it is forgotten.
-        parts += (NUMBER.pack(0), _text(asked["rack_id"]))
+        parts += (NUMBER.pack(0), text(asked["rack_id"]))
         return b"".join(parts)
 
 
