@@ -9,7 +9,7 @@ from router_state.events import Asked
 from router_state.kernel import EVERY
 from router_state.pacing import prices
 from router_state.policies import eligibility
-from router_state.record import Basis, RequestRecord
+from router_state.record import Basis, Call, RequestRecord
 from router_state.router import RouterState
 
 
@@ -19,12 +19,13 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
         EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
-            no model may be called. That a cap is reached or a budget spent may have been noted.
+            no model may be called. The state may have noted that a cap is reached or a budget
+            spent.
     """
     if not state.hooks.complete and (request.session_id is not None or request.said is not None):
         registered.begin(state)
     arms, policy, pacer, hooks, now = state.arms, state.policy, state.pacer, state.hooks, float(now)
-    # What does not fit has moved nothing: the context is checked here.
+    # The context is checked first, so that a wrong one changes nothing.
     seen, at = policy.look(state, request), max(now, state.latest)
     choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [])
     for expect in hooks.expect:
@@ -48,14 +49,17 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     relaxed = policy.admit(state, choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
-    # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
+    # 4. What is written down. A pull or a probe explains the choice better than a cap or a
+    # ceiling.
     if choice.why == "ucb":
+        for follow in hooks.follow:
+            follow(choice, state.chance, pacer.budget_usd)
         choice.why = choice.reason or relaxed or "ucb"
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
     arms.played(choice.k, state.t, choice.why == "onboarding")
     pacer.commit(record.expected_cost_usd)
-    # Calls and money are counted beside the books, too.
+    # The arms and the debt count calls and money, too.
     for decided in hooks.decided:
         decided(choice, record)
     if record.seq % EVERY == 0 and pacer.budget_usd is not None:
@@ -72,16 +76,17 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
     """Return the record of a decision."""
-    request, seen, k = choice.request, choice.seen, choice.k
+    request, seen, k, plan = choice.request, choice.seen, choice.k, choice.plan
     arm = state.arms.all[k]
     contained = request.contained
+    reward, usd = (seen.reward(k), seen.cost_usd(k)) if plan is None else choice.planned
     return RequestRecord(
         choice.seq,
         arm.name,
         choice.why,
         choice.propensity,
-        seen.reward(k),
-        seen.cost_usd(k),
+        reward,
+        usd,
         state.pacer.lambda_t,
         state.config.offset,
         choice.now,
@@ -91,4 +96,5 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         seen,
         None if contained is None else Basis(*contained, state.expired, *state.config.applied),
         request.input_tokens,
+        call=None if plan is None else Call(plan=plan),
     )

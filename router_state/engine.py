@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from router_state import feedback
+from router_state import feedback, planned
 from router_state.changes import APPLIED, DUPLICATE, HEAD, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
@@ -22,6 +22,7 @@ from router_state.events import (
     OfCapability,
     Orphaned,
     Redeclared,
+    Verified,
     Waited,
 )
 from router_state.record import Records
@@ -32,10 +33,10 @@ from router_state.totals import checked_cost
 
 
 class Engine:
-    """Moves the state of one router. Every event may be given again: what is contained already
+    """The engine of one router. Every event may be given again: an event that the state contains
     changes nothing.
 
-    `apply` is the one entrance: it takes an event as data and returns as data what it changed.
+    `apply` is the one entrance: it takes an event as data, and returns the changes as data.
 
     Args:
         state: the router's state, moved in place.
@@ -50,8 +51,8 @@ class Engine:
 
     @classmethod
     def start(cls, config: RouterConfig, records: Records | None = None) -> Self:
-        """Return an engine for a router that was just declared; with a snapshot it goes on from
-        that.
+        """Return an engine for a router that was just declared; a declared snapshot is its first
+        state.
 
         Raises:
             InvalidConfig: the declaration contradicts itself, or its snapshot.
@@ -64,26 +65,26 @@ class Engine:
         engine = cls(state, {} if records is None else records)
         redeclaring.declare(state, config, now=now)
         state.since.declared(config.offset)
-        # What nothing has changed yet is written, too: a reader misses no piece.
+        # Unchanged pieces are written, too, so that a reader misses none.
         state.journal.pieces.update(piece_names(state))
         return engine
 
     def apply(self, event: Event, now: float) -> Changes:
-        """Apply one event, at `now` in seconds since the epoch, and return all that it changed.
+        """Apply one event at time `now`, in seconds since the epoch, and return its changes.
 
-        A refusal is in the changes too, with its reason (`errors`), and may have some: a cap that
-        was reached is noted, though nothing was decided. Any other exception is a defect.
+        A refusal is part of the changes, with its reason (`errors`). A refused event may have
+        changed something: the state notes that a cap was reached. Any exception is a defect.
         """
         try:
             changes = _APPLY.get(type(event), _of_capability)(self, event, now)
-        # A refusal is data like a decision: what it has changed (a cap that was noted) is written
+        # A refusal is data like a decision: its changes, such as a cap that was noted, are written
         # with it.
         except RouterStateError as error:
             changes = Changes(Outcome.REFUSED, refusal=error)
         return changes.collect(self.state.journal)
 
     def started(self) -> Changes:
-        """Return what there is to write of a router that was just started."""
+        """Return everything there is to write of a router that was just started."""
         return Changes().collect(self.state.journal)
 
 
@@ -98,7 +99,7 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
 
 
 def _charged(engine: Engine, event: Charged, now: float) -> Changes:
-    outcome = feedback.settle(engine.state, engine.records, event)
+    outcome = planned.settle(engine.state, engine.records, event)
     if outcome is DUPLICATE:
         return Changes(outcome)
     engine.state.since.billed(event.offset, waited=event.waited)
@@ -110,6 +111,14 @@ def _judged(engine: Engine, event: Judged, now: float) -> Changes:
     if outcome is not DUPLICATE:
         engine.state.since.rewarded(event.offset, waited=event.waited)
     return Changes(outcome, records=changed)
+
+
+def _verified(engine: Engine, event: Verified, now: float) -> Changes:
+    outcome = planned.verify(engine.state, engine.records, event)
+    if outcome is DUPLICATE:
+        return Changes(outcome)
+    engine.state.since.rewarded(event.offset, waited=event.waited)
+    return Changes(outcome, records={event.request_id: engine.records[event.request_id]})
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float) -> Changes:
@@ -150,10 +159,11 @@ _APPLY: dict[type, Callable[[Engine, Any, float], Changes]] = {
     Asked: _asked,
     Charged: _charged,
     Judged: _judged,
+    Verified: _verified,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
     Waited: _waited,
     Aged: _aged,
     Crowded: _crowded,
 }
-"""Functions that move the state, by the kind of an event; `_of_capability` does for others."""
+"""Functions that change the state, by kind of event; `_of_capability` takes all other kinds."""

@@ -1,12 +1,15 @@
-"""Apply a bill or a reward to its request: the books, the record, and what its model learns."""
+"""Apply a bill or a reward to its request: move the books, change the record, teach the model."""
 
 from __future__ import annotations
+
+from msgspec import structs
 
 from router_state import registered
 from router_state.billing import Billing
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
+    AttemptBeyondPlan,
     ContextLost,
     CostOutOfRange,
     UnknownRequest,
@@ -14,6 +17,7 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
+from router_state.plan import Taught
 from router_state.policies.learning import NOT_LEARNED
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.router import RouterState
@@ -24,14 +28,14 @@ Changed = dict[str, RequestRecord | None]
 
 
 def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
-    """Book the bill of a request, or a later revision of it in place of what was charged so far.
+    """Book the bill of a request; a later revision replaces what was charged so far.
 
     Raises:
         UnknownRequest: no decision carries this request_id.
         NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
-    record = _remembered(records, event.request_id)
+    record = remembered(records, event.request_id)
     before, said = record.bill, event.cost_usd
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
@@ -40,7 +44,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     billing = Billing(
         event,
         record,
-        _context(state, record, event.x),
+        context_of(state, record, event.x),
         event.model or record.called,
         cost_usd,
         record.expected_cost_usd if before is None else before.cost_usd,
@@ -57,16 +61,17 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     for billed in state.hooks.billed:
         billed(billing)
     if billing.reward is not None:
-        _learn_failure(state, billing, billing.reward)
-    # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
-    # an answer has not taught.
+        learn_failure(state, billing, billing.reward)
+    # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
+    # of an answer has come yet.
     if not billing.answered:
         if not unanswered:
             _learn_bill(state, billing)
         if unanswered or record.call is not None:
             billing.keep_attempt()
     record.bill = Settlement(cost_usd, event.revision)
-    # Candidates are published and no longer needed; with 64 models they are most of a record.
+    # The candidates were published with the decision. With 64 models they are most of a record, so
+    # they are dropped.
     record.candidates = None
     if record.waits is not None:
         record.waits = None
@@ -74,7 +79,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     return APPLIED if first else REVISED
 
 
-def _remembered(records: Records, request_id: str) -> RequestRecord:
+def remembered(records: Records, request_id: str) -> RequestRecord:
     """Return a request's record. Raises UnknownRequest."""
     record = records.get(request_id)
     if record is None:
@@ -82,8 +87,8 @@ def _remembered(records: Records, request_id: str) -> RequestRecord:
     return record
 
 
-def _context(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
-    """Return a request's context, of its record or checked as it is given."""
+def context_of(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
+    """Return a request's context from its record, or else the given one once it is checked."""
     if record.x is not None:
         return record.x
     if given is not None:
@@ -92,9 +97,8 @@ def _context(state: RouterState, record: RequestRecord, given: Vector | None) ->
 
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
-    """Let the billed model learn the bill, and keep the model and its price in the record."""
-    record, called, cost_usd = billing.record, billing.called, billing.cost_usd
-    price, arms = record.price, state.arms
+    """Let the billed model learn the bill, and store the model and its price in the record."""
+    record, called, price = billing.record, billing.called, billing.record.price
     if record.label is None and called != record.called:
         record.answered_by = None if called == record.model else called
     if called != record.model:
@@ -102,7 +106,13 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
         if used is None:
             return
         price = record.price = used
-    arm = arms.find(called)
+    learn_cost(state, billing, price)
+
+
+def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
+    """Let the billed model learn the bill of an answer at the given price."""
+    record, arms, cost_usd = billing.record, state.arms, billing.cost_usd
+    arm = arms.find(billing.called)
     # The model was dropped, or changed between free and priced, so that the ratio has another
     # meaning.
     if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
@@ -130,9 +140,9 @@ def tokens_usd(
     """Return the dollars of a request's bill in tokens; None if they have no price.
 
     Args:
-        tokens: of input and of output.
-        called: the model that the bill is of.
-        cached: how many of the input tokens were billed as cached; None: not known.
+        tokens: numbers of input and of output tokens.
+        called: the model that was billed.
+        cached: number of input tokens billed as cached; None: not known.
     """
     price = price_of(state, record, called)
     if price is None:
@@ -146,10 +156,10 @@ def tokens_usd(
 
 
 def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
-    """Return what a bill's tokens are priced at: as at the decision, or what another model that was
-    called costs now; None if that is not in the portfolio.
+    """Return the price of a bill's tokens: the chosen model's at the decision, or the present
+    price of another model that was called; None if that model is not in the portfolio.
 
-    Of a request that has the bill of its answer, the price that was used.
+    Once the answer was billed, the price of that bill stays.
     """
     if called == record.model or record.is_answered:
         return record.price
@@ -170,60 +180,82 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
-    """Let the called model learn a failed call as if it had this reward."""
+def learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
+    """Let the called model learn this reward from a failed call."""
     arm = state.arms.find(billing.called)
     if arm is not None and billing.x is not None:
         state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
 def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
-    """Learn a request's reward; one of higher rank, or of higher revision from the same source,
-    revises an earlier one.
+    """Learn a request's reward. A reward of higher rank, or of higher revision from the same
+    source, replaces an earlier one.
 
     Raises:
         UnknownRequest: no decision carries this request_id.
         ContextLost: neither the record nor the caller has the context.
     """
-    record = _remembered(records, event.request_id)
+    record = remembered(records, event.request_id)
     reward, label = event.reward, record.label
+    attempt = _attempt(record, event)
     source, rank, revision = event.source, event.rank, event.revision
-    # News are rewards of higher rank, and later revisions from the same source.
+    # Only rewards of higher rank, and later revisions from the same source, change anything.
     if (
         label is not None
         and rank <= label.rank
         and (source != label.source or revision <= label.revision)
     ):
         return DUPLICATE
-    x = _context(state, record, event.x)
+    x = context_of(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
     if label is None and event.model is not None:
-        # A caller that did not wait called another model, and the reward is of that one.
+        # A caller that did not wait may have called another model: the reward is that model's.
         record.answered_by = None if event.model == record.model else event.model
+    if label is None and record.call is not None and record.call.plan is not None:
+        plan = structs.replace(record.call.plan, labelled=attempt)
+        record.call = structs.replace(record.call, plan=plan)
+        if event.model is None:
+            name = plan.steps[attempt].model
+            record.answered_by = None if name == record.model else name
     arm = state.arms.find(record.called)
     forgotten = NOT_LEARNED
     if label is None:
+        taught: Taught | None = Taught(x, reward)
         for judged in state.hooks.judged:
-            judged(record, reward)
-        if arm is not None:
-            forgotten = state.policy.learn(state, arm, record, x, reward)
+            taught = judged(record, x, reward)
+        if arm is not None and taught is not None:
+            forgotten = state.policy.learn(state, arm, record, *taught)
         state.rewards_applied += 1
     elif arm is not None:
         one = arm.rewards
         # Only the remaining weight of the first reward can be revised.
-        one.revise(
-            x, difference=reward - label.reward, discount=exp_of(label.forgotten - one.forgotten)
-        )
+        difference = reward - label.reward
+        if record.plan is not None:
+            difference *= record.plan.revised
+        one.revise(x, difference=difference, discount=exp_of(label.forgotten - one.forgotten))
         forgotten = label.forgotten
     record.label = Label(reward, source, rank, revision, forgotten)
     records[event.request_id] = record
     return APPLIED if label is None else REVISED
 
 
+def _attempt(record: RequestRecord, event: Judged) -> int:
+    """Return the number of the rewarded call. Raises AttemptBeyondPlan."""
+    plan = record.plan
+    if event.attempt is None:
+        # One that names a model of the plan is of that call.
+        called = [] if plan is None else [step.model for step in plan.steps]
+        return called.index(event.model) if event.model in called else plan.last if plan else 0
+    if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
+        raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
+    return event.attempt
+
+
 def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:
-    """Learn a reward of a request, or of all that a capability says it is of; return the outcome,
-    and the requests that changed. Raises as `learn`, and as `Capability.shared`."""
+    """Learn the reward of a request, or of all requests among which a capability shares it. Return
+    the outcome and the records that changed. Raises as `learn` and `Capability.shared`.
+    """
     checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
@@ -236,7 +268,7 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
 def _learn_shared(
     state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
 ) -> tuple[Outcome, Changed]:
-    # Of what was found: in a table each look-up unpacks a record anew.
+    # The record that was found is used again: every look-up in a table unpacks a record anew.
     outcomes = {one.request_id: learn(state, requests, one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
     records.update(changed)

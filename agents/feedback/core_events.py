@@ -1,5 +1,6 @@
-"""Turn requests, bills and rewards as they are on the wire into events of the core, for workers and
-for replays alike."""
+"""Convert requests, bills and rewards from the wire to events of the core, for workers and
+replays.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from agents.parked import Parked
 from ground.messages import Message
 from router_state import registered
 from router_state.config import Vector
-from router_state.events import Asked, Charged, Event, Judged, Needs
+from router_state.events import Asked, Charged, Event, Judged, Needs, Verified
 from schemas.quick import Bill, Request, Reward
 
 NEEDS = Needs.__struct_fields__
@@ -43,7 +44,7 @@ def needs_of(event: Request) -> Needs | None:
 
 def charged(event: Bill, *, offset: int, x: Vector | None = None, waited: bool = False) -> Charged:
     """Return a bill; see `Charged`."""
-    # By position, in the order of `Charged`: a history has as many bills as decisions.
+    # Arguments go by position, which is faster: a history has as many bills as decisions.
     return Charged(
         event.request_id,
         event.cost_usd,
@@ -58,6 +59,7 @@ def charged(event: Bill, *, offset: int, x: Vector | None = None, waited: bool =
         event.cached_input_tokens,
         seconds(event.latency_ms),
         seconds(event.first_token_ms),
+        event.attempt or 0,
     )
 
 
@@ -69,8 +71,12 @@ def judged(
     x: Vector | None = None,
     waited: bool = False,
     contexts: Mapping[str, Vector] | None = None,
-) -> Judged:
-    """Return a reward from a source of this rank; see `Judged`."""
+) -> Judged | Verified:
+    """Return a reward from a source of this rank, or a verdict; see `Judged` and `Verified`."""
+    if event.verifier is not None:
+        return verified(event, offset=offset, x=x, waited=waited)
+    assert event.reward is not None  # the schema requires it
+    assert event.source is not None
     return Judged(
         event.subject,
         event.reward,
@@ -82,6 +88,25 @@ def judged(
         offset,
         waited,
         contexts,
+        event.attempt,
+    )
+
+
+def verified(
+    event: Reward, *, offset: int, x: Vector | None = None, waited: bool = False
+) -> Verified:
+    """Return a verdict; see `Verified`."""
+    assert event.verifier is not None  # the schema requires it
+    assert event.verdict is not None
+    return Verified(
+        event.subject,
+        event.verifier,
+        event.verdict,
+        event.attempt or 0,
+        event.revision,
+        x,
+        offset,
+        waited,
     )
 
 
@@ -95,8 +120,8 @@ def core_event(
     """Return a bill or a reward as an event of the core.
 
     Args:
-        source: its message, or the event as it waited.
-        contexts: those that were read from the store outside of the table.
+        source: the event's message, or its parked form.
+        contexts: contexts that were read from the external store.
         rank_of: rank of a reward's source.
     """
     x = contexts.get((event.router_id, event.subject))
@@ -106,7 +131,7 @@ def core_event(
     of_session = {} if event.request_id else _of_router(contexts, event.router_id)
     return judged(
         event,
-        rank_of(event.source),
+        0 if event.source is None else rank_of(event.source),
         offset=source.offset,
         x=x,
         waited=waited,

@@ -1,4 +1,6 @@
-"""Rule out models that cost more than one call may, or than is left of the period."""
+"""Rule out models that cost more than the limit of one call, or more than is left of the
+period.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +14,25 @@ from router_state.periods.money_left import Standing
 
 
 def apply(ledger: Ledger, journal: Journal, choice: Choice) -> None:
-    """Rule out arms that are expected to cost more than one call may, or than is left; where the
-    second changes anything the reason is "capped".
+    """Rule out arms whose expected cost is above the limit of one call, or above what is left. If
+    the second changes anything, the decision's reason is "capped".
 
-    Where nothing is left, the cheapest arms are called or the request is refused, as declared.
+    If nothing is left, the cheapest arms are called or the request is refused, as declared.
 
     Raises:
-        NoAffordableModel: every arm is expected to cost more than one call may.
+        NoAffordableModel: every arm is expected to cost more than the limit of one call.
         BudgetSpent: nothing is left, and the router refuses then.
     """
     expected, now = choice.seen.expected_cost_usd, choice.now
     excluded = _under(choice.excluded, expected, ledger.spending.max_cost_per_request_usd)
+    if ledger.spending.max_cost_per_request_usd is not None:
+        choice.spare(ledger.spending.max_cost_per_request_usd)
     standings = ledger.standings(now, seq=choice.seq)
     if not standings:
         choice.cap(excluded, None)
         return
     tightest = min(standings, key=lambda one: one.free_usd)
+    choice.spare(tightest.free_usd)
     under = [
         why or (None if cost <= tightest.free_usd else "budget_spent")
         for why, cost in zip(excluded, expected, strict=True)
@@ -60,8 +65,9 @@ def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None
 
 
 def _tell(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> None:
-    """Raise an alert, once a period, that nothing is left of it."""
-    # A refusal opens no account: a replay, which does not see it, would open it later.
+    """Raise one alert per period that nothing is left."""
+    # A refusal must not open an account: a replay does not see refusals, and would open the
+    # account later.
     account, accounts = standing.account, standing.accounts
     if accounts.told == account.begin or not accounts.is_granted(account):
         return

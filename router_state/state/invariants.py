@@ -1,6 +1,6 @@
-"""Check the invariants of a state after every step and after reading: a checksum proves bytes, not
-values. Tests call `check` after each event, and a worker with PB_VALIDATE_STATE after each
-batch."""
+"""Check the invariants of a state, as a checksum proves bytes, not values. Tests call `check`
+after each event, and a worker with PB_VALIDATE_STATE after each batch.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from router_state.router import RouterState
 
 
 def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
-    """Raise AssertionError naming the first invariant that does not hold. O(requests + K·d³): not
-    for the hot path."""
+    """Raise AssertionError naming the first invariant that does not hold. Takes O(requests +
+    K·d³): not for the hot path.
+    """
     for fault in (*faults(state), *_derived(state), *_books(state, records)):
         raise AssertionError(fault)
 
@@ -124,7 +125,7 @@ def _derived(state: RouterState) -> Iterator[str]:
     if arms.tokens.in_use != (arms.tokens.count >= IN_USE_FROM):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
-    # Derived again and compared, so that a stale cache shows.
+    # Values are derived again and compared, so that a stale cache shows.
     before = [getattr(arms, name) for name in names]
     arms.derive()
     for name, value in zip(names, before, strict=True):
@@ -144,12 +145,10 @@ def _books(state: RouterState, records: Mapping[str, RequestRecord]) -> Iterator
         yield "settled is not the number of bills"
     if not _same(state.spend_usd, math.fsum([gone.spend_usd, *bills])):
         yield "spend is not the sum of the bills"
-    awaited = {
-        request_id: r for request_id, r in records.items() if r.bill is None and not r.expired
-    }
+    awaited = {request_id: r for request_id, r in records.items() if r.is_awaited}
     if list(state.open_commitments) != sorted(awaited, key=lambda one: awaited[one].seq):
         yield "open commitments"
-    if not _same(state.committed_usd, math.fsum(r.expected_cost_usd for r in awaited.values())):
+    if not _same(state.committed_usd, math.fsum(r.awaited_usd for r in awaited.values())):
         yield "committed is not what is awaited"
     if state.rewards_applied != sum(r.label is not None for r in requests) + gone.rewards:
         yield "rewards_applied is not the number of labels"
@@ -181,7 +180,7 @@ def _finite(*values: float) -> bool:
 
 
 def _count(*values: int) -> bool:
-    # A bool is an int to Python, and 1.0 equals 1: counts must be neither.
+    # A bool is an int in Python, and 1.0 equals 1: a count must be neither bool nor float.
     return all(type(value) is int and value >= 0 for value in values)
 
 
