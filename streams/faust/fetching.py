@@ -14,6 +14,8 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ground.messages import Record
+from streams.faust.fetch_pace import FetchPace
+from streams.faust.fetch_wire import fetch_quickly
 from streams.faust.membership import (
     accept_longer_session,
     end_where_replaced,
@@ -72,6 +74,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         start_at: where each source partition of the current assignment starts: committed, or the
             log's start.
         set_aside: the source partitions that wait, as a batch of theirs can't be read.
+        pace: when the next fetch may leave.
         caught_up: partitions of which the last fetch left nothing that was committed by then.
     """
 
@@ -83,6 +86,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         super().__post_init__()
         self.start_at, self.caught_up = {}, frozenset()
         self.set_aside = SetAside(self.app.settings)
+        self.pace = FetchPace()
         self._gate = asyncio.Lock()
         self._seeking = 0  # seeks that are asked for and not done yet
 
@@ -99,6 +103,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     async def on_start(self) -> None:
         """Start the consumer, and let its heartbeats renew the worker's session."""
         await super().on_start()
+        self.pace.of(self._consumer._fetcher)
         coordinator, app = self._consumer._coordinator, self.app
         accept_longer_session(coordinator, app.session.extend)
         end_where_replaced(coordinator, app.settings.instance_id)
@@ -121,6 +126,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         place_what_is_unreadable()
+        fetch_quickly()
         consumer = super()._create_worker_consumer(transport)
         # Both are read when it is started. Faust reads what was aborted, unless it writes in
         # transactions itself.
@@ -172,13 +178,12 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             rewind(consumer, before, failed=error.tp)
             self.set_aside.add(error)
             return {}
-        after = dict(positions(consumer))
+        after = positions(consumer)
         self.caught_up = frozenset(
-            tp
-            for tp, state in after.items()
-            if state.lso is not None and state.position >= state.lso
+            tp for tp, state in after if state.lso is not None and state.position >= state.lso
         )
-        self.set_aside.look({tp: state.position for tp, state in after.items()})
+        if self.set_aside.found:
+            self.set_aside.look({tp: state.position for tp, state in after})
         return records
 
     def silence(self) -> float:

@@ -33,6 +33,8 @@ class SetAside:
 
     def without(self, tps: Iterable[TP]) -> frozenset[TP]:
         """Return the partitions that may be fetched now."""
+        if not self._rest_until:
+            return frozenset(tps)
         now = time.monotonic()
         return frozenset(tp for tp in tps if now >= self._rest_until.get(tp, now))
 

@@ -22,6 +22,7 @@ from streams.faust.fetching import (
     LoopConsumer,
 )
 from streams.faust.outgoing import answers_join_the_next_request
+from streams.faust.produce_wire import produce_quickly
 from streams.faust.unreadable import UnreadableBatch
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self._caught_up = caught_up
         if behind:
             await asyncio.sleep(BEHIND_FOR)
+        elif self.app.sources.unfinished:
+            self._thread.pace.rest()
 
     async def _deliver(self, tp: TP, records: list[Record]) -> None:
         if tp.topic == self.app.settings.changelog:
@@ -214,6 +217,7 @@ class Producer(driver.Producer):  # type: ignore[misc]
 
     def _new_producer(self, transactional_id: str | None = None) -> AIOKafkaProducer:
         answers_join_the_next_request()
+        produce_quickly()
         return super()._new_producer(transactional_id)
 
     @property
