@@ -59,8 +59,8 @@ def backend_of(settings: Settings) -> Backend:
 
 
 def projections_of(settings: Settings) -> tuple[Projection, ...]:
-    """Return the projections of routers that declare none, without loading the encoder: each is for
-    the routers with as many dimensions as it makes, the first one for new routers.
+    """Return the projections of routers that declare none, without loading the encoder. Each
+    serves the routers with its number of dimensions; the first one serves new routers.
 
     Without PB_PROJECTION_PATH a network has two: the general one, and the embedding itself.
 
@@ -119,7 +119,8 @@ def load_encoder(
 
     Raises:
         EncoderError: what the encoder needs is missing, or does not fit the projection; the message
-        says what to do. UnusableArrays: the projection is missing or damaged.
+        says what to do.
+        UnusableArrays: the projection is missing or damaged.
     """
     sentences = load_sentences(backend=backend, path=path, weights=weights, threads=threads)
     first = _projections(backend, path=path, weights=weights, projection=projection)[0]

@@ -1,4 +1,4 @@
-"""Show what the pools of this worker have lent, for Prometheus."""
+"""Export to Prometheus what the pools of this worker have granted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAMILIES = {
 
 
 class PoolMetrics(Collector):
-    """Read the pools of a worker at each scrape."""
+    """A collector that reads the pools of a worker at each scrape."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

@@ -27,7 +27,7 @@ from streams.state.table_partition import Partition
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 """Kinds of keys of a router's state, without its requests."""
 ALWAYS = (FENCE, keys.WATERMARKS)
-"""Keys that say who wrote a partition's state, and of which topics it is."""
+"""Keys that tell which owner wrote a partition's state, and from which topics."""
 
 
 async def read_state(settings: Settings, router_id: str) -> RouterState | None:
