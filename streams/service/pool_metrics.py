@@ -12,7 +12,7 @@ from agents.partition.partition import Worker
 
 FAMILIES = {
     "usd": ("pb_pool_budget_usd", "Dollars of the period that goes on"),
-    "exposed_usd": ("pb_pool_lent_usd", "What members may be charged by what is lent to them"),
+    "exposed_usd": ("pb_pool_lent_usd", "What members may be charged by what is granted to them"),
     "charged_usd": ("pb_pool_charged_usd", "What members were charged, as they said last"),
 }
 """Metric and help by attribute of a line; labels `pool` and `line`."""

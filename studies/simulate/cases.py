@@ -34,7 +34,7 @@ class Case(Struct, gc=False):
     """One decided request.
 
     Attributes:
-        index: its place among the decided requests, from 0.
+        index: position of the request among the decided ones, from 0.
         outcomes: {model: (reward, cost_usd)} if the data hold the outcomes of other models, else
             empty.
         model, propensity: as decided in history, and how likely that was.
@@ -208,7 +208,7 @@ class Cases:
             return
         if case is not None and case.went_on and not is_bill and feedback.attempt is None:
             return
-        # Feedback that names another model is of a fallback, not of the decision.
+        # Feedback that names another model belongs to a fallback, not to the decision.
         if case is None or feedback.model not in (None, case.model):
             return
         lag = self.decided - 1 - case.index
