@@ -23,7 +23,7 @@ CONTENT = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=Fal
 
 
 class Content(BaseModel):
-    """A part of an event, or an event: immutable once it was checked."""
+    """An event, or a part of one. It is immutable once it was checked."""
 
     model_config = CONTENT
 

@@ -16,7 +16,9 @@ from streams.encoder.weights import local_model, width_of
 from streams.settings import Settings
 
 NETWORK_WIDTH = 384
-"""Length of the embeddings of all-MiniLM-L6-v2, and of a model that is not here to tell its own."""
+"""Length of the embeddings of all-MiniLM-L6-v2, which is also assumed for a model that is not
+installed here.
+"""
 
 
 def encoder_of(settings: Settings) -> Encoder:

@@ -60,7 +60,7 @@ class Task:
         self._service = service
 
     def start(self) -> None:
-        """Begin; the service ends by itself when it is stopped."""
+        """Start the service, which ends by itself when it is stopped."""
         self._serving = asyncio.create_task(self._service._serve())
 
     def stop(self) -> None:

@@ -94,7 +94,7 @@ def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
 
 
 def declaration_from(config: RouterConfig, router_id: str, data: bytes) -> Document:
-    """Return the declaration of a router that goes on from a snapshot, declared as the exported one
-    was.
+    """Return the declaration of a router that starts from a snapshot, with the fields of the
+    exported router's declaration.
     """
     return {**declaration_of(config, router_id), "snapshot": base64.b64encode(data).decode()}
