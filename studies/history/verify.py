@@ -37,9 +37,9 @@ class Verdict:
     """The outcome of a verification.
 
     Attributes:
-        compared: decisions made again; equal: of these the same; identical: and every number in
-            them to the bit.
-        differences: the first of each router that has one.
+        compared: number of decisions made again; equal: number of these that are the same;
+            identical: number of those in which every number is equal to the bit.
+        differences: the first difference of each router that has one.
         unprovable: routers that can't be verified, or only up to some decision, with the reason.
         doubts: records that the history lacks, by router; a later difference proves nothing.
     """
@@ -87,8 +87,8 @@ def verify(
     """Re-run a history with the settings that it had and compare every decision of a part of it.
 
     A router is followed up to its first difference: after it, its state is another one. Decisions
-    before the part are made again too, as they lead to its state, but are not compared. Where the
-    history does not hold all that led to a decision, a difference is not provable.
+    before the part are made again too, as they lead to its state, but are not compared. If the
+    history lacks something that led to a decision, a difference is not provable.
     """
     verdict = verdict or Verdict()
     expected: dict[str, int] = {}
