@@ -21,7 +21,7 @@ from router_state.config import Matrix, Price
 from router_state.events import Judged, OfCapability
 from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Json
-from router_state.record import Records, RequestRecord
+from router_state.record import Heard, Records, RequestRecord
 from router_state.since import Since
 
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
@@ -174,6 +174,14 @@ class Capability:
         request alone. Raises UnknownRequest, ContextLost."""
         return None
 
+    def heard(self, record: RequestRecord, event: Judged) -> Heard | None:
+        """Return what follows from a reward of a request, where not its rank alone decides. It
+        changes nothing, see `taken`."""
+        return None
+
+    def taken(self, record: RequestRecord, event: Judged, heard: Heard, now: float) -> None:
+        """Note a reward that says anything new; `record.label` is the one in force."""
+
     def judged(self, record: RequestRecord, reward: float) -> None:
         """Note a request's first reward; `record.label` is not set yet."""
 
@@ -240,4 +248,6 @@ class Hooks(Struct, frozen=True, gc=False):
     decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
+    heard: tuple[Callable[[RequestRecord, Judged], Heard | None], ...] = ()
+    taken: tuple[Callable[[RequestRecord, Judged, Heard, float], None], ...] = ()
     judged: tuple[Callable[[RequestRecord, float], None], ...] = ()

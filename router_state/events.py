@@ -94,15 +94,15 @@ class Charged(Struct, frozen=True, gc=False):
 
 
 class Judged(Struct, frozen=True, gc=False):
-    """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
-    and `waited` as of a bill.
+    """A request's reward came, in [0, 1], or (None) what its source had said was withdrawn; `rank`
+    is that of its source, `model`, `x`, `offset` and `waited` as of a bill.
 
     A `request_id` that begins with `sessions.credit.WHOLE` is a session: `contexts` are those of
     its requests that their records do not hold.
     """
 
     request_id: str
-    reward: float
+    reward: float | None
     source: str = "judge"
     rank: int = 0
     model: str | None = None

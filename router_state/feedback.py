@@ -13,9 +13,9 @@ from router_state.errors import (
     UnpricedModel,
 )
 from router_state.events import UNANSWERED, Charged, Judged
-from router_state.kernel import check, exp_of, list_price_of
+from router_state.kernel import Arm, check, exp_of, list_price_of
 from router_state.policies.learning import NOT_LEARNED
-from router_state.record import Label, Records, RequestRecord, Settlement
+from router_state.record import Heard, Label, Records, RequestRecord, Settlement
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
 
@@ -179,52 +179,100 @@ def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
 
 def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     """Learn a request's reward; one of higher rank, or of higher revision from the same source,
-    revises an earlier one.
+    revises an earlier one, and one that was withdrawn is undone.
 
     Raises:
         UnknownRequest: no decision carries this request_id.
         ContextLost: neither the record nor the caller has the context.
     """
     record = _remembered(records, event.request_id)
-    reward, label = event.reward, record.label
+    kept = record.call is not None and record.call.kept
+    if (event.reward is None or kept) and not state.hooks.complete:
+        registered.begin(state)
+    heard = _heard(state, record, event)
+    if not heard.news:
+        return DUPLICATE
+    outcome = REVISED
+    if not _is_same(record.label, heard.label):
+        outcome = _put_in_force(state, record, event, heard.label)
+    for taken in state.hooks.taken:
+        taken(record, event, heard, state.latest)
+    records[event.request_id] = record
+    return outcome
+
+
+def _heard(state: RouterState, record: RequestRecord, event: Judged) -> Heard:
+    """Return what follows from a reward: as a capability says, else by its rank."""
+    for hook in state.hooks.heard:
+        if (found := hook(record, event)) is not None:
+            return found
+    label, reward = record.label, event.reward
     source, rank, revision = event.source, event.rank, event.revision
     # News are rewards of higher rank, and later revisions from the same source.
-    if (
-        label is not None
-        and rank <= label.rank
-        and (source != label.source or revision <= label.revision)
-    ):
-        return DUPLICATE
+    is_known = label is not None and (
+        rank <= label.rank and (source != label.source or revision <= label.revision)
+    )
+    if is_known or reward is None:
+        return Heard(label, news=False)
+    return Heard(Label(reward, source, rank, revision, NOT_LEARNED))
+
+
+def _is_same(label: Label | None, other: Label | None) -> bool:
+    if label is None or other is None:
+        return label is other
+    return (
+        label.reward == other.reward
+        and label.revision == other.revision
+        and label.source == other.source
+        and label.rank == other.rank
+    )
+
+
+def _put_in_force(
+    state: RouterState, record: RequestRecord, event: Judged, label: Label | None
+) -> Outcome:
+    """Let the model that was called learn another label in place of the one before; None: none.
+    Raises ContextLost."""
+    before = record.label
     x = _context(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-    if label is None and event.model is not None:
+    if before is None and event.model is not None:
         # A caller that did not wait called another model, and the reward is of that one.
         record.answered_by = None if event.model == record.model else event.model
     arm = state.arms.find(record.called)
-    forgotten = NOT_LEARNED
+    if label is not None:
+        label.forgotten = NOT_LEARNED
     if label is None:
-        for judged in state.hooks.judged:
-            judged(record, reward)
+        assert before is not None
         if arm is not None:
-            forgotten = state.policy.learn(state, arm, record, x, reward)
+            arm.rewards.withdraw(x, value=before.reward, discount=_left(arm, before))
+        state.rewards_applied -= 1
+    elif before is None:
+        for judged in state.hooks.judged:
+            judged(record, label.reward)
+        if arm is not None:
+            label.forgotten = state.policy.learn(state, arm, record, x, label.reward)
         state.rewards_applied += 1
     elif arm is not None:
-        one = arm.rewards
         # Only the remaining weight of the first reward can be revised.
-        one.revise(
-            x, difference=reward - label.reward, discount=exp_of(label.forgotten - one.forgotten)
-        )
-        forgotten = label.forgotten
-    record.label = Label(reward, source, rank, revision, forgotten)
-    records[event.request_id] = record
-    return APPLIED if label is None else REVISED
+        difference = label.reward - before.reward
+        arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
+        label.forgotten = before.forgotten
+    record.label = label
+    return APPLIED if before is None else REVISED
+
+
+def _left(arm: Arm, label: Label) -> float:
+    """Return what is left of a label that an arm has learned."""
+    return exp_of(label.forgotten - arm.rewards.forgotten)
 
 
 def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:
     """Learn a reward of a request, or of all that a capability says it is of; return the outcome,
     and the requests that changed. Raises as `learn`, and as `Capability.shared`."""
-    checked_reward(event.reward)
+    if event.reward is not None:
+        checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
             return _learn_shared(state, records, *found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -69,6 +70,18 @@ class Label(Struct, gc=False):
     rank: int
     revision: int
     forgotten: float
+
+
+class Heard(Struct, gc=False):
+    """What follows from a reward that came.
+
+    `label` is the one in force from now on, None where none is; `news` tells whether the reward
+    says anything new. `kept` is what a capability keeps of it, see `Capability.taken`.
+    """
+
+    label: Label | None
+    news: bool = True
+    kept: Any = None
 
 
 class RequestRecord(Struct, gc=False, eq=False):

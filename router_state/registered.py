@@ -17,8 +17,18 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
+from router_state.sources.measured_sources import MeasuredSources
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, Sessions, Runs)
+KINDS: tuple[type[Capability], ...] = (
+    Needed,
+    Caps,
+    Periods,
+    Latency,
+    Outages,
+    Sessions,
+    Runs,
+    MeasuredSources,
+)
 """Their classes; of two that change the same, the later one has the last word."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Those of which a request may say something."""

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from schemas.declared_sources import SourceStanding
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.latency import LatencyStanding
@@ -245,6 +246,9 @@ class LambdaUpdated(Event):
     )
     floor: FloorStanding | None = optional("What min_reward takes")
     latency: LatencyStanding | None = optional("How a target of latency stands")
+    sources: tuple[SourceStanding, ...] | None = optional(
+        "How declared sources of labels stand, gold first"
+    )
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

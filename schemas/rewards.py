@@ -1,13 +1,13 @@
 """Topic `rewards`: how good the answer to a routed request was.
 
-Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields, new sources.
+Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields, new sources, null.
 Not compatible: a new required field, another scale of `reward`.
 """
 
 from datetime import timedelta
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from schemas.event import Event, documented, optional
 from schemas.fields import Label, ModelName, RequestId, Revision, UnitInterval, UtcTime, refuse
@@ -50,6 +50,13 @@ class RewardObserved(Event):
                 "revision": 1,
             },
             {"router_id": "acme.chat", "session_id": "s-17", "reward": 1, "source": "user"},
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-2",
+                "reward": None,
+                "source": "human:anna",
+                "revision": 1,
+            },
         ],
         invalid={
             Reason.MISSING_FIELD: {"router_id": "acme.chat", "reward": 0.5, "source": "judge"},
@@ -74,7 +81,13 @@ class RewardObserved(Event):
         "The conversation that was judged, where no request_id says which answer: each of its "
         "requests so far gets the reward, except for those that have one of their own"
     )
-    reward: UnitInterval
+    reward: Annotated[
+        UnitInterval | None,
+        Field(
+            description="Quality; null: what the source said before is withdrawn, as if it had "
+            "never come"
+        ),
+    ]
     source: Label
     model: ModelName | None = optional(
         "Which model was called, where that is known; absent: the decided one"
@@ -88,6 +101,15 @@ class RewardObserved(Event):
     def _something_was_judged(self) -> Self:
         if self.request_id is None and self.session_id is None:
             raise refuse(Reason.MISSING_FIELD, "the reward has neither request_id nor session_id")
+        return self
+
+    @model_validator(mode="after")
+    def _a_withdrawal_is_a_revision(self) -> Self:
+        if self.reward is None and self.revision < 1:
+            raise refuse(
+                Reason.INVALID_FIELD,
+                "a withdrawal (reward: null) needs a revision above the one that it withdraws",
+            )
         return self
 
     @property

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
 from schemas.capabilities import Offers
+from schemas.declared_sources import Sources
 from schemas.event import Content, Event, decode_declared, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, UnitInterval, refuse
 from schemas.latency import LatencyTarget, SecondPriced
@@ -173,6 +174,11 @@ class RouterDeclared(Event):
                 "latency_target": {"p95_ms": 1200, "of": "first_token"},
             },
             {
+                "router_id": "acme.help",
+                "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
+                "sources": {"gold": "human", "judges": ["judge-v2"]},
+            },
+            {
                 "router_id": "acme.law",
                 "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
                 "dimensions": 17,
@@ -233,6 +239,10 @@ class RouterDeclared(Event):
     caps: Caps | None = optional()
     sessions: SessionBudget | None = optional(
         "What an agent's run may spend: all calls of a session together"
+    )
+    sources: Sources | None = optional(
+        "Whose labels are gold, and which judges are measured by them; absent: labels rank as "
+        "workers are set"
     )
     profile: Literal["live", "paper"] = "live"
     dimensions: Annotated[
