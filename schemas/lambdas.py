@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from schemas.declared_sources import SourceStanding
+from schemas.label_sources import SourceStanding
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.latency import LatencyStanding

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
 from schemas.capabilities import Offers
-from schemas.declared_sources import Sources
+from schemas.label_sources import Sources
 from schemas.event import Content, Event, decode_declared, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, UnitInterval, refuse
 from schemas.latency import LatencyTarget, SecondPriced

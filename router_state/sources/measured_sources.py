@@ -232,7 +232,7 @@ class MeasuredSources(Capability):
             yield "pairs of sources"
 
     def standing(self, now: float) -> dict[str, object]:
-        """See Capability; `schemas.declared_sources` has its fields."""
+        """See Capability; `schemas.label_sources` has its fields."""
         if self.declared.gold is None:
             return {}
         return {"sources": standings(self.declared, self.cells)}

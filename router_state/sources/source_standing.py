@@ -16,7 +16,7 @@ Cells = Mapping[tuple[str, str], Cell]
 
 
 def standings(declared: DeclaredSources, cells: Cells) -> list[dict[str, object]]:
-    """Return what is known of each source, gold first; see `schemas.declared_sources`."""
+    """Return what is known of each source, gold first; see `schemas.label_sources`."""
     assert declared.gold is not None
     gold: dict[str, object] = {"source": declared.gold, "gold": True}
     people = cells.get((declared.gold, ITSELF))
