@@ -12,18 +12,23 @@ from typing import Any, ClassVar, TypeAlias
 from weakref import ref
 
 from msgspec import Struct
+from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.changes import Journal
 from router_state.choice import Choice
-from router_state.config import Matrix, Price
-from router_state.events import Judged, OfCapability
+from router_state.config import Matrix, Price, Vector
+from router_state.events import Judged, OfCapability, Verified
+from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Json
-from router_state.record import Heard, Records, RequestRecord
+from router_state.plan import Plan, Taught, Verdict
+from router_state.record import Records, RequestRecord, Weighed
 from router_state.since import Since
 
+Heard: TypeAlias = tuple[Verdict, Taught | None]
+"""What a plan keeps of a verdict, and what the model learns of it."""
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
 """Requests by their ids, and a reward of each."""
 
@@ -136,6 +141,13 @@ class Capability:
     def weigh(self, choice: Choice) -> None:
         """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
 
+    def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
+        """Set `choice.plan`, and what is called first, once the best draw is known.
+
+        Args:
+            chance: draws what is left to it; budget_usd: per request, None: there is none.
+        """
+
     @property
     def slots(self) -> Iterable[int]:
         """Slots of the window beside which it keeps something."""
@@ -174,16 +186,28 @@ class Capability:
         request alone. Raises UnknownRequest, ContextLost."""
         return None
 
-    def heard(self, record: RequestRecord, event: Judged) -> Heard | None:
+    def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
         """Return what follows from a reward of a request, where not its rank alone decides. It
         changes nothing, see `taken`."""
         return None
 
-    def taken(self, record: RequestRecord, event: Judged, heard: Heard, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
         """Note a reward that says anything new; `record.label` is the one in force."""
 
-    def judged(self, record: RequestRecord, reward: float) -> None:
-        """Note a request's first reward; `record.label` is not set yet."""
+    def moved(self, record: RequestRecord, usd: float) -> None:
+        """Note that a request is charged with so many dollars more, or less, without a bill."""
+
+    def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
+        """Note a request's first reward, and return what the called model learns of it, None:
+        nothing; `record.label` is not set yet."""
+        return Taught(x, reward)
+
+    def verified(
+        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
+    ) -> Heard | None:
+        """Learn a verdict on an answer of a plan, which does not have it yet; return what the plan
+        is to keep of it, and what the model learns. None: the verifier is not its own."""
+        return None
 
     def expired(self, record: RequestRecord) -> None:
         """Note that a request's bill is awaited no longer."""
@@ -245,9 +269,14 @@ class Hooks(Struct, frozen=True, gc=False):
     rule_out: tuple[Callable[[Choice], None], ...] = ()
     afford: tuple[Callable[[Choice], None], ...] = ()
     weigh: tuple[Callable[[Choice], None], ...] = ()
+    follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
     decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
-    heard: tuple[Callable[[RequestRecord, Judged], Heard | None], ...] = ()
-    taken: tuple[Callable[[RequestRecord, Judged, Heard, float], None], ...] = ()
-    judged: tuple[Callable[[RequestRecord, float], None], ...] = ()
+    weighed: tuple[Callable[[RequestRecord, Judged], Weighed | None], ...] = ()
+    taken: tuple[Callable[[RequestRecord, Judged, Weighed, float], None], ...] = ()
+    judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
+    verified: tuple[
+        Callable[[Verified, RequestRecord, Plan, Vector | None], Heard | None], ...
+    ] = ()
+    moved: tuple[Callable[[RequestRecord, float], None], ...] = ()

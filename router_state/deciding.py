@@ -9,7 +9,7 @@ from router_state.events import Asked
 from router_state.kernel import EVERY
 from router_state.pacing import prices
 from router_state.policies import eligibility
-from router_state.record import Basis, RequestRecord
+from router_state.record import Basis, Call, RequestRecord
 from router_state.router import RouterState
 
 
@@ -50,6 +50,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     policy.choose(state, choice)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     if choice.why == "ucb":
+        for follow in hooks.follow:
+            follow(choice, state.chance, pacer.budget_usd)
         choice.why = choice.reason or relaxed or "ucb"
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
@@ -72,16 +74,17 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
     """Return the record of a decision."""
-    request, seen, k = choice.request, choice.seen, choice.k
+    request, seen, k, plan = choice.request, choice.seen, choice.k, choice.plan
     arm = state.arms.all[k]
     contained = request.contained
+    reward, usd = (seen.reward(k), seen.cost_usd(k)) if plan is None else choice.planned
     return RequestRecord(
         choice.seq,
         arm.name,
         choice.why,
         choice.propensity,
-        seen.reward(k),
-        seen.cost_usd(k),
+        reward,
+        usd,
         state.pacer.lambda_t,
         state.config.offset,
         choice.now,
@@ -91,4 +94,5 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         seen,
         None if contained is None else Basis(*contained, state.expired, *state.config.applied),
         request.input_tokens,
+        call=None if plan is None else Call(plan=plan),
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from router_state import registered
 from router_state.billing import Billing
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
+    AttemptBeyondPlan,
     ContextLost,
     CostOutOfRange,
     UnknownRequest,
@@ -14,8 +17,9 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import Arm, check, exp_of, list_price_of
+from router_state.plan import Taught
 from router_state.policies.learning import NOT_LEARNED
-from router_state.record import Heard, Label, Records, RequestRecord, Settlement
+from router_state.record import Label, Records, RequestRecord, Settlement, Weighed
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
 
@@ -31,7 +35,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
-    record = _remembered(records, event.request_id)
+    record = remembered(records, event.request_id)
     before, said = record.bill, event.cost_usd
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
@@ -40,7 +44,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     billing = Billing(
         event,
         record,
-        _context(state, record, event.x),
+        context_of(state, record, event.x),
         event.model or record.called,
         cost_usd,
         record.expected_cost_usd if before is None else before.cost_usd,
@@ -57,7 +61,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     for billed in state.hooks.billed:
         billed(billing)
     if billing.reward is not None:
-        _learn_failure(state, billing, billing.reward)
+        learn_failure(state, billing, billing.reward)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not billing.answered:
@@ -74,7 +78,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     return APPLIED if first else REVISED
 
 
-def _remembered(records: Records, request_id: str) -> RequestRecord:
+def remembered(records: Records, request_id: str) -> RequestRecord:
     """Return a request's record. Raises UnknownRequest."""
     record = records.get(request_id)
     if record is None:
@@ -82,7 +86,7 @@ def _remembered(records: Records, request_id: str) -> RequestRecord:
     return record
 
 
-def _context(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
+def context_of(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
     """Return a request's context, of its record or checked as it is given."""
     if record.x is not None:
         return record.x
@@ -93,8 +97,7 @@ def _context(state: RouterState, record: RequestRecord, given: Vector | None) ->
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and keep the model and its price in the record."""
-    record, called, cost_usd = billing.record, billing.called, billing.cost_usd
-    price, arms = record.price, state.arms
+    record, called, price = billing.record, billing.called, billing.record.price
     if record.label is None and called != record.called:
         record.answered_by = None if called == record.model else called
     if called != record.model:
@@ -102,7 +105,13 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
         if used is None:
             return
         price = record.price = used
-    arm = arms.find(called)
+    learn_cost(state, billing, price)
+
+
+def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
+    """Let the billed model learn the bill of an answer, priced like that."""
+    record, arms, cost_usd = billing.record, state.arms, billing.cost_usd
+    arm = arms.find(billing.called)
     # The model was dropped, or changed between free and priced, so that the ratio has another
     # meaning.
     if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
@@ -170,7 +179,7 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
+def learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
     """Let the called model learn a failed call as if it had this reward."""
     arm = state.arms.find(billing.called)
     if arm is not None and billing.x is not None:
@@ -183,27 +192,29 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
 
     Raises:
         UnknownRequest: no decision carries this request_id.
+        AttemptBeyondPlan: it is of an attempt that was not planned.
         ContextLost: neither the record nor the caller has the context.
     """
-    record = _remembered(records, event.request_id)
-    kept = record.call is not None and record.call.kept
-    if (event.reward is None or kept) and not state.hooks.complete:
+    record = remembered(records, event.request_id)
+    attempt = _attempt(record, event)
+    keeps = record.call is not None and record.call.kept
+    if (event.reward is None or keeps) and not state.hooks.complete:
         registered.begin(state)
-    heard = _heard(state, record, event)
-    if not heard.news:
+    weighed = _weighed(state, record, event)
+    if not weighed.news:
         return DUPLICATE
     outcome = REVISED
-    if not _is_same(record.label, heard.label):
-        outcome = _put_in_force(state, record, event, heard.label)
+    if weighed.label != record.label:
+        outcome = _put_in_force(state, record, event, weighed.label, attempt)
     for taken in state.hooks.taken:
-        taken(record, event, heard, state.latest)
+        taken(record, event, weighed, state.latest)
     records[event.request_id] = record
     return outcome
 
 
-def _heard(state: RouterState, record: RequestRecord, event: Judged) -> Heard:
+def _weighed(state: RouterState, record: RequestRecord, event: Judged) -> Weighed:
     """Return what follows from a reward: as a capability says, else by its rank."""
-    for hook in state.hooks.heard:
+    for hook in state.hooks.weighed:
         if (found := hook(record, event)) is not None:
             return found
     label, reward = record.label, event.reward
@@ -213,59 +224,85 @@ def _heard(state: RouterState, record: RequestRecord, event: Judged) -> Heard:
         rank <= label.rank and (source != label.source or revision <= label.revision)
     )
     if is_known or reward is None:
-        return Heard(label, news=False)
-    return Heard(Label(reward, source, rank, revision, NOT_LEARNED))
-
-
-def _is_same(label: Label | None, other: Label | None) -> bool:
-    if label is None or other is None:
-        return label is other
-    return (
-        label.reward == other.reward
-        and label.revision == other.revision
-        and label.source == other.source
-        and label.rank == other.rank
-    )
+        return Weighed(label, news=False)
+    return Weighed(Label(reward, source, rank, revision, NOT_LEARNED))
 
 
 def _put_in_force(
-    state: RouterState, record: RequestRecord, event: Judged, label: Label | None
+    state: RouterState, record: RequestRecord, event: Judged, label: Label | None, attempt: int
 ) -> Outcome:
     """Let the model that was called learn another label in place of the one before; None: none.
     Raises ContextLost."""
     before = record.label
-    x = _context(state, record, event.x)
+    x = context_of(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-    if before is None and event.model is not None:
-        # A caller that did not wait called another model, and the reward is of that one.
-        record.answered_by = None if event.model == record.model else event.model
+    if before is None:
+        _keep_called(record, event, attempt)
     arm = state.arms.find(record.called)
-    if label is not None:
-        label.forgotten = NOT_LEARNED
     if label is None:
         assert before is not None
-        if arm is not None:
-            arm.rewards.withdraw(x, value=before.reward, discount=_left(arm, before))
+        _withdraw(record, arm, x, before)
         state.rewards_applied -= 1
     elif before is None:
+        taught: Taught | None = Taught(x, label.reward)
         for judged in state.hooks.judged:
-            judged(record, label.reward)
-        if arm is not None:
-            label.forgotten = state.policy.learn(state, arm, record, x, label.reward)
+            taught = judged(record, x, label.reward)
+        if arm is not None and taught is not None:
+            label.forgotten = state.policy.learn(state, arm, record, *taught)
         state.rewards_applied += 1
     elif arm is not None:
         # Only the remaining weight of the first reward can be revised.
         difference = label.reward - before.reward
+        if record.plan is not None:
+            difference *= record.plan.revised
         arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
         label.forgotten = before.forgotten
     record.label = label
     return APPLIED if before is None else REVISED
 
 
+def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
+    """Keep in the record which model a request's first reward is of."""
+    if event.model is not None:
+        # A caller that did not wait called another model, and the reward is of that one.
+        record.answered_by = None if event.model == record.model else event.model
+    if record.call is not None and record.call.plan is not None:
+        plan = structs.replace(record.call.plan, labelled=attempt)
+        record.call = structs.replace(record.call, plan=plan)
+        if event.model is None:
+            name = plan.steps[attempt].model
+            record.answered_by = None if name == record.model else name
+
+
+def _withdraw(record: RequestRecord, arm: Arm | None, x: Vector, label: Label) -> None:
+    """Let a model forget a label that was withdrawn."""
+    plan, one = record.plan, None if arm is None else arm.rewards
+    if one is not None and arm is not None and (plan is None or plan.revised == 1.0):
+        one.withdraw(x, value=label.reward, discount=_left(arm, label))
+    elif one is not None and arm is not None and plan is not None:
+        # Together with verdicts a label taught another value, of another weight: it gets the value
+        # that is expected, and so moves no expectation.
+        difference = plan.revised * (one.predict(x) - label.reward)
+        one.revise(x, difference=difference, discount=_left(arm, label))
+    if plan is not None and record.call is not None:
+        plan = structs.replace(plan, labelled=-1)
+        record.call = structs.replace(record.call, plan=plan)
+
+
 def _left(arm: Arm, label: Label) -> float:
     """Return what is left of a label that an arm has learned."""
     return exp_of(label.forgotten - arm.rewards.forgotten)
+
+
+def _attempt(record: RequestRecord, event: Judged) -> int:
+    """Return the number of the call that a reward is of. Raises AttemptBeyondPlan."""
+    plan = record.plan
+    if event.attempt is None:
+        return 0 if plan is None else plan.last
+    if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
+        raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
+    return event.attempt
 
 
 def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:

@@ -70,9 +70,7 @@ class SourceStanding(Content):
     agreement: Estimate | None = optional(
         "Correlation of both labels within models; absent: too little is known"
     )
-    slope: Estimate | None = optional(
-        "By how much gold grows with the judge's label within models"
-    )
+    slope: Estimate | None = optional("By how much gold grows with the judge's label within models")
     judged_again: Count | None = optional("Answers that the judge has judged more than once")
     since_then: Estimate | None = optional("Its last label of those less its first one, on average")
     models: tuple[ModelMeasured, ...] | None = optional("By model, the 64 with the most pairs")

@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from schemas.label_sources import SourceStanding
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
+from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset

@@ -12,6 +12,7 @@ from pydantic import Field
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import LARGEST_INT, Count, Label, ModelName, NonNegative, RequestId, UtcTime
 from schemas.reasons import Reason
+from schemas.verifiers import PlanStep
 
 TOPIC: Final = "routes"
 KEY: Final = "router_id"
@@ -180,6 +181,13 @@ class RouteDecided(Event):
     )
     fallbacks: tuple[ModelName, ...] | None = optional(
         "The next best models under the same budget, best first; absent: there is none, or a repeat"
+    )
+    plan: tuple[PlanStep, ...] | None = optional(
+        "The calls that may follow each other, the first one that of `model`; absent: one call"
+    )
+    first_propensity: Annotated[float, Field(ge=0, le=1)] | None = optional(
+        "Of a plan: probability with which `model` was to be called first, whatever follows; "
+        "`propensity` is that of the whole plan"
     )
     session_id: Label | None = optional("The session that the request named, if it did")
     session_left_usd: float | None = optional(

@@ -1,4 +1,4 @@
-"""The sources of a router's labels, as declared, and how their labels rank."""
+"""Define the sources of a router's labels, as declared, and how their labels rank."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ arXiv:2310.03722, section 4). Under a mean m the ratio of the likelihood under a
     e_n = √(c ÷ (n + c)) · ((S + n·δ²) ÷ (S + n·δ²·c ÷ (n + c)))^(n/2)
 
 with δ the sample mean less m, and S the sum of squares around the sample mean. By Ville's
-inequality it exceeds 1/α, ever, with a probability of at most α. The interval holds every m at which
-it does not. It needs n, the mean and S alone, so a pair that is taken back is taken out of it.
+inequality it exceeds 1/α, ever, with a probability of at most α. The interval holds every m at
+which it does not. It needs n, the mean and S alone, so a pair can be taken back.
 
 The bound is exact where differences are normal. `PSEUDO` widens the interval of a few pairs that
 happen to agree.

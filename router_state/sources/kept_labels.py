@@ -1,4 +1,4 @@
-"""The labels of one request by all of its sources, and the one that is in force."""
+"""Keep the labels of one request by all of its sources, and find the one that is in force."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from msgspec import Struct, structs
 from router_state.record import Label
 from router_state.sources.declared_sources import DeclaredSources
 
+NOT_LEARNED = -2000.0
+"""What the arm had forgotten when it learned a label that it has not learned, see
+`policies.learning`."""
 MOST_LABELS = 32
 """Most sources whose labels one request keeps; a record has to stay small."""
 
 
 class KeptLabel(Struct, array_like=True, gc=False, frozen=True, omit_defaults=True):
     """The last label of a source; `reward` None: it was withdrawn. `first` is what the source said
-    first of the answer, where it has said something since; a withdrawal forgets it."""
+    first of the answer, where it has said something since; a withdrawal forgets it. `attempt` is
+    the call that it is of.
+    """
 
     reward: float | None
     rank: int
     revision: int
     first: float | None = None
+    attempt: int = 0
 
 
 Labels = dict[str, KeptLabel]
@@ -50,4 +56,4 @@ def in_force(labels: Labels, declared: DeclaredSources) -> Label | None:
     rewards = [said[name].reward or 0.0 for name in gold or [first]]
     # Of one label not the mean, which may differ in the last digit.
     reward = rewards[0] if len(rewards) == 1 else sum(rewards) / len(rewards)
-    return Label(reward, first, said[first].rank, said[first].revision, 0.0)
+    return Label(reward, first, said[first].rank, said[first].revision, NOT_LEARNED)

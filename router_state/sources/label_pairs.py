@@ -1,4 +1,4 @@
-"""The pairs that follow from the labels of one request, and where each of them was counted."""
+"""Find the pairs that follow from the labels of one request."""
 
 from __future__ import annotations
 

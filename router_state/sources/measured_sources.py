@@ -13,7 +13,7 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.events import Judged
 from router_state.packing.framing import Json, converted, decoded
-from router_state.record import PLAIN, Heard, RequestRecord
+from router_state.record import PLAIN, RequestRecord, Weighed
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
@@ -104,18 +104,25 @@ class MeasuredSources(Capability):
 
     # A label.
 
-    def heard(self, record: RequestRecord, event: Judged) -> Heard | None:
+    def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
         """See Capability; without declared sources, and before a withdrawal, ranks decide."""
         kept = self._kept(record)
         if self.declared.gold is None and event.reward is not None and not kept.labels:
             return None
         before = kept.labels or self._only(record)
         rank = self.declared.rank_of(event.source, event.rank)
-        said = KeptLabel(event.reward, rank, event.revision)
+        plan, attempt = record.plan, event.attempt
+        if attempt is None:
+            attempt = 0 if plan is None else plan.last
+        said = KeptLabel(event.reward, rank, event.revision, attempt=attempt)
         labels = with_label(before, event.source, said)
         if labels is None:
-            return Heard(record.label, news=False)
-        return Heard(in_force(labels, self.declared), kept=labels)
+            return Weighed(record.label, news=False)
+        found, label = in_force(labels, self.declared), record.label
+        # The one that was learned knows what is left of it.
+        if found is not None and label is not None and found.is_as(label):
+            found = label
+        return Weighed(found, kept=labels)
 
     def _only(self, record: RequestRecord) -> Labels:
         """Return the label of a request that keeps no others."""
@@ -123,17 +130,22 @@ class MeasuredSources(Capability):
         if label is None:
             return {}
         rank = self.declared.rank_of(label.source, label.rank)
-        return {label.source: KeptLabel(label.reward, rank, label.revision)}
+        attempt = 0 if record.plan is None else max(record.plan.labelled, 0)
+        return {label.source: KeptLabel(label.reward, rank, label.revision, attempt=attempt)}
 
-    def taken(self, record: RequestRecord, event: Judged, heard: Heard, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
         """See Capability: keep the labels, count their pairs, and tell of a judge that parts."""
-        labels: Labels | None = heard.kept
+        labels: Labels | None = weighed.kept
         if labels is None:
             return
         model = None if self.arms.find(record.called) is None else record.called
+        if record.plan is not None:  # only what was said of the attempt that the label is of
+            labels = {
+                name: one for name, one in labels.items() if one.attempt == record.plan.labelled
+            }
         wanted = pairs_of(labels, self.declared, model)
         pairs = self._counted(self._kept(record).pairs, wanted, now)
-        kept = {self.name: to_builtins(Kept(labels, pairs))}
+        kept = {self.name: to_builtins(Kept(weighed.kept, pairs))}
         call = record.call or PLAIN
         record.call = structs.replace(call, kept={**call.kept, **kept})
 

@@ -1,5 +1,5 @@
-"""Sums over pairs: requests with a gold label and a judge's. Whole numbers, so that a pair which is
-taken back leaves no trace."""
+"""Sum over pairs: requests with a gold label and a judge's. The sums are whole numbers, so a pair
+that is taken back leaves no trace."""
 
 from __future__ import annotations
 

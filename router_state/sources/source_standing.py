@@ -1,4 +1,4 @@
-"""How sources of labels stand, as `pb.lambda` publishes it."""
+"""Write the standing of sources of labels as `pb.lambda` publishes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twenty-four drawn worlds, played through the core as a worker does, and hashes of what they leave:
+"""Drawn worlds, played through the core as a worker does, and hashes of what they leave:
 
     python -m tests.unit.record_streams            # writes tests/fixtures/record-streams.json
     python -m tests.unit.record_streams NAME       # prints a world's stream, to be compared

@@ -52,7 +52,12 @@ def ask(one: Played, request_id: str, x: Any = (1.0, 0.0, 0.0)) -> str:
 
 
 def label(
-    one: Played, request_id: str, reward: float | None, source: str, revision: int = 0, rank: int = 0
+    one: Played,
+    request_id: str,
+    reward: float | None,
+    source: str,
+    revision: int = 0,
+    rank: int = 0,
 ) -> Outcome:
     event = Judged(request_id, reward, source, rank, revision=revision)
     return one.apply(event, 0.0).accepted().outcome
@@ -238,9 +243,7 @@ def test_a_judge_that_favours_a_model_is_told_of_with_its_size_and_shown_on_the_
     alert = alert_raised("r", told[0])
     assert alert.size == pytest.approx(0.15, abs=0.05)
     assert alert.evidence["source"] == "judge-v2"
-    value = lambda_value(
-        "r", one.state, observed_at=utc(0.0), applied={}, unbooked=None
-    )
+    value = lambda_value("r", one.state, observed_at=utc(0.0), applied={}, unbooked=None)
     document = {**orjson.loads(value), "applied": None}
     shown = decode(LambdaUpdated, orjson.dumps(document)).sources
     assert shown is not None and shown[1].models is not None
