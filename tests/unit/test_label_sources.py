@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from agents.declaring.configuration import config_of, declaration_of
 from agents.publishing.published_values import alert_raised, lambda_value
 from benchmarks.played import Played
+from drawing import alert_words
+from drawing.source_lines import source_lines
 from router_state.changes import Outcome
 from router_state.config import RouterConfig
 from router_state.events import Asked, Judged, Redeclared
@@ -26,6 +28,7 @@ from router_state.state import invariants
 from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.routers import RouterDeclared
+from streams.service.router_metrics import RouterMetrics
 from tests.unit.core_reference import context, freeze, having, thaw
 
 MODELS = {
@@ -251,6 +254,28 @@ def test_a_judge_that_favours_a_model_is_told_of_with_its_size_and_shown_on_the_
     assert large.offset.low < 0.15 < large.offset.high
     assert large.favour is not None and large.favour.low > 0.0
     assert shown[1].agreement is not None and shown[1].agreement.value > 0.6
+    assert f"on {alert.model}" in alert_words.sentence(alert)
+    lines = source_lines(shown)
+    assert any(line.startswith("judge-v2 favours large by +0.1") for line in lines)
+    assert not any("favours small" in line and "disfavours" not in line for line in lines)
+
+
+def test_metrics_show_the_offsets_of_each_judge() -> None:
+    one = engine()
+    called = ask(one, "a")
+    label(one, "a", 0.5, "human"), label(one, "a", 0.9, "judge-v2")
+    metrics = RouterMetrics(5, partition_of=lambda router_id: 0)
+    metrics._paced(
+        "r", lambda_value("r", one.state, observed_at=utc(0.0), applied={}, unbooked=None)
+    )
+    found = {
+        (sample.name, sample.labels.get("source"), sample.labels.get("model")): sample.value
+        for family in metrics.collect()
+        for sample in family.samples
+    }
+    assert found["pb_router_source_pairs", "judge-v2", called] == 1.0
+    assert found["pb_router_source_offset", "judge-v2", called] == 0.4
+    assert found["pb_router_source_offset_high", "judge-v2", called] == 1.0
 
 
 def test_a_judge_that_changes_what_it_said_is_told_of_without_any_gold() -> None:
