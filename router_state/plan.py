@@ -37,7 +37,7 @@ class Step(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
-    """What a verifier said of an answer, in [0, 1], and whether its table has a label with it."""
+    """A verdict in [0, 1]; `learned`: the verifier's table has learned a label with it."""
 
     verdict: float
     revision: int = 0
@@ -46,7 +46,7 @@ class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Attempt(Struct, gc=False, frozen=True, omit_defaults=True):
-    """What is known of one call of a plan: its bill, and the verdicts on its answer, by verifier.
+    """One call of a plan as it is known: its bill, and the verdicts on its answer, by verifier.
 
     `unanswered`: the bill so far is of a call that failed.
     """

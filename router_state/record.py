@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -94,7 +93,7 @@ class Weighed(Struct, gc=False):
 
     label: Label | None
     news: bool = True
-    kept: Any = None
+    kept: object = None
 
 
 class RequestRecord(Struct, gc=False, eq=False):

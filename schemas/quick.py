@@ -3,7 +3,7 @@ time that their schemas take.
 
 A schema is the truth, and its struct is derived from it (`schemas/deriving.py`). What a struct does
 not take as it stands is read again with the schema: for the reason of a refusal, or because only
-the schema understands it. `tests/unit/test_schemas_quick.py` compares both on drawn JSON.
+the schema understands it. `tests/schemas/test_quick.py` compares both on drawn JSON.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Not compatible: a new required field, another scale of `reward`.
 from datetime import timedelta
 from typing import Final, Self
 
-from pydantic import model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from schemas.event import Event, documented, optional
 from schemas.fields import Label, ModelName, RequestId, Revision, UnitInterval, UtcTime, refuse
@@ -53,13 +53,6 @@ class RewardObserved(Event):
                 "revision": 1,
             },
             {"router_id": "acme.chat", "session_id": "s-17", "reward": 1, "source": "user"},
-            {
-                "router_id": "acme.chat",
-                "request_id": "r-2",
-                "reward": None,
-                "source": "human:anna",
-                "revision": 1,
-            },
             {
                 "router_id": "acme.code",
                 "request_id": "r-5",
@@ -140,8 +133,16 @@ class RewardObserved(Event):
         elif self.verifier is None or self.verdict is None or self.request_id is None:
             raise refuse(Reason.MISSING_FIELD, "a verdict needs request_id, verifier and verdict")
         elif self.reward is not None:
-            raise refuse(Reason.INVALID_FIELD, "a verdict is no reward: send each by itself")
+            raise refuse(
+                Reason.INVALID_FIELD, "the event has a verdict and a reward: send each by itself"
+            )
         return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        found: dict[str, object] = write(self)
+        # Null says something here.
+        return found | {"reward": None} if self.reward is None and self.source else found
 
     @property
     def subject(self) -> str:

@@ -1,10 +1,9 @@
-"""Plan the calls of a request, once it is known whose draw is best.
+"""Plan the calls of a request, once the model with the best draw is known.
 
-With that model as b, three things may be done: call it alone, let another model answer first and
-call b if its answer does not pass, or verify b's answer and call the next best if it does not pass.
-The best of them is done, by what is expected and not by draws, so that a plan's propensity is that
-of b, which is exact. Verdicts count for what they are worth at worst: a plan is made where it is
-better even so.
+Let b be that model. There are three choices: call b alone; call another model first, and b if the
+first answer does not pass; call b first, and the next best model if b's answer does not pass.
+Expectations, not draws, choose among the three, so a plan's propensity is that of b, which is
+exact. A plan is made only where it is better even if verdicts tell as little as they may.
 """
 
 from __future__ import annotations
@@ -20,10 +19,13 @@ from router_state.kernel import Chance, Planning, expected_of
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
-"""Share of requests for which a plan is tried that may be worth making, and a look at an answer of
-a verifier that seems worthless: "never worse" is up to this share."""
+"""Share of requests that try a plan which may be worth making, and share that let a verifier look
+which seems worthless. "Never worse" holds but for this share.
+"""
 LOOKED = 0.02
-"""Share of the budget that looks at answers may cost, taken to learn what verdicts mean."""
+"""Share of the budget that may be spent on looks at answers that only serve to learn what verdicts
+mean.
+"""
 
 
 def plan(
@@ -54,7 +56,7 @@ def plan(
         if found is None:
             found = plans.best(choice.k, tables.hopeful)
             if found is None:
-                # Once in a while all the same: a verifier may have become better.
+                # A verifier that seems worthless is tried now and then: it may have become better.
                 looks = float(chance.random()) < TRIED
             else:
                 made = float(chance.random()) < TRIED
@@ -74,7 +76,9 @@ def plan(
 
 
 def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -> bool:
-    """Tell whether an answer is looked at without consequence, by what a verdict costs."""
+    """Tell whether the budget allows a look at an answer that has no consequence for the
+    request.
+    """
     if budget_usd is None or usd <= LOOKED * budget_usd:
         return True
     return float(chance.random()) < LOOKED * budget_usd / usd
@@ -83,7 +87,7 @@ def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -
 def _take(
     tables: Tables, arms: Arms, choice: Choice, found: tuple[int, int, int, float], *, looks: bool
 ) -> None:
-    """Let a request have a plan; `looks`: its last answer is looked at, too."""
+    """Give a request its plan; `looks`: the verifier looks at the last answer, too."""
     first, number, second, _ = found
     verifier, edge = tables.looks[number]
     one, seen = tables.verifiers[verifier], choice.seen
@@ -103,7 +107,7 @@ def _take(
 
 
 def _observe(tables: Tables, arms: Arms, choice: Choice, verifier: str) -> None:
-    """Let the answer of a request's only call be verified without consequence."""
+    """Have the answer of a request's only call verified, whatever the verdict is."""
     seen, usd, arm = choice.seen, tables.verifiers[verifier].usd, arms.all[choice.k]
     step = Step(arm.name, seen.cost_usd(choice.k), arm.price, verifier, None, usd)
     choice.plan = Plan((step,), (NOTHING,))

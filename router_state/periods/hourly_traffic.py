@@ -46,7 +46,7 @@ MOST_DRIFT = 4.0
 """Largest square of one day's step: a launch says nothing of ordinary days."""
 WALK = 72.0 * HOUR
 """Seconds over which the level wanders as far as a day's step; the interval then holds nine of ten
-counts of drawn months (tests/unit/test_period_forecast.py)."""
+counts of drawn months (lab/tests/test_period_forecast.py)."""
 Z95 = 1.645
 """Deviations of a normal distribution that 95 values in a hundred stay below: nine in ten are
 within as many on either side."""

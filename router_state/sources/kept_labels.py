@@ -7,9 +7,6 @@ from msgspec import Struct, structs
 from router_state.record import Label
 from router_state.sources.declared_sources import DeclaredSources
 
-NOT_LEARNED = -2000.0
-"""What the arm had forgotten when it learned a label that it has not learned, see
-`policies.learning`."""
 MOST_LABELS = 32
 """Most sources whose labels one request keeps; a record has to stay small."""
 
@@ -56,4 +53,4 @@ def in_force(labels: Labels, declared: DeclaredSources) -> Label | None:
     rewards = [said[name].reward or 0.0 for name in gold or [first]]
     # Of one label not the mean, which may differ in the last digit.
     reward = rewards[0] if len(rewards) == 1 else sum(rewards) / len(rewards)
-    return Label(reward, first, said[first].rank, said[first].revision, NOT_LEARNED)
+    return Label(reward, first, said[first].rank, said[first].revision, 0.0)

@@ -41,7 +41,7 @@ class Said(Protocol):
 
 
 class Kept(Struct, omit_defaults=True):
-    """What a request's record keeps: its labels by source, and its pairs as they were counted."""
+    """Keep of a request its labels by source, and its pairs as they were counted."""
 
     labels: Labels = {}
     pairs: list[Pair] = []
@@ -135,9 +135,9 @@ class MeasuredSources(Capability):
 
     def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
         """See Capability: keep the labels, count their pairs, and tell of a judge that parts."""
-        labels: Labels | None = weighed.kept
-        if labels is None:
+        if not isinstance(weighed.kept, dict):
             return
+        labels: Labels = weighed.kept
         model = None if self.arms.find(record.called) is None else record.called
         if record.plan is not None:  # only what was said of the attempt that the label is of
             labels = {

@@ -88,7 +88,7 @@ class Within(Struct):
 
     @property
     def slope(self) -> Interval | None:
-        """By how much gold grows with the judge's label; None where that never changes."""
+        """Return by how much gold grows with the judge's label; None where that never changes."""
         if self.yy < LEAST_SPREAD:
             return None
         slope = self.yr / self.yy

@@ -1,9 +1,8 @@
 """Find when a judge parts from gold: from the first pair on, or later, when it has changed.
 
 A judge's offset is tested over all pairs, and over the last ones, which begin at each of the last
-blocks. Each beginning has a share of the probability of a false alert, so that all of a router's
-life together have no more than `FALSE` of it (Shin, Ramdas and Rinaldo 2022, arXiv:2203.03532, test
-by all beginnings; the shares 6 ÷ π²k² are a union bound).
+blocks (Shin, Ramdas and Rinaldo 2022, arXiv:2203.03532). Block k has a share
+6 ÷ π²k² of the probability of a false alert, so that all together have no more than `FALSE`.
 """
 
 from __future__ import annotations

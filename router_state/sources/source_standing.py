@@ -10,7 +10,7 @@ from router_state.sources.label_pairs import ITSELF
 from router_state.sources.pair_sums import PARTS, Moments, Within
 from router_state.sources.parting import Cell
 
-MOST_MODELS = 64
+MOST_MODELS_SHOWN = 64
 """Most models of a judge that are published: those with the most pairs."""
 Cells = Mapping[tuple[str, str], Cell]
 
@@ -40,7 +40,7 @@ def _judge(judge: str, cells: Cells) -> dict[str, object]:
     if itself is not None and itself.all.n:
         found["judged_again"] = itself.all.n
         found["since_then"] = itself.all.offset().rounded()
-    most = sorted(known, key=lambda model: (-known[model].all.n, model))[:MOST_MODELS]
+    most = sorted(known, key=lambda model: (-known[model].all.n, model))[:MOST_MODELS_SHOWN]
     found["models"] = [_model(model, known) for model in sorted(most)]
     return found
 
@@ -66,10 +66,10 @@ def _favour(own: Moments, others: Moments) -> Interval:
 
     Each offset's interval is wrong with half of the probability, so both hold at once.
     """
-    a, b = own.offset(alpha=SHARED), others.offset(alpha=SHARED)
+    a, b = own.offset(alpha=EACH_WRONG), others.offset(alpha=EACH_WRONG)
     value = a.value - b.value
     return Interval(value, max(a.low - b.high, -2.0), min(a.high - b.low, 2.0))
 
 
-SHARED = 0.025
+EACH_WRONG = 0.025
 """Probability that one of the two intervals behind a favour is ever wrong."""

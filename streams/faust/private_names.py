@@ -1,8 +1,9 @@
 """List the private names of Faust, mode and aiokafka that this folder uses, each with its reason.
 
 Private is what begins with an underscore, and what stands in a module that the library does not
-document for applications. No other folder uses any. `tests/unit/test_private_names.py` compares
-this list with the code and with the installed libraries.
+document for applications. No other folder uses any.
+`tests/streams/faust/test_private_names.py` compares this list with the code and with the installed
+libraries.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from schemas import encode
 from streams.settings import Settings
 from tests.integration.browsing import load, violations
 from tests.integration.test_dashboard import facts, served, text, until
-from tests.unit.test_dashboard import standing, state
+from tests.watching.dashboard.test_dashboard_folds import standing, state
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

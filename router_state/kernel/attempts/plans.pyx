@@ -25,12 +25,12 @@ from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.dual import FAR as _FAR
 from router_state.kernel.pacing.window import CLOSED, PRICES
 
-cdef Real LEAST = 0.02
+cdef Real LEAST_RIGHT = 0.02
 """Least probability that an answer is right, and one less the largest: rewards are estimates beyond
 0 and 1, too."""
 cdef Real OPEN = -0.5 * CLOSED
 """Score below which an arm is closed."""
-cdef Real NONE = -float("inf")
+cdef Real LOWEST = -float("inf")
 cdef Real NEVER = -1e9
 """What a look earns that can't be taken."""
 cdef Real FAR = _FAR
@@ -149,7 +149,7 @@ cdef class PlannedOptions(Options):
                 continue
             # The second best, for plans that begin with the best.
             other: Index = -1
-            most: Real = NONE
+            most: Real = LOWEST
             for k in range(K):
                 value: Real = scores[k * n + row] - price * costs[k * n + row]
                 if k != b and value > most and scores[k * n + row] >= OPEN:
@@ -234,7 +234,7 @@ cdef class Planning:
         values: Floats = seen._values
         top: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
         other: Index = -1
-        most: Real = NONE
+        most: Real = LOWEST
         for k in range(K):
             value: Real = values[ROW * k + MEAN] - values[ROW * k + PENALTY]
             if k != b and value > most and seen.excluded[k] is None:
@@ -316,8 +316,8 @@ def expected_of(Candidates seen, Looks looks, Index first, Index look, Index sec
     lost: Real = looks.gap(look, first, r, bounded(then[MEAN]))
     alike: Real = looks.alike(look)
     reward: Real = at[MEAN] - (r - right) + fails * then[MEAN] - lost
-    return reward, fails, lost / (alike * max(fails, LEAST)) if alike > 0.0 else 0.0
+    return reward, fails, lost / (alike * max(fails, LEAST_RIGHT)) if alike > 0.0 else 0.0
 
 
 cdef inline Real bounded(Real reward) noexcept:
-    return LEAST if reward < LEAST else 1.0 - LEAST if reward > 1.0 - LEAST else reward
+    return LEAST_RIGHT if reward < LEAST_RIGHT else 1.0 - LEAST_RIGHT if reward > 1.0 - LEAST_RIGHT else reward

@@ -25,11 +25,11 @@ cdef Real OWN = 0.25
 """Variances of h_j and h_aj before the first label, in logits²."""
 cdef Real SEEN = 4.0
 """Verdicts that even shares of the bins count for."""
-cdef Real LEVEL = 0.6
+cdef Real FIRST_LEVEL = 0.6
 """Mean reward of a model's verified answers before the first one."""
 cdef Real FOLLOWS = 0.02
 """Least weight of an answer in that mean: it follows the last 50."""
-cdef Real LEAST = 0.02
+cdef Real LEAST_CHANCE = 0.02
 """Least probability, and one less the largest: rewards are estimates beyond 0 and 1, too."""
 cdef Real ALIKE = 0.4
 cdef Real ALIKE_SPREAD = 0.2
@@ -42,7 +42,7 @@ cdef Real LEAST_SLOPE = 0.1
 says little more."""
 cdef Real MOST_BEYOND = 2.0
 """Most by which a label may move what is observed, in rewards."""
-cdef Real FARTHEST = 6.0
+cdef Real FARTHEST_LOGIT = 6.0
 """Largest h, in logits: as good as certain."""
 
 
@@ -69,7 +69,7 @@ cdef class VerdictTable:
         self.exact = exact
         if exact:
             for j in range(J):
-                self.values[j] = FARTHEST if 2 * j >= J else -FARTHEST
+                self.values[j] = FARTHEST_LOGIT if 2 * j >= J else -FARTHEST_LOGIT
                 self.values[J + j] = 0.0
         self.keep(names)
 
@@ -77,7 +77,7 @@ cdef class VerdictTable:
         """Have a row for each of these models and no other; the rows of those that stay are kept."""
         J, width = self.J, 4 * self.J + 1
         before = {name: self.array[2 * J + 2 + k * width :][:width] for k, name in enumerate(self.names)}
-        new = np.concatenate([np.zeros(J), np.full(J, 0.0 if self.exact else OWN), np.zeros(2 * J), [LEVEL]])
+        new = np.concatenate([np.zeros(J), np.full(J, 0.0 if self.exact else OWN), np.zeros(2 * J), [FIRST_LEVEL]])
         rows = [before.get(name, new) for name in names]
         self.array = np.concatenate([self.array[: 2 * J + 2], *rows])
         self.values = view(self.array)
@@ -141,13 +141,13 @@ cdef class VerdictTable:
         most: Real = 0.0 if self.exact else 1.0
         shared: Real = min(values[J + j] * (1.0 + 1.0 / MEMORY), most * SHARED)
         of_model: Real = min(own[J + j] * (1.0 + 1.0 / MEMORY), most * OWN)
-        info: Real = max(p * (1.0 - p), LEAST)
+        info: Real = max(p * (1.0 - p), LEAST_CHANCE)
         spread: Real = r * (1.0 - r)
         doubt: Real = shared + of_model + min(variance / (spread * spread), MOST_DOUBT)
         step: Real = (label - p) / (1.0 + info * doubt)
         shrink: Real = info / (1.0 + info * (shared + of_model))
-        values[j] = min(max(values[j] + shared * step, -FARTHEST), FARTHEST)
-        own[j] = min(max(own[j] + of_model * step, -FARTHEST), FARTHEST)
+        values[j] = min(max(values[j] + shared * step, -FARTHEST_LOGIT), FARTHEST_LOGIT)
+        own[j] = min(max(own[j] + of_model * step, -FARTHEST_LOGIT), FARTHEST_LOGIT)
         values[J + j] = shared - shared * shared * shrink
         own[J + j] = of_model - of_model * of_model * shrink
         own[3 * J + j] += 1.0
@@ -241,4 +241,4 @@ cdef class VerdictTable:
 
 
 cdef Real bounded(Real reward) noexcept:
-    return min(max(reward, LEAST), 1.0 - LEAST)
+    return min(max(reward, LEAST_CHANCE), 1.0 - LEAST_CHANCE)
