@@ -18,6 +18,7 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
+from router_state.sources.measured_sources import MeasuredSources
 
 KINDS: tuple[type[Capability], ...] = (
     Needed,
@@ -28,6 +29,7 @@ KINDS: tuple[type[Capability], ...] = (
     Sessions,
     Runs,
     Attempts,
+    MeasuredSources,
 )
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
+from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
@@ -245,6 +246,9 @@ class LambdaUpdated(Event):
     )
     floor: FloorStanding | None = optional("What min_reward takes")
     latency: LatencyStanding | None = optional("How a target of latency stands")
+    sources: tuple[SourceStanding, ...] | None = optional(
+        "How declared sources of labels stand, gold first"
+    )
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"
