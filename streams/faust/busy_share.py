@@ -28,7 +28,7 @@ def worked() -> float:
 
 
 class BusyShare:
-    """How busy the thread is that asks.
+    """The share of its time that the calling thread works, in [0, 1].
 
     Args:
         worked: seconds of work so far.
