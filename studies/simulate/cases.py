@@ -40,7 +40,9 @@ class Case(Struct, gc=False):
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
         latency, first_token: seconds of the call, as its bill told them.
-        input_tokens, needs: what the request said of them; session_id: the session that it named.
+        input_tokens, needs: what the request said of them; session_id: the session that it named;
+            session_budget_usd: what that may spend, if the request said so.
+        went_on: whether a second call of a plan followed: the request's reward is then of that.
         eligible: models that history could have called; None: not known.
     """
 
@@ -63,6 +65,12 @@ class Case(Struct, gc=False):
     session_id: str | None = None
     latency: float | None = None
     first_token: float | None = None
+    session_budget_usd: float | None = None
+    went_on: bool = False
+
+    @property
+    def verifiers(self) -> None:
+        """See `registered.asked`: nobody looks at the answers of a simulation."""
 
 
 class Cases:
@@ -123,7 +131,8 @@ class Cases:
             while waiting:
                 first = waiting[0]
                 if type(first) is Case:
-                    complete = first.reward is not None and first.cost_usd is not None
+                    judged = first.reward is not None or first.went_on
+                    complete = judged and first.cost_usd is not None
                     if not complete and self.decided - first.index <= self._horizon:
                         break
                     del self._by_id[first.request_id]
@@ -166,6 +175,7 @@ class Cases:
             input_tokens=request.tokens_before,
             needs=needs_of(request),
             session_id=request.session_id,
+            session_budget_usd=request.session_budget_usd,
         )
         self.decided += 1
         self._open.append(case)
@@ -190,6 +200,14 @@ class Cases:
             return
         case = self._by_id.get(feedback.request_id)
         if is_bill and event.bill.status in UNANSWERED:
+            return
+        # Verdicts are no rewards, and what is of a plan's second call is not of the decided one.
+        if not is_bill and event.reward.verifier is not None:
+            return
+        if case is not None and feedback.attempt:
+            case.went_on = True
+            return
+        if case is not None and case.went_on and not is_bill and feedback.attempt is None:
             return
         # Feedback that names another model is of a fallback, not of the decision.
         if case is None or feedback.model not in (None, case.model):

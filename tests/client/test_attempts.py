@@ -109,7 +109,7 @@ async def test_a_decision_without_a_plan_is_one_attempt() -> None:
 
 
 async def follow(attempt: Attempt, passes: bool) -> None:
-    await attempt.cost(cost_usd=0.001 if attempt.number == 0 else 0.01)
+    await attempt.cost(cost_usd=1e-4 if attempt.number == 0 else 3e-3)
     if attempt.verify:
         await attempt.verdict(attempt.verify, passes)
 
@@ -117,7 +117,7 @@ async def follow(attempt: Attempt, passes: bool) -> None:
 @pytest.mark.parametrize("way", ["kafka", "http"])
 async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None:
     name = f"a-{way}"
-    await gateway.declare(name, verifiers=VERIFIERS)
+    await gateway.declare(name, verifiers=VERIFIERS, budget_usd_per_request=0.002)
     options: dict[str, Any] = (
         {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
         if way == "http"
@@ -133,7 +133,7 @@ async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None
             async for attempt in asking.attempts(context=CONTEXT, request_id=f"{way}{n}"):
                 await follow(attempt, passes=n % 2 == 0)
                 numbers.append(attempt.number)
-                spent += 0.001 if attempt.number == 0 else 0.01
+                spent += 1e-4 if attempt.number == 0 else 3e-3
             await attempt.reward(0.9, source="judge")
             second += len(numbers) > 1
             assert n % 2 or numbers == [0]

@@ -5,8 +5,9 @@ With t and f the shares of right and of wrong answers that pass, a plan (a, look
 
     t·r_a + (1 − P)·r_b − gap,    P = t·r_a + f·(1 − r_a),    gap = ρ·(t − f)·√(r_a(1 − r_a)·r_b(1 − r_b)),
 
-at a cost of c_a + fee + (1 − P)·c_b. The gap is what b earns less where a has failed, as prompts
-are hard for all models alike; a ρ of 1 says that a verdict tells no more than that.
+at a cost of c_a + fee + (1 − P)·c_b. The gap is the reward that b loses where a has failed: a
+prompt that is hard for one model is hard for others, too. With ρ = 1 a failed verdict tells only
+that the prompt is hard.
 
 Whatever a and the look are, the best b is taken to be the other model whose call alone is best. So of all
 K·L·(K − 1) plans K·L have to be compared.
@@ -32,7 +33,7 @@ cdef Real OPEN = -0.5 * CLOSED
 """Score below which an arm is closed."""
 cdef Real LOWEST = -float("inf")
 cdef Real NEVER = -1e9
-"""What a look earns that can't be taken."""
+"""Reward of a look that can't be taken."""
 cdef Real FAR = _FAR
 
 
@@ -41,9 +42,9 @@ cdef class Looks:
     passes.
 
     Attributes:
-        L, K: looks and models.
-        array: the dollars of each look and its ρ (2L), then by look and model the shares of right answers
-            that pass (LK), and those of wrong ones (LK).
+        L, K: numbers of looks and of models.
+        array: the dollars and the ρ of each look (2L); then by look and model the share of right
+            answers that pass (LK), and the share of wrong answers that pass (LK).
     """
 
     def __init__(self, Index L, Index K):
@@ -58,7 +59,7 @@ cdef class Looks:
         self.values[2 * self.L + (self.L + look) * self.K + k] = wrong
 
     def charge(self, Index look, Real usd, Real alike):
-        """Set what a look costs, and its ρ."""
+        """Set the dollars of a look, and its ρ."""
         if not 0 <= look < self.L:
             raise IndexError(f"there is no look {look}")
         self.values[look], self.values[self.L + look] = usd, alike
@@ -73,8 +74,10 @@ cdef class Looks:
         return self.values[self.L + look]
 
     cdef Real gap(self, Index look, Index k, Real r, Real b) noexcept:
-        """Return by how much less a second answer earns for having followed one of the k-th model
-        that did not pass, times the probability of that; r, b: what both are expected to earn."""
+        """Return the reward that a second answer is expected to lose because the k-th model's
+        answer did not pass, times the probability that it does not pass; r, b: the expected
+        rewards of the first and of the second answer.
+        """
         tells: Real = self.passes(look, k) - self.slips(look, k)
         return self.alike(look) * max(tells, 0.0) * sqrt(r * (1.0 - r) * b * (1.0 - b))
 
@@ -87,8 +90,8 @@ cdef class PlannedOptions(Options):
 
     Args:
         single: scores and costs of the arms alone.
-        looks: at their answers.
-        shut: by row, the numbers of the looks that its request can't have.
+        looks: looks at the arms' answers.
+        shut: by row, the numbers of the looks that the row's request can't have.
     """
 
     def __init__(self, Options single, Looks looks, dict shut):
@@ -109,9 +112,10 @@ cdef class PlannedOptions(Options):
                         self.parts[n * K + ((row * K + k) * L + look) * 3] = NEVER
 
     cdef void _prepare(self):
-        """Write what no price changes: the deviation of each answer's outcome, and of each call
-        with a look what it earns itself, the probability that another follows, and what its
-        failing takes off that one's deviation."""
+        """Write the numbers that do not depend on the price. Of each answer, the deviation of its
+        outcome. Of each call with a look, its own reward, the probability that another call
+        follows, and the loss of the second answer per unit of that answer's deviation.
+        """
         n, K, L, looks = self.n, self.K, self.looks.L, self.looks
         for row in range(n):
             for k in range(K):
@@ -128,7 +132,7 @@ cdef class PlannedOptions(Options):
                     part[2] = looks.alike(look) * max(t - f, 0.0) * deviation
 
     def spend(self, Real price):
-        """Return the mean cost of what contexts choose at a price of a dollar."""
+        """Return the mean cost of the options that the contexts choose at a price of a dollar."""
         self.choose(price)
         return self.dollars / self.n
 
@@ -147,7 +151,7 @@ cdef class PlannedOptions(Options):
             top: Real = scores[b * n + row] - price * costs[b * n + row]
             if scores[b * n + row] < OPEN:
                 continue
-            # The second best, for plans that begin with the best.
+            # The second-best arm, for plans that begin with the best.
             other: Index = -1
             most: Real = LOWEST
             for k in range(K):
@@ -181,15 +185,15 @@ cdef class PlannedOptions(Options):
 
 
 cdef class Planning:
-    """One request's plans, given what is expected of each arm.
+    """The plans of one request, given the predictions for each arm.
 
     Args:
-        seen: the arms.
-        models: their models of costs.
+        seen: predictions for the arms.
+        models: cost models of the arms.
         shut: numbers of looks that can't be taken.
-        per_dollar: what a dollar costs in reward.
-        left_usd: dollars that both calls may be expected to cost, and the look; most_usd: what they
-            stay below in nine of ten cases.
+        per_dollar: price of a dollar, in reward.
+        left_usd: limit of the expected dollars of both calls and the look; most_usd: limit of the
+            dollars that both calls and the look stay below in nine of ten cases.
     """
 
     cdef Candidates seen
@@ -215,8 +219,9 @@ cdef class Planning:
         self.per_dollar, self.left_usd, self.most_usd = per_dollar, left_usd, most_usd
 
     def best(self, Index b, Looks looks):
-        """Return the plan that is better than a call of the b-th arm alone by the most, and ends
-        with that arm or begins with it: (first, look, second, gain); None if there is none."""
+        """Return the plan that begins or ends with the b-th arm and gains most over a call of that
+        arm alone, as (first, look, second, gain); None if no plan gains.
+        """
         self._require(looks)
         if not 0 <= b < self.seen.K:
             raise IndexError(f"there is no arm {b} of {self.seen.K}")
@@ -266,7 +271,7 @@ cdef class Planning:
         return first, taken, then_called, gain
 
     cdef Flag _pays(self, Index first, Real fee, Index second):
-        """Tell whether there is money for two calls and a look."""
+        """Tell whether the money left pays for two calls and a look."""
         values: Floats = self.seen._values
         a: Real = values[ROW * first + COST]
         b: Real = values[ROW * second + COST]
@@ -281,8 +286,8 @@ cdef class Planning:
         """Return the probability that an arm is called first, alone or with a plan.
 
         Args:
-            sure, hopeful: what plans are made by, and what they are tried by otherwise, with the
-                probability `tried`.
+            sure, hopeful: looks by which plans are made, and looks by which other plans are tried
+                with the probability `tried`.
         """
         self._require(sure)
         self._require(hopeful)
@@ -304,8 +309,9 @@ cdef class Planning:
 
 
 def expected_of(Candidates seen, Looks looks, Index first, Index look, Index second):
-    """Return of a plan the expected reward, the probability of a second call, and by how much less
-    that earns for following an answer that did not pass, for a ρ of 1."""
+    """Return a plan's expected reward, the probability of its second call, and the reward that the
+    second call loses at ρ = 1 because the first answer did not pass.
+    """
     if not (0 <= look < looks.L and max(first, second) < min(seen.K, looks.K)):
         raise IndexError(f"there is no look {look} at {first}")
     at: Floats = behind(seen._values, seen.row(first))

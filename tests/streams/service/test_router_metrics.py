@@ -1,4 +1,4 @@
-"""What a worker shows of a router's periods on /metrics."""
+"""What a worker shows of a router's periods and sessions on /metrics."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+from prometheus_client.samples import Sample
 
 from ground.boundary import Headers
-from schemas import LambdaUpdated
+from schemas import LambdaUpdated, RouteDecided
 from streams.service.router_metrics import RouterMetrics
 
 
-def shown(**changed: Any) -> dict[str, float]:
-    """Return the metrics of the schema's example of a month, changed a little."""
-    example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][2]  # type: ignore[index]
+def published(topic: str, *values: dict[str, Any]) -> list[Sample]:
+    """Return the metrics after these values were published."""
     metrics = RouterMetrics(10, partition_of=lambda router_id: 0)
 
     async def nothing(
@@ -30,14 +30,20 @@ def shown(**changed: Any) -> dict[str, float]:
 
     async def publish() -> None:
         send = metrics.watching(nothing, routes="pb.routes", pacing="pb.lambda")
-        value = orjson.dumps({**example, **changed})
-        await (await send("pb.lambda", value, b"acme.shop", None, None))
+        for value in values:
+            key = value["router_id"].encode()
+            await (await send(topic, orjson.dumps(value), key, None, None))
 
     asyncio.run(publish())
+    return [sample for family in metrics.collect() for sample in family.samples]
+
+
+def shown(**changed: Any) -> dict[str, float]:
+    """Return the metrics of the schema's example of a month, changed a little."""
+    example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][2]  # type: ignore[index]
     return {
         sample.name: sample.value
-        for family in metrics.collect()
-        for sample in family.samples
+        for sample in published("pb.lambda", {**example, **changed})
         if sample.labels.get("period") == "month"
     }
 
@@ -56,3 +62,17 @@ def test_nothing_is_forecast_before_the_first_request() -> None:
     found = shown(decided=0)
     assert found["pb_router_period_left_usd"] == 6.0
     assert not [name for name in found if "forecast" in name]
+
+
+def test_decisions_under_the_budget_of_a_session_are_counted_once() -> None:
+    example: Any = RouteDecided.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    plain = {**example, "repeat": False}
+    budgeted = {**plain, "session_left_usd": 0.5}
+    limited = {**budgeted, "reason": "session_budget"}
+    found = {
+        sample.name: sample.value
+        for sample in published("pb.routes", plain, budgeted, limited, {**limited, "repeat": True})
+    }
+    assert found["pb_router_session_budget_decisions_total"] == 2
+    assert found["pb_router_session_budget_limited_total"] == 1
+    assert found["pb_router_expected_reward_decisions_total"] == 3
