@@ -273,7 +273,7 @@ class Capability:
         """Yield the faults of a state that can't be true."""
         yield from ()
 
-    def standing(self, now: float) -> dict[str, object]:
+    def lambda_fields(self, now: float) -> dict[str, object]:
         """Return this capability's fields of `pb.lambda`."""
         return {}
 

@@ -46,8 +46,12 @@ def read(said: Any) -> dict[str, object]:
 
 def asked(said: Any) -> dict[str, object] | None:
     """Return the fields of capabilities in a request on the wire, by capability; None: none."""
-    found = {kind.name: one for kind in _ASKED if (one := kind.asked(said)) is not None}
-    return found or None
+    found: dict[str, object] | None = None
+    for kind in _ASKED:
+        if (one := kind.asked(said)) is not None:
+            found = found or {}
+            found[kind.name] = one
+    return found
 
 
 def told(record: RequestRecord) -> dict[str, object]:

@@ -14,6 +14,11 @@ requests elsewhere could go first for ever, and bring ever more feedback.
 """
 IN_A_ROW: Final = 4
 """Number of urgent groups that go first before a group that has waited longer gets its turn."""
+TOGETHER: Final = 0.002
+"""Seconds after the start of a turn in which groups of other partitions may join it. Their record
+batches, and then their answers, leave in one produce request. A group of a backlog takes as long by
+itself.
+"""
 LOOKS_FIRST: Final = 2
 LOOKS: Final = 8
 """Turns of the event loop before each group while a request is under way. The answer that it waits
@@ -23,14 +28,22 @@ bills).
 
 
 class Turns:
-    """The turns of partitions. One group is applied between two turns of the event loop, groups
-    with requests first. So a request waits only for the group that is being applied and for other
-    groups with requests. While a request is under way to its answer, each group waits for some
-    turns of the event loop.
+    """The turns of partitions. One turn passes between two turns of the event loop, groups with
+    requests first. So a request waits only for the turn that passes and for other groups with
+    requests. While a request is under way to its answer, each group that waits lets some turns of
+    the event loop pass first.
+
+    A turn is a group of one partition, and the groups of other partitions that came with it, as far
+    as they are applied within `TOGETHER`.
+
+    Args:
+        clock: monotonic seconds.
     """
 
-    def __init__(self) -> None:
-        self._taken = False
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._taken = self._open = False
+        self._began = 0.0
         self._waiting: list[tuple[asyncio.Future[None], Callable[[], bool], float]] = []
         self._in_a_row = self._under_way = self._looks = 0
         self._late = False
@@ -51,26 +64,36 @@ class Turns:
                 waits.
             since: monotonic time since which feedback waits.
         """
+        if self._may_join():
+            return
         loop = asyncio.get_running_loop()
         if self._taken:
             turn = loop.create_future()
             self._waiting.append((turn, urgent, since))
             await turn
-        self._taken = True
+        self._taken = self._open = True
+        self._began = self._clock()
         loop.call_soon(self._pass_on)
 
+    def _may_join(self) -> bool:
+        """Return whether the caller may join the turn that passes: it has time left, the event loop
+        has not turned since, and nobody waits.
+        """
+        return self._open and not self._waiting and 0 <= self._clock() - self._began < TOGETHER
+
     def _pass_on(self) -> None:
+        self._open = False
         # tasks that were cancelled are left out
         self._waiting = [waiting for waiting in self._waiting if not waiting[0].done()]
+        if not self._waiting:
+            self._taken, self._looks = False, 0
+            return
         first = next((i for i, (_, urgent, _) in enumerate(self._waiting) if urgent()), None)
         if self._under_way and self._looks < (LOOKS if first is None else LOOKS_FIRST):
             self._looks += 1
             asyncio.get_running_loop().call_soon(self._pass_on)
             return
         self._looks = 0
-        if not self._waiting:
-            self._taken = False
-            return
         self._waiting.pop(self._next(first))[0].set_result(None)
 
     def _next(self, first: int | None) -> int:
@@ -78,7 +101,7 @@ class Turns:
         requests.
         """
         oldest = min(range(len(self._waiting)), key=lambda i: self._waiting[i][2])
-        late = self._waiting[oldest][2] < time.monotonic() - LATE
+        late = self._waiting[oldest][2] < self._clock() - LATE
         self._late = late and not self._late
         if self._late:
             return oldest

@@ -8,7 +8,7 @@ from doors.console.bus import open_bus
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option, run
-from doors.console.taken_up import TOPICS, absence_of, standing_of
+from doors.console.taken_up import TOPICS, absence_of, status_of
 from drawing.source_lines import said, source_lines
 from schemas import LambdaUpdated
 from schemas.label_sources import Estimate, SourceStanding
@@ -31,7 +31,7 @@ def sources(session: Session, router_id: str, as_json: bool) -> None:
 
     async def read() -> LambdaUpdated:
         async with open_bus(session.settings, *TOPICS) as bus:
-            state = (await standing_of(bus, router_id)).state
+            state = (await status_of(bus, router_id)).state
             if state is None:
                 raise await absence_of(bus, router_id)
         return state

@@ -243,7 +243,7 @@ class MeasuredSources(Capability):
         if not all(cell.is_sound for cell in self.cells.values()):
             yield "pairs of sources"
 
-    def standing(self, now: float) -> dict[str, object]:
+    def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.label_sources` has its fields."""
         if self.declared.gold is None:
             return {}

@@ -165,8 +165,25 @@ PRIVATE = (
         "What was fetched and is not taken is dropped: it would hold up its broker's next fetch.",
     ),
     Private(
+        FETCHER,
+        ("_get_actions_per_node",),
+        "The next fetch leaves a tick later while the event loop is busy.",
+        "Nothing tells when a fetch leaves; `fetch_min_bytes` lets the broker look at each record.",
+    ),
+    Private("aiokafka.consumer.fetcher", ("Fetcher",), "Type of what keeps to that pace."),
+    Private(
+        "aiokafka.protocol.fetch",
+        ("FetchRequest_v11", "FetchResponse_v11"),
+        "Fetches are written and read at once: a call for each field took a seventh of the CPU.",
+    ),
+    Private(
+        "aiokafka.protocol.produce",
+        ("ProduceRequest_v7", "ProduceResponse_v7"),
+        "Produce requests are written and read at once, as fetches are.",
+    ),
+    Private(
         "aiokafka.consumer.subscription_state",
-        ("Subscription", "TopicPartitionState"),
+        ("Assignment", "Subscription", "TopicPartitionState"),
         "Types of what is handed over.",
     ),
     # aiokafka: batches that can't be read
