@@ -37,7 +37,7 @@ from router_state.kernel.costs.ratio import MOST_EXPONENT, bounded, list_price_o
 from router_state.kernel.given import Matrix, Vector
 from router_state.kernel.learning.counts import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.learning.detector import CUT_AT, LIMIT, Detector, Shift, Side
-from router_state.kernel.learning.estimating import conclude_shifted, estimate
+from router_state.kernel.learning.estimating import conclude_shifted, conclude_with, estimate
 from router_state.kernel.learning.gaussian import TAILS, WIDE
 from router_state.kernel.learning.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
 from router_state.kernel.learning.rewards import learn_reward
@@ -117,6 +117,7 @@ __all__ = [
     "bounded",
     "check",
     "conclude_shifted",
+    "conclude_with",
     "cost_piece",
     "estimate",
     "exp_of",

@@ -15,6 +15,8 @@ from router_state.kernel.numbers.words cimport Floats, Real, of_block, scratch
 
 cdef Real BILL_LEFT = 1.0 - 1.0 / MEMORY
 """Share of a bill that is left in the regression after the model's next one."""
+cdef Real BILL_FADES = -log(BILL_LEFT)
+"""What a regression of bills forgets with each, see `Gaussian`; it is not kept."""
 cdef Real MOST_TAUGHT = 10.0
 """Largest multiple of its expectation with which a bill enters a mean. A bill from a heavy tail
 says little of the next hundred.
@@ -104,6 +106,7 @@ cdef class CostModel(CostMeans):
             rest: Real = log(max(ratio - input_ratio, LEAST_PART * ratio, LEAST_RATIO)) - exponent
             variance: Real = spread / one.decay
             one.decay *= BILL_LEFT
+            one.forgotten += BILL_FADES
             one.learn(u, rest, spread)
             if not self.detector.doubts():
                 self.prior.observe(rest, variance)

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 
+from router_state.kernel.given import Vector
 from router_state.kernel.learning.regression import Regression
 from router_state.kernel.learning.shared_prior import SharedPrior
 
@@ -12,4 +13,7 @@ def estimate(
 ) -> None: ...
 def conclude_shifted(
     prior: SharedPrior, regressions: Sequence[Regression], shifts: Sequence[float]
+) -> None: ...
+def conclude_with(
+    prior: SharedPrior, regressions: Sequence[Regression], sums: Sequence[Vector | None]
 ) -> None: ...

@@ -48,6 +48,27 @@ def conclude_shifted(SharedPrior prior, regressions, shifts):
         evidence.gather([one.decay for one in regressions])
         evidence.shift(list(shifts))
         evidence.conclude()
+        for one, shift in zip(regressions, shifts):
+            one.moved += shift
+    prior.concluded()
+
+
+def conclude_with(SharedPrior prior, regressions, sums):
+    """Add evidence to each regression, and update at scales that move one step.
+
+    Args:
+        sums: for each regression None, or an array of T + d numbers: the lower triangle of what is
+            added to A, row by row, and what is added to b. Both may take away what was added.
+    """
+    if len(sums) != len(regressions):
+        raise ValueError(f"{len(sums)} sums are not of {len(regressions)} regressions")
+    if regressions:
+        evidence = Evidence(prior, list(regressions))
+        evidence.gather([one.decay for one in regressions])
+        evidence.add(list(sums))
+        evidence.conclude()
+        evidence.rescale()
+        evidence.conclude()
     prior.concluded()
 
 

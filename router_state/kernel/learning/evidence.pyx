@@ -16,7 +16,7 @@ import numpy as np
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior, rescale
 from router_state.kernel.numbers.linear cimport EPSILON, add, dot, invert, quadratic, times
-from router_state.kernel.numbers.words cimport Floats, Index, Real, behind, view
+from router_state.kernel.numbers.words cimport Floats, Index, Real, behind, known, view
 
 cdef class Evidence:
     """The evidence of N regressions of dimension d.
@@ -75,6 +75,19 @@ cdef class Evidence:
         # The last feature is 1 for every context: the last row of A is Σx.
         for a in range(self.N):
             add(shifts[a], self.A, (a + 1) * self.T - self.d, self.y, a * self.d, self.d)
+
+    def add(self, list sums):
+        """Add to A_a and b_a: for the a-th regression None, or T + d numbers."""
+        d, T, column = self.d, self.T, 2 * self.T
+        for a in range(self.N):
+            if sums[a] is None:
+                continue
+            given: Floats = known(sums[a], T + d)
+            times(given, 0, self.m, 0, self.work, column, d)
+            add(1.0, given, 0, self.A, a * T, T)
+            add(1.0, given, T, self.y, a * d, d)
+            add(-1.0, self.work, column, self.y, a * d, d)
+        self.square = self.spread()
 
     cdef void information(self, Index total, Index column):
         """Turn ΣV_a, at `total`, into (N·R − R·ΣV_a·R + R_0)⁻¹."""

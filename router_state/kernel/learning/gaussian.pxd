@@ -18,6 +18,7 @@ cdef class Gaussian:
     cdef public Index d
     cdef public Real decay
     cdef public Real forgotten
+    cdef public Real moved
     cdef public Index last_update
     cdef public Index pending
     cdef public Index at

@@ -12,6 +12,7 @@ class Gaussian:
     d: int
     decay: float
     forgotten: float
+    moved: float
     last_update: int
     pending: int
     at: int

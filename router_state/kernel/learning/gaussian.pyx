@@ -27,6 +27,7 @@ cdef class Gaussian:
         decay: product of decays in (0, 1], see the module.
         forgotten: −Σ ln of all decays so far: what is left of an observation is exp(forgotten then
             − forgotten now).
+        moved: sum of all shifts so far of what every context is expected to give; not kept.
         last_update: the router's clock at the last observation.
         pending: rows v of which vvᵀ is still to be taken off V.
         array: the lower triangle of V, row by row; θ; and room for 16 pending rows where d is
@@ -40,6 +41,7 @@ cdef class Gaussian:
             raise ValueError(f"a regression has no {d} dimensions")
         self.piece, self.d, self.journal, self.pieces = piece, d, journal, journal.pieces
         self.decay, self.forgotten, self.pending, self.last_update = 1.0, 0.0, 0, now_t
+        self.moved = 0.0
         self.at = d * (d + 1) // 2
         self.array = np.zeros(self.at + d + (TAILS if d >= WIDE else 0) * d)
         self.values, self.shared = view(self.array), False

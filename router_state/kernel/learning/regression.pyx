@@ -53,6 +53,7 @@ cdef class Regression(Gaussian):
         """Add an offset to the expectation of every context."""
         self.own()
         self.values[self.at + self.d - 1] += offset
+        self.moved += offset
         self.changed()
 
     cdef void _restore_ridge(self, Real decay, Real ridge):

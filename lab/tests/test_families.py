@@ -1,0 +1,54 @@
+"""Families in the engine: members take over what others have learned, and nobody's own twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.families import Job, one
+from benchmarks.family_play import LABELS_LATE, Household, Player, play
+from benchmarks.family_worlds import REQUESTS, broken, drawn
+from router_state.families.sums import own_sums
+
+
+def test_newcomers_to_alike_tenants_earn_more_than_alone() -> None:
+    found = one(Job("drawn", "in turn", 1, Path()), ("alone", "family"))
+    assert found["family"][2] > found["alone"][2] + 0.02
+
+
+def test_who_is_alone_in_a_family_decides_as_without_one() -> None:
+    tenants = drawn(3, unlike=0.0, tenants=1)
+    alone, family = (play(tenants, how, "in turn")[0] for how in ("alone", "family"))
+    assert alone.tolist() == family.tolist()
+
+
+def test_own_sums_are_of_the_own_labels_alone() -> None:
+    tenants = drawn(1, unlike=0.05, tenants=2)
+    family = Household(tenants[0].contexts.shape[1])
+    for k, tenant in enumerate(tenants):
+        player = Player(f"r{k}", tenant, family)
+        for _ in range(REQUESTS):
+            player.step()
+    state, labelled = player.engine.state, REQUESTS - LABELS_LATE - 1
+    assert any(taken.sums.count > 1.0 for taken in player.taken[0].values())
+    gamma = state.config.knobs.gamma
+    for k, arm in enumerate(state.arms):
+        arm.rewards.forget(state.t, gamma)
+        rows = np.flatnonzero(player.chosen[:labelled] == k)
+        left = gamma ** (labelled - 1.0 - rows)
+        X = tenant.contexts[rows]
+        found = own_sums(arm.rewards, state.arms.rewards, player.taken[0].get(arm.name))
+        np.testing.assert_allclose(found.A, (X.T * left) @ X, atol=1e-5)
+        np.testing.assert_allclose(found.b, X.T @ (left * tenant.rewards[rows, k]), atol=1e-5)
+
+
+def test_only_the_broken_tenants_labels_change() -> None:
+    whole = drawn(2, unlike=0.1)
+    for how in ("inverted", "constant", "scale"):
+        changed = [
+            k
+            for k, (a, b) in enumerate(zip(whole, broken(whole, 2, how), strict=True))
+            if not np.array_equal(a.rewards, b.rewards)
+        ]
+        assert changed == [2]
