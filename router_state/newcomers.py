@@ -19,8 +19,8 @@ LOSS = 0.02
 FEW_BILLS = 40.0
 """Number of bills with which a model stops being a newcomer."""
 TRIAL = 0.02
-"""Share of requests that would go to a newcomer under the budget that the alert names: the share
-that trying gives an arm whose gap is 1, the largest reward.
+"""Share of requests that would go to a newcomer under the budget that the alert names. Trying
+gives this share to an arm whose gap to the best is 1, the largest reward.
 """
 
 

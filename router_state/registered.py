@@ -18,6 +18,7 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
+from router_state.sources.measured_sources import MeasuredSources
 
 KINDS: tuple[type[Capability], ...] = (
     Needed,
@@ -28,6 +29,7 @@ KINDS: tuple[type[Capability], ...] = (
     Sessions,
     Runs,
     Attempts,
+    MeasuredSources,
 )
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.
@@ -44,8 +46,12 @@ def read(said: Any) -> dict[str, object]:
 
 def asked(said: Any) -> dict[str, object] | None:
     """Return the fields of capabilities in a request on the wire, by capability; None: none."""
-    found = {kind.name: one for kind in _ASKED if (one := kind.asked(said)) is not None}
-    return found or None
+    found: dict[str, object] | None = None
+    for kind in _ASKED:
+        if (one := kind.asked(said)) is not None:
+            found = found or {}
+            found[kind.name] = one
+    return found
 
 
 def told(record: RequestRecord) -> dict[str, object]:

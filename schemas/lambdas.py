@@ -10,6 +10,7 @@ from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
+from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
@@ -86,9 +87,9 @@ class PeriodStanding(Content):
     forecast_low_usd: float
     forecast_high_usd: float
     binds: Annotated[bool, Field(description="Whether it is the tightest")]
-    pool: RouterId | None = optional("The pool that lends it; absent: the router's own budget")
-    line: str | None = optional("The pool whose budget is lent, and its period: acme/month")
-    lease_until: UtcTime | None = optional("When the lease ends, unless it is renewed")
+    pool: RouterId | None = optional("The pool that grants it; absent: the router's own budget")
+    line: str | None = optional("The pool whose budget is granted, and its period: acme/month")
+    lease_until: UtcTime | None = optional("When the grant ends, unless it is renewed")
 
 
 class FloorStanding(Content):
@@ -245,6 +246,9 @@ class LambdaUpdated(Event):
     )
     floor: FloorStanding | None = optional("What min_reward takes")
     latency: LatencyStanding | None = optional("How a target of latency stands")
+    sources: tuple[SourceStanding, ...] | None = optional(
+        "How declared sources of labels stand, gold first"
+    )
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

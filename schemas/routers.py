@@ -21,6 +21,7 @@ from schemas.fields import (
     UnitInterval,
     refuse,
 )
+from schemas.label_sources import Sources
 from schemas.latency import LatencyTarget, SecondPriced
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
@@ -183,6 +184,11 @@ class RouterDeclared(Event):
                 "latency_target": {"p95_ms": 1200, "of": "first_token"},
             },
             {
+                "router_id": "acme.help",
+                "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
+                "sources": {"gold": "human", "judges": ["judge-v2"]},
+            },
+            {
                 "router_id": "acme.code",
                 "models": {
                     "small": {"input_price_per_m": 0.1, "output_price_per_m": 0.3},
@@ -233,7 +239,7 @@ class RouterDeclared(Event):
         "tightest binds"
     )
     pool: RouterId | None = optional(
-        "The pool whose leases limit what the router spends, beside its own budgets"
+        "The pool whose grants limit what the router spends, beside its own budgets"
     )
     when_spent: WhenSpent | None = optional(
         "What follows when nothing is left: the cheapest model (default), refusal, or as before"
@@ -256,6 +262,10 @@ class RouterDeclared(Event):
     caps: Caps | None = optional()
     sessions: SessionBudget | None = optional(
         "What an agent's run may spend: all calls of a session together"
+    )
+    sources: Sources | None = optional(
+        "Whose labels are gold, and which judges are measured by them; absent: labels rank as "
+        "workers are set"
     )
     verifiers: (
         Annotated[dict[Label, VerifierDeclared], Field(min_length=1, max_length=MAX_VERIFIERS)]

@@ -19,7 +19,7 @@ Declare = Callable[[Partition, list[Record]], Awaitable[None]]
 
 
 class Declarations(Batch):
-    """Declarations, which are put in force beside the groups."""
+    """A batch of declarations, which are put in force beside the groups."""
 
     __slots__ = ()
     name = "routers"

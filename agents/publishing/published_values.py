@@ -181,7 +181,7 @@ def lambda_value(
         "applied": applied,
     }
     for one in state.capabilities:
-        value |= one.standing(observed_at.timestamp())
+        value |= one.lambda_fields(observed_at.timestamp())
     if found := state.newcomers.found:
         value["unaffordable"] = [
             {

@@ -23,8 +23,8 @@ PARKED: Final = b"p"
 DECLARED: Final = b"d"
 """A router's declaration in force, as it was declared."""
 WATERMARKS: Final = b"w"
-"""The last offsets of the source topics that the partition's state contains; the router is
-empty.
+"""The last offsets of the source topics that the partition's state contains; the key names no
+router.
 """
 POOL: Final = b"l"
 """A piece of a pool: its head, its declaration or one member; the part names the piece."""

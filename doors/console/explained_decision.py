@@ -38,7 +38,7 @@ SHORT = {
     "capped": "cap used up",
     "session_budget": "session's budget",
 }
-"""The same in a line of a list."""
+"""Short explanation of a choice for a line of a list, by the reason of the decision."""
 EXCLUDED = {
     "retired": "retired from the portfolio",
     "not_allowed": "not among the allowed models",

@@ -27,7 +27,7 @@ from paretobandit_client.kafka import KafkaLink
 from streams.settings import Settings
 
 RECENT_BYTES = 64 * 2**20
-"""Bytes of recent decisions kept, which are answered again without a search of the topics."""
+"""Bytes of recent decisions that are kept, to be answered again without a search of the topics."""
 CLOSING = 10.0
 """Seconds that accepted events have to reach Kafka when the gateway stops."""
 

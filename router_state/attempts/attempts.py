@@ -227,6 +227,10 @@ class Attempts(Capability):
             self.tables.changed(name)
             self.journal.pieces.add(PIECE)
             verdicts[name] = structs.replace(said, learned=True)
+            if len(plan.steps) == 1:
+                # Labelled whatever the verdict: as it is, less what the verdict has taught.
+                value, weight = reward, 1.0 - table.tells(k, j, mean, self.arms.rewards.noise)[1]
+                revised = weight
             taught, plan = weighted(x, value + less, weight), structs.replace(plan, revised=revised)
         plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
         record.call = structs.replace(record.call, plan=plan)

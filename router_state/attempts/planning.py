@@ -15,7 +15,7 @@ from router_state.arms import Arms
 from router_state.attempts.tables import Tables
 from router_state.attempts.verifier import Declared
 from router_state.choice import Choice
-from router_state.kernel import Chance, Planning, expected_of
+from router_state.kernel import LEAST_PROPENSITY, Chance, Planning, expected_of
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
@@ -48,31 +48,34 @@ def plan(
         left_usd=choice.left_usd,
         most_usd=choice.most_usd,
     )
-    number = min(n for n in range(len(tables.looks)) if n not in shut)
-    found, made, looks = None, False, True
+    drawn, number = choice.k, min(n for n in range(len(tables.looks)) if n not in shut)
+    found, sure, looks = None, False, True
     if declared.max_attempts > 1:
-        found = plans.best(choice.k, tables.sure)
-        made = found is not None
+        found = plans.best(drawn, tables.sure)
+        sure = found is not None
         if found is None:
-            found = plans.best(choice.k, tables.hopeful)
+            found = plans.best(drawn, tables.hopeful)
             if found is None:
-                # A verifier that seems worthless is tried now and then: it may have become better.
+                # Once in a while all the same: a verifier may have become better.
                 looks = float(chance.random()) < TRIED
-            else:
-                made = float(chance.random()) < TRIED
-                choice.propensity *= TRIED if made else 1.0 - TRIED
+            elif float(chance.random()) >= TRIED:
+                number, found = found[1], None
     if found is not None:
         number = found[1]
     verifier = tables.looks[number].verifier
     looks = looks and _affords(tables.verifiers[verifier].usd, chance, budget_usd)
-    if found is not None and made:
+    if found is not None:
         _take(tables, arms, choice, found, looks=looks)
     elif looks:
         _observe(tables, arms, choice, verifier)
-    if choice.plan is not None and declared.max_attempts > 1:
-        first = plans.chance_of_first(choice.k, tables.sure, tables.hopeful, TRIED)
-        first = max(first, choice.propensity)
-        choice.plan = structs.replace(choice.plan, first_propensity=first)
+    if declared.max_attempts > 1:
+        each = tables.sure, tables.hopeful, TRIED
+        alone, made, tried = plans.chances(drawn, choice.k, *each)
+        chosen = alone if found is None else made if sure else tried
+        choice.propensity = min(max(chosen, LEAST_PROPENSITY), 1.0)
+        if choice.plan is not None:
+            first = max(plans.chance_of_first(choice.k, *each), choice.propensity)
+            choice.plan = structs.replace(choice.plan, first_propensity=first)
 
 
 def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -> bool:

@@ -10,7 +10,7 @@ from router_state.errors import DamagedState
 from router_state.kernel import Looks, VerdictTable
 from router_state.packing.framing import Json
 
-DEVIATIONS = 0.5
+DEVIATIONS = 0.3
 """Posterior deviations by which a verdict is assumed to tell less where a plan is made, and more
 where a plan is tried. From 0.3 to 1 good verifiers gain less, and coins lose the same (attempts,
 in the laboratory).

@@ -127,6 +127,6 @@ class Latency(Capability):
         """See Capability."""
         yield from timing_pieces.faults(self.timing)
 
-    def standing(self, now: float) -> dict[str, object]:
+    def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.latency` has its fields."""
-        return {"latency": target_fields.standing(self.timing)}
+        return {"latency": target_fields.lambda_fields(self.timing)}

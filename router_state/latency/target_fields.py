@@ -50,7 +50,7 @@ def document(goal: LatencyGoal) -> dict[str, object]:
     return {"latency_target": {**_limit(goal), **of}}
 
 
-def standing(timing: Timing) -> dict[str, object]:
+def lambda_fields(timing: Timing) -> dict[str, object]:
     """Return the fields of `LatencyStanding`."""
     goal, most = timing.goal, timing.goal.most
     found: dict[str, object] = {

@@ -64,9 +64,8 @@ def utc_offset(at: float, zone: str) -> float:
 def period_at(at: float, *, per: Per, zone: str, starts: float | None) -> tuple[float, float]:
     """Return begin and end of the period that contains a time, in seconds since the epoch.
 
-    Days, weeks and months follow the wall clock, so they may have 23 or 25 hours more or less than
-    usual. A month that is too short for a day of the month uses its last day. Hours have 3,600
-    seconds.
+    Days, weeks and months follow the wall clock, so a day may have 23 or 25 hours. A month that is
+    too short for a day of the month uses its last day. Hours have 3,600 seconds.
 
     Args:
         starts: begin of any period; None: periods begin at midnight, on Mondays, on the first of

@@ -142,9 +142,9 @@ class Periods(Capability):
         if not self.ledger.is_sound():
             yield "budgets of a period"
 
-    def standing(self, now: float) -> dict[str, object]:
+    def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
-        return {} if self.dual is None else published.standing(self.ledger, self.dual, now)
+        return {} if self.dual is None else published.lambda_fields(self.ledger, self.dual, now)
 
     def reported(
         self, router_id: str, *, now: float, left: bool = False

@@ -12,7 +12,7 @@ from router_state.periods.money_left import Standing
 from router_state.periods.period_dual import PeriodDual
 
 
-def standing(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
+def lambda_fields(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
     """Return the fields of `pb.lambda` about periods and the floor of rewards."""
     in_force = ledger.standings(now, seq=0)
     found: dict[str, object] = {"budget_usd_per_request": _allowed_usd(ledger, dual, in_force, now)}

@@ -43,7 +43,7 @@ MODELS = {
         "Cost per request that the router expects of a model",
     ),
 }
-"""The same by field of a decision's candidates."""
+"""Gauges of a model: metric and help by field of a decision's candidates."""
 TOLD = {
     "expected_reward": (
         "pb_router_expected_reward",
@@ -61,7 +61,7 @@ TOLD = {
 }
 """Counters of what decisions say: metric and help by attribute of `Router`."""
 RECENT = 1.0 / 200.0
-"""Weight of the newest decision in what is expected of a model, as on the dashboard."""
+"""Weight of the newest decision in the mean expected reward of a model, as on the dashboard."""
 
 
 PERIODS = {
@@ -77,7 +77,18 @@ PERIODS = {
     "ends": ("pb_router_period_end_timestamp_seconds", "When it ends, since the epoch"),
     "binds": ("pb_router_period_binds", "1 for the tightest budget of a router"),
 }
-"""The same by field of a budget in `budgets`; label `period`, of a lease its line."""
+"""Gauges of a period: metric and help by field of a budget in `budgets`; the label `period` of a
+holding is its line.
+"""
+
+
+SOURCES = {
+    "pairs": ("pb_router_source_pairs", "Requests with a gold label and the judge's"),
+    "value": ("pb_router_source_offset", "The judge's label less the gold one, on average"),
+    "low": ("pb_router_source_offset_low", "Between low and high it is, at every look"),
+    "high": ("pb_router_source_offset_high", "See low"),
+}
+"""The same by field of a judge's model in `sources`, or of its offset."""
 
 
 @dataclass(slots=True)
@@ -97,7 +108,9 @@ class Router:
     models: dict[str, tuple[int, dict[str, float]]] = field(default_factory=dict)
 
     def rate(self, candidates: list[Document]) -> None:
-        """Take in a decision's expectations of its models; models that left are dropped."""
+        """Add a decision's expectations of its models to the means; models that left are
+        dropped.
+        """
         found = {}
         for one in candidates:
             rated, before = self.models.get(one["model"], (0, dict.fromkeys(MODELS, 0.0)))
@@ -108,10 +121,11 @@ class Router:
 
 
 class RouterMetrics(Collector):
-    """The routers of one worker, as its own answers on `lambda` and `routes` show them.
+    """The routers of one worker, from the records that it publishes on `lambda` and `routes`.
 
     Args:
-        limit: most routers shown, those with most decisions first; the others are counted.
+        limit: most routers that are shown, those with the most decisions first; the others are
+            only counted.
     """
 
     def __init__(self, limit: int, *, partition_of: Callable[[str], int]) -> None:
@@ -120,7 +134,7 @@ class RouterMetrics(Collector):
         self._routers: dict[str, Router] = {}
 
     def watching(self, send: Produce, *, routes: str, pacing: str) -> Produce:
-        """Return a `send` that looks at what goes to these two topics."""
+        """Return a `send` that also reads the records to these two topics."""
 
         async def watched(
             topic: str,
@@ -165,6 +179,7 @@ class RouterMetrics(Collector):
             for router_id, router in shown:
                 family.add_metric([router_id], getattr(router, name))
             yield family
+        yield from _sources(shown)
         for name, (metric, meaning) in MODELS.items():
             family = GaugeMetricFamily(metric, meaning, labels=["router_id", "model"])
             for router_id, router in shown:
@@ -209,6 +224,31 @@ def _periods(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
                 period = standing.get("line") or standing["period"]
                 family.add_metric([router_id, period], _number(standing[name]))
         yield family
+
+
+def _sources(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
+    judges = [
+        (router_id, one)
+        for router_id, router in shown
+        for one in router.shown.get("sources", ())
+        if not one["gold"]
+    ]
+    for name, (metric, meaning) in SOURCES.items():
+        family = GaugeMetricFamily(metric, meaning, labels=["router_id", "source", "model"])
+        for router_id, judge in judges:
+            for model in judge.get("models", ()):
+                labels = [router_id, judge["source"], model["model"]]
+                family.add_metric(labels, {**model, **model["offset"]}[name])
+        yield family
+    agreement = GaugeMetricFamily(
+        "pb_router_source_agreement",
+        "Correlation of a judge's labels with gold, within models",
+        labels=["router_id", "source"],
+    )
+    for router_id, judge in judges:
+        if "agreement" in judge:
+            agreement.add_metric([router_id, judge["source"]], judge["agreement"]["value"])
+    yield agreement
 
 
 def _number(value: float | str) -> float:

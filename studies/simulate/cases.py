@@ -22,7 +22,7 @@ from studies.history.happened import Billed, Decided, Declared, Happened, Reward
 from studies.history.reading import Decision
 
 HORIZON = 20_000
-"""Decisions that a case waits for its bill and label."""
+"""Number of later decisions for which a case waits for its bill and label."""
 UNDECLARED = 26
 """Dimensions of a router whose declaration the history does not hold: the wire's default."""
 NUMBER = {int, float}
@@ -34,14 +34,15 @@ class Case(Struct, gc=False):
     """One decided request.
 
     Attributes:
-        index: its place among the decided requests, from 0.
+        index: position of the request among the decided ones, from 0.
         outcomes: {model: (reward, cost_usd)} if the data hold the outcomes of other models, else
             empty.
-        model, propensity: as decided in history, and how likely that was.
-        cost_usd, reward: as observed, or None; the lags count decisions since its own.
-        latency, first_token: seconds of the call, as its bill told them.
-        input_tokens, needs: what the request said of them; session_id: the session that it named;
-            session_budget_usd: what that may spend, if the request said so.
+        model, propensity: the model that history chose, and the probability of that choice.
+        cost_usd, reward: observed bill and reward, or None; their lags count decisions since the
+            request's own.
+        latency, first_token: seconds of the call, from its bill.
+        input_tokens, needs: input tokens and needs that the request stated;
+        session_id: its session; session_budget_usd: what that may spend, if the request said so.
         went_on: whether a second call of a plan followed: the request's reward is then of that.
         eligible: models that history could have called; None: not known.
     """
@@ -188,6 +189,7 @@ class Cases:
                 type(case) is Case
                 and case.session_id == event.reward.session_id
                 and case.reward is None
+                and event.reward.reward is not None
             ):
                 case.reward, case.reward_lag = event.reward.reward, self.decided - 1 - case.index
 
@@ -208,7 +210,7 @@ class Cases:
             return
         if case is not None and case.went_on and not is_bill and feedback.attempt is None:
             return
-        # Feedback that names another model is of a fallback, not of the decision.
+        # Feedback that names another model belongs to a fallback, not to the decision.
         if case is None or feedback.model not in (None, case.model):
             return
         lag = self.decided - 1 - case.index

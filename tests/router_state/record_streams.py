@@ -1,4 +1,4 @@
-"""Twenty-two drawn worlds, played through the core as a worker does, and hashes of what they leave:
+"""Drawn worlds, played through the core as a worker does, and hashes of what they leave:
 
     python -m tests.router_state.record_streams         # writes tests/fixtures/record-streams.json
     python -m tests.router_state.record_streams NAME    # prints a world's stream, to be compared
@@ -40,9 +40,11 @@ from router_state.events import (
     Needs,
     Orphaned,
     Redeclared,
+    Verified,
     Waited,
 )
 from router_state.periods.holdings import Granted
+from router_state.record import RequestRecord
 from router_state.state import portable
 from schemas.routers import RouterDeclared
 
@@ -108,11 +110,13 @@ class World:
     tokens: bool = False
     sessions: bool = False
     runs: bool = False
+    attempts: bool = False
     needs: bool = False
     failures: bool = False
     times: bool = False
     drift: bool = False
     pool: bool = False
+    judges: bool = False
     lag: float = 20.0
     changes: tuple[Callable[[Document], Document], ...] = ()
 
@@ -225,6 +229,15 @@ WORLDS: dict[str, World] = {
         requests=450,
         changes=(_cheaper,),
     ),
+    "attempts": World(
+        24,
+        declared=BUDGETED
+        | {"verifiers": {"tests": {"usd": 0, "exact": True}, "judge": {"usd": 2e-5, "bins": 3}}},
+        attempts=True,
+        failures=True,
+        requests=450,
+        changes=(_cheaper, _back, _with(verifiers=None)),
+    ),
     "sessions": World(
         18,
         declared=BUDGETED,
@@ -249,6 +262,19 @@ WORLDS: dict[str, World] = {
         times=True,
         requests=400,
         changes=(_budget(BUDGET),),
+    ),
+    "sources": World(
+        24,
+        d=4,
+        declared=BUDGETED | {"sources": {"gold": "human", "judges": ["judge", "judge-v2"]}},
+        judges=True,
+        failures=True,
+        requests=450,
+        changes=(
+            _cheaper,
+            _with(sources={"gold": "human", "judges": ["judge"]}),
+            _with(sources=None),
+        ),
     ),
     "seconds": World(
         21, d=4, declared=BUDGETED | {"usd_per_second": 0.002}, times=True, tokens=True
@@ -395,6 +421,8 @@ class Played:
         self.lines.append(("decisions", value))
         if not again:
             self.follow(request_id, record.model, event)
+            if self.world.attempts:
+                self.attempt(request_id, record)
 
     def request(self, request_id: str) -> Asked:
         """Draw a request."""
@@ -429,8 +457,15 @@ class Played:
             contained=(self.asked // 2, self.asked // 3),
             needs=needs,
             session_id=session,
-            said={"runs": draw() / 20.0} if world.runs and session and draw() < 0.2 else None,
+            said=self.said(session),
         )
+
+    def said(self, session: str | None) -> dict[str, Any] | None:
+        """Draw what a request says of capabilities."""
+        world, draw = self.world, self.random.random
+        if world.attempts and draw() < 0.3:
+            return {"attempts": ["tests"] if draw() < 0.5 else []}
+        return {"runs": draw() / 20.0} if world.runs and session and draw() < 0.2 else None
 
     def follow(self, request_id: str, model: str, asked: Asked) -> None:
         """Draw the bills and rewards of a request, to come later."""
@@ -471,6 +506,20 @@ class Played:
             later(Charged(f"unknown-{request_id}", usd))
             later(Orphaned(usd), 4.0)
 
+    def attempt(self, request_id: str, record: RequestRecord) -> None:
+        """Draw the verdicts on a request's answers, and the bill of its second call."""
+        draw, x = self.random.random, self.contexts[request_id]
+        verdict = float(draw() < 0.6)
+        name = "judge" if record.plan is None else record.plan.steps[0].verify or "tests"
+        if draw() < 0.9:
+            self.later(Verified(request_id, name, verdict, x=x))
+        if draw() < 0.05:
+            self.later(Verified(request_id, name, 1.0 - verdict, revision=1, x=x), 2.0)
+        if record.plan is not None and len(record.plan.steps) > 1 and not verdict:
+            self.later(Charged(request_id, 0.002 * draw(), attempt=1, x=x), 1.5)
+            if draw() < 0.5:
+                self.later(Verified(request_id, name, draw(), 1, x=x), 2.0)
+
     def judge(self, request_id: str, model: str, called: str | None, asked: Asked) -> None:
         """Draw the rewards of a request, to come later."""
         world, draw, later = self.world, self.random.random, self.later
@@ -483,12 +532,19 @@ class Played:
             later(Judged(request_id, reward, model=called, x=x), 1.5)
         if draw() < 0.05:
             later(Judged(request_id, draw(), source="person", rank=2, x=x), 3.0)
+        if world.judges:
+            for source in ("judge-v2", "human:a", "human:b"):
+                if draw() < 0.6:
+                    later(Judged(request_id, draw(), source=source, model=called, x=x), 2.0)
+            if draw() < 0.3:
+                source = ("judge", "judge-v2", "human:a")[int(3 * draw())]
+                later(Judged(request_id, None, source=source, revision=1, x=x), 2.0)
         if asked.session_id is not None and draw() < 0.1:
             known = dict(list(self.contexts.items())[-60:])
             name = "\x1f" + asked.session_id
             later(Judged(name, draw(), revision=self.asked, contexts=known), 2.0)
 
-    def later(self, event: Charged | Judged | Orphaned, times: float = 1.0) -> None:
+    def later(self, event: Charged | Judged | Verified | Orphaned, times: float = 1.0) -> None:
         """Let an event come after a drawn time."""
         at = self.now + times * self.random.expovariate(1.0 / self.world.lag)
         heapq.heappush(self.due, (at, len(self.past) + len(self.due) * 100_000, event))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from doors.console.bus import Bus
 from doors.console.failures import NoRouter
-from doors.console.router_standing import Standing
-from doors.console.taken_up import absence_of, standing_of, standings
+from doors.console.router_status import RouterStatus
+from doors.console.taken_up import absence_of, status_of, statuses
 from schemas import BASED_ON, REPEATED, EventRefused, LambdaUpdated, encode
 
 ROUTER = "acme.chat"
@@ -120,8 +120,8 @@ class World:
     def publish(self) -> None:
         self.published = None if self.in_force is None else state(self.in_force[0])
 
-    def stand(self) -> Standing:
-        return asyncio.run(standing_of(cast(Bus, self), ROUTER))
+    def stand(self) -> RouterStatus:
+        return asyncio.run(status_of(cast(Bus, self), ROUTER))
 
 
 def good(value: bytes | None) -> bool:
@@ -210,6 +210,6 @@ def test_a_refused_new_router_is_no_router_and_its_reason_is_said() -> None:
 def test_a_router_that_left_without_a_trace_is_not_listed() -> None:
     world = World()
     world.declare("gone")
-    assert asyncio.run(standings(cast(Bus, world))) == {}
+    assert asyncio.run(statuses(cast(Bus, world))) == {}
     world.published = state(0)
     assert "did you mean 'acme.chat'?" in asyncio.run(absence_of(cast(Bus, world), "chat")).message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from router_state.attempts.attempts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.errors import InvalidConfig
-from router_state.events import Verified, Waited
+from router_state.events import Asked, Verified, Waited
 from router_state.kernel import (
     Candidates,
+    Chance,
     CostModel,
     Looks,
     Options,
@@ -361,3 +363,38 @@ def test_a_declaration_that_contradicts_itself_is_refused() -> None:
     ):
         with pytest.raises(InvalidConfig):
             config(attempts=wrong)
+
+
+# Propensities.
+
+
+@pytest.mark.parametrize("price", [0.0, 20.0, 300.0])
+@pytest.mark.parametrize("apart", [0.5, 1.5])
+def test_propensities_are_the_frequencies_of_draws(price: float, apart: float) -> None:
+    one = engine(Verifier())
+    one.decide("first", X, now=0.0)
+    tables = having(one.state, Attempts).tables
+    numbers = tables.tables["tests"].array.copy()
+    numbers[:2], numbers[2:4] = (-apart, apart), (1.0, 1.0)
+    tables.tables["tests"].restore(numbers.tolist())
+    tables.keep(one.state.arms.names)
+    tables.refresh()
+    arms, chance, done = one.state.arms, Chance(7), Counter[tuple[int, ...]]()
+    limits: dict[str, Any] = {"per_dollar": price, "left_usd": 1.0, "most_usd": 1.0}
+    every, n = (tables.sure, tables.hopeful, 0.3), 4000
+    for _ in range(n):
+        seen = one.state.policy.look(one.state, Asked("q", X))
+        arms.draw(seen, price, chance)
+        b = seen.leader()
+        plans = Planning(seen, arms.costs, (), **limits)
+        found = plans.best(b, tables.sure)
+        if found is None and chance.random() < every[2]:
+            found = plans.best(b, tables.hopeful)
+        done[(b,) if found is None else (found[0], found[2])] += 1
+    for k in range(len(MODELS)):
+        alone, planned, trial = plans.chances(k, k, *every)
+        other = plans.chances(1 - k, k, *every)
+        assert abs(done[k,] / n - alone) < 0.04
+        assert abs(done[k, 1 - k] / n - planned - trial - other[1] - other[2]) < 0.04
+        firsts = sum(count for calls, count in done.items() if calls[0] == k) / n
+        assert abs(firsts - plans.chance_of_first(k, *every)) < 0.04

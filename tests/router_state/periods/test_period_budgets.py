@@ -33,7 +33,7 @@ class Foreign(OfCapability, frozen=True):
 
 def standing(engine: Engine) -> dict[str, object]:
     periods = engine.state.having(Periods)
-    return {} if periods is None else periods.standing(MONDAY)
+    return {} if periods is None else periods.lambda_fields(MONDAY)
 
 
 def ask(engine: Engine, name: str) -> None:

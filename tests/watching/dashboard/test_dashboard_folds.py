@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from doors.console.router_standing import Declared
+from doors.console.router_status import Declared
 from doors.gateway.api_keys import Keys, new_key
 from doors.gateway.problems import Problem
 from schemas import (

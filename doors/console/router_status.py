@@ -1,5 +1,5 @@
-"""Represent what stands of a router on `pb.routers`: what workers took up, and a later declaration
-that they refused, or that waits for one.
+"""The status of a router on `pb.routers`: the declaration that workers took up, and a later one
+that they refused, or that waits for a worker.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The newest record behind what is in force.
+    """The newest record after the declaration in force.
 
     Attributes:
-        declared: None: it removes the router, or is no declaration.
-        removes: the record is null.
+        declared: the declaration; None: the record removes the router, or is not a declaration.
+        removes: whether the record is null.
         refusal: why workers refused it; None: no worker has read it.
-        at: when it was written, in milliseconds since the epoch.
+        at: time of the record, in milliseconds since the epoch.
     """
 
     offset: int
@@ -49,12 +49,13 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The declaration of a router that workers took up, and the one behind it.
+class RouterStatus:
+    """The status of a router's declarations: the one that workers took up, and a later one.
 
     Attributes:
         state: the last state that a worker published.
-        in_force: the declaration that it names; None: there is none, or compaction removed it.
+        in_force: the declaration that `state` names; None: there is none, or compaction removed
+            it.
     """
 
     router_id: str
@@ -64,7 +65,7 @@ class Standing:
 
     @property
     def status(self) -> Status:
-        """Return what became of the newest declaration."""
+        """Return the status of the newest declaration."""
         if self.later is None:
             return "none" if self.state is None else "in_force"
         if self.later.refusal is not None:
@@ -78,8 +79,8 @@ class Standing:
 
     @property
     def basis(self) -> Declared | None:
-        """Return the declaration that workers compare the next one with: one that waits for them,
-        else the one in force; None: there is none.
+        """Return the declaration that workers will compare the next one with: a waiting one, else
+        the one in force; None: there is none.
 
         Raises:
             NotReadable: compaction removed it.
