@@ -19,7 +19,7 @@ CALM: Final = 1 / 3
 fetched at once."""
 FULL: Final = 2 / 3
 """Share from which on the tick is the longest."""
-LONGEST: Final = 0.012
+LONGEST: Final = 0.008
 """Seconds of the longest tick: a request waits half of it longer (`benchmarks.stream`, its rows of
 ordinary traffic)."""
 
