@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from router_state.attempts.attempts import Attempts
+from router_state.attempts.verdicts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
