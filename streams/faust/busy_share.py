@@ -28,7 +28,7 @@ def worked() -> float:
 
 
 class BusyShare:
-    """The share of its time that the calling thread works, in [0, 1].
+    """The share of the time in which the thread that asks works, or waits for a core.
 
     Args:
         worked: seconds of work so far.
