@@ -136,6 +136,15 @@ class Capability:
     def weigh(self, choice: Choice) -> None:
         """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
 
+    def instead(self, choice: Choice, chance_of: Callable[[int], float]) -> None:
+        """Answer with another model than the policy chose, and set why, and with which probability
+        a request like this one gets that model.
+
+        Args:
+            chance_of: returns the probability with which the policy chooses the k-th arm, which it
+                did not choose.
+        """
+
     @property
     def slots(self) -> Iterable[int]:
         """Slots of the window beside which it keeps something."""
@@ -237,6 +246,7 @@ class Hooks(Struct, frozen=True, gc=False):
     rule_out: tuple[Callable[[Choice], None], ...] = ()
     afford: tuple[Callable[[Choice], None], ...] = ()
     weigh: tuple[Callable[[Choice], None], ...] = ()
+    instead: tuple[Callable[[Choice, Callable[[int], float]], None], ...] = ()
     decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()

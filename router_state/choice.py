@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from router_state.events import Asked
 from router_state.kernel import Candidates
+from router_state.packing.framing import Json
 
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
@@ -43,6 +44,8 @@ class Choice(Struct, gc=False, eq=False):
         price: of a dollar, in reward, see `Pacer.weigh`; slot: its context's in the window.
         beside: what a call of each arm costs in reward beside its dollars; None: nothing.
         k, why, propensity: the chosen arm, why, and with which probability it was chosen.
+        unpaced: whether the budget of a request does not pay it, as the router did not choose it.
+        kept: what capabilities keep of the call, by their names.
     """
 
     request: Asked
@@ -64,6 +67,12 @@ class Choice(Struct, gc=False, eq=False):
     k: int = -1
     why: str = "ucb"
     propensity: float = 0.0
+    unpaced: bool = False
+    kept: dict[str, Json] | None = None
+
+    def keep(self, name: str, what: Json) -> None:
+        """Keep something of the call in its record, under a capability's name."""
+        self.kept = {**(self.kept or {}), name: what}
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
         """Rule out arms that the request can't be given to, whatever a dollar is worth."""

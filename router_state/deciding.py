@@ -3,13 +3,15 @@ what is written down."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from router_state import registered
 from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
 from router_state.pacing import prices
 from router_state.policies import eligibility
-from router_state.record import Basis, RequestRecord
+from router_state.record import Basis, Call, RequestRecord
 from router_state.router import RouterState
 
 
@@ -51,10 +53,16 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     if choice.why == "ucb":
         choice.why = choice.reason or relaxed or "ucb"
+    own = choice.k
+    if hooks.instead:
+        _reconsider(state, choice)
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
-    arms.played(choice.k, state.t, choice.why == "onboarding")
-    pacer.commit(record.expected_cost_usd)
+    # Whoever had a new model called, one of its first calls is made.
+    pulled = choice.why == "onboarding" or (choice.unpaced and arms.all[choice.k].pulls_left > 0)
+    arms.played(choice.k, state.t, pulled)
+    if not choice.unpaced:
+        pacer.commit(record.expected_cost_usd)
     # Calls and money are counted beside the books, too.
     for decided in hooks.decided:
         decided(choice, record)
@@ -62,12 +70,19 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
         state.newcomers.look(
             arms,
             choice.seen,
-            choice.k,
+            own,
             budget=pacer.budget_usd,
             now=state.latest,
             journal=state.journal,
         )
     return record
+
+
+def _reconsider(state: RouterState, choice: Choice) -> None:
+    """Let capabilities answer with another model."""
+    chance_of = partial(state.policy.chance_of, state, choice)
+    for instead in state.hooks.instead:
+        instead(choice, chance_of)
 
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
@@ -91,4 +106,5 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         seen,
         None if contained is None else Basis(*contained, state.expired, *state.config.applied),
         request.input_tokens,
+        call=None if choice.kept is None else Call(kept=choice.kept, unpaced=choice.unpaced),
     )

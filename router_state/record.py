@@ -35,7 +35,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     `before` its request before, and `warm` the tokens of it that each model had in its cache.
     `cache` is what cached input of the decided model cost then. `wait` is what its time counts for
     so far, in the unit of the target. `lost_seconds` is how long attempts that failed took. `kept`
-    is what other capabilities keep of it, by their names.
+    is what other capabilities keep of it, by their names. `unpaced`: the budget of a request does
+    not pay it.
     """
 
     unanswered: bool = False
@@ -48,6 +49,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     wait: float | None = None
     lost_seconds: float = 0.0
     kept: dict[str, Json] = {}
+    unpaced: bool = False
 
 
 PLAIN = Call()
@@ -110,6 +112,11 @@ class RequestRecord(Struct, gc=False, eq=False):
         """Return the model that answered, or the decided one."""
         # The first bill or reward that names a model tells it.
         return self.answered_by or self.model
+
+    @property
+    def is_paced(self) -> bool:
+        """Tell whether the budget of a request pays the call."""
+        return self.call is None or not self.call.unpaced
 
     @property
     def is_answered(self) -> bool:

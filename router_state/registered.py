@@ -8,6 +8,7 @@ from typing import Any
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
+from router_state.incumbents.incumbents import Incumbents
 from router_state.latency.latency_target import Latency
 from router_state.needs.needs import Needed
 from router_state.outages.outages import Outages
@@ -18,7 +19,16 @@ from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
 
-KINDS: tuple[type[Capability], ...] = (Needed, Caps, Periods, Latency, Outages, Sessions, Runs)
+KINDS: tuple[type[Capability], ...] = (
+    Needed,
+    Caps,
+    Periods,
+    Latency,
+    Outages,
+    Sessions,
+    Runs,
+    Incumbents,
+)
 """Their classes; of two that change the same, the later one has the last word."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Those of which a request may say something."""

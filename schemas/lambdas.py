@@ -11,6 +11,7 @@ from pydantic import Field
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.latency import LatencyStanding
+from schemas.modes import IncumbentStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
 
@@ -245,6 +246,7 @@ class LambdaUpdated(Event):
     )
     floor: FloorStanding | None = optional("What min_reward takes")
     latency: LatencyStanding | None = optional("How a target of latency stands")
+    incumbent: IncumbentStanding | None = optional("What the incumbent has answered")
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

@@ -13,6 +13,7 @@ from schemas.capabilities import Offers
 from schemas.event import Content, Event, decode_declared, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, UnitInterval, refuse
 from schemas.latency import LatencyTarget, SecondPriced
+from schemas.modes import Holdout, Incumbent, Mode, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, SessionUsd
@@ -173,6 +174,18 @@ class RouterDeclared(Event):
                 "latency_target": {"p95_ms": 1200, "of": "first_token"},
             },
             {
+                "router_id": "acme.mail",
+                "models": {
+                    "s": {"input_price_per_m": 0.1, "output_price_per_m": 0.4},
+                    "m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0},
+                },
+                "incumbent": {"s": 0.8, "m": 0.2},
+                "mode": "route",
+                "share": 0.1,
+                "by": "session",
+                "holdout": 0.02,
+            },
+            {
                 "router_id": "acme.law",
                 "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
                 "dimensions": 17,
@@ -234,6 +247,21 @@ class RouterDeclared(Event):
     sessions: SessionBudget | None = optional(
         "What an agent's run may spend: all calls of a session together"
     )
+    incumbent: Incumbent | None = optional(
+        "What was used before the router: one of its models, or a mix of them with shares; it "
+        "answers what is not routed"
+    )
+    mode: Mode | None = optional(
+        "observe: the incumbent answers everything, and the router says what it would have done; "
+        "absent: route"
+    )
+    share: UnitInterval | None = optional("Share of the requests that is routed; absent: all")
+    by: Unit | None = optional(
+        "What is drawn for the share and the hold-out: a session, or each request (default)"
+    )
+    holdout: Holdout | None = optional(
+        "Share of the requests that the incumbent keeps for good; absent: none"
+    )
     profile: Literal["live", "paper"] = "live"
     dimensions: Annotated[
         int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")
@@ -276,6 +304,16 @@ class RouterDeclared(Event):
         if len(models) > MAX_MODELS:
             raise refuse(Reason.TOO_MANY_MODELS, "has more than 1,000 models")
         return models
+
+    @model_validator(mode="after")
+    def _incumbent_is_known(self) -> Self:
+        said, models = (self.mode, self.share, self.by, self.holdout), self.incumbent
+        if models is None and any(one is not None for one in said):
+            raise refuse(Reason.MISSING_FIELD, "mode, share, by and holdout need an incumbent")
+        for name in (models,) if isinstance(models, str) else models or ():
+            if name not in self.models:
+                raise refuse(Reason.INVALID_FIELD, "incumbent names a model that is not declared")
+        return self
 
     @model_validator(mode="after")
     def _times_are_said_once(self) -> Self:

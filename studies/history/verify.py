@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
+from router_state import registered
 from router_state.errors import RouterStateError, WrongContext
 from router_state.record import RequestRecord
 from studies.history.happened import Decided, Happened, Untold
@@ -172,6 +173,7 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
     fields = [name for name in ("model", "seq") if getattr(recorded, name) != getattr(again, name)]
     if recorded.reason != again.reason:
         fields.append("reason")
+    fields += _told_otherwise(recorded, again)
     numbers = [
         (name, getattr(recorded, name), getattr(again, name))
         for name in ("propensity", "expected_reward", "expected_cost_usd", "lambda_t")
@@ -203,6 +205,17 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
     return tuple(fields), identical and not fields
 
 
+def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
+    """Return which fields differ of those that capabilities tell."""
+    told, would = registered.told(again), recorded.would_route
+    was = {
+        "routed_by": recorded.routed_by,
+        "routed_share": recorded.routed_share,
+        "would_route": None if would is None else structs.asdict(would),
+    }
+    return [name for name, value in was.items() if value != told.get(name)]
+
+
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
     """Tell whether a decision and its numbers are equal to the bit: the fast path, which nearly
     always holds.
@@ -215,6 +228,7 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         or recorded.propensity != again.propensity
         or recorded.expected_reward != again.expected_reward
         or recorded.expected_cost_usd != again.expected_cost_usd
+        or (recorded.routed_by is not None and _told_otherwise(recorded, again))
     ):
         return False
     rows, seen = recorded.candidates, again.candidates

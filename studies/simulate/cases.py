@@ -103,6 +103,7 @@ class Cases:
         self._dimensions = UNDECLARED
         self.decided = 0
         self._clock = float("-inf")
+        self._incumbent: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[Case | Declared]:
         waiting = self._open
@@ -134,6 +135,8 @@ class Cases:
         if event.router is not None:
             self.projection = projection_ref(event.router)
             self._dimensions = event.router.dimensions
+            mix = event.router.incumbent or ()
+            self._incumbent = frozenset((mix,) if isinstance(mix, str) else mix)
             self._prices = {
                 n: (Price(m.input_price_per_m, m.output_price_per_m), cache_of(m))
                 for n, m in event.router.models.items()
@@ -162,7 +165,7 @@ class Cases:
             {} if request.metadata is None else _outcomes(request.metadata.get("outcomes")),
             decision.model,
             decision.propensity,
-            eligible=_eligible(decision),
+            eligible=_eligible(decision, self._incumbent),
             input_tokens=request.tokens_before,
             needs=needs_of(request),
             session_id=request.session_id,
@@ -219,10 +222,15 @@ class Cases:
             case.reward = event.reward.reward
 
 
-def _eligible(decision: Decision) -> tuple[str, ...] | None:
+def _eligible(decision: Decision, incumbent: frozenset[str]) -> tuple[str, ...] | None:
     if decision.candidates is None:
         return None
-    return tuple([one.model for one in decision.candidates if one.excluded is None])
+    open_to = [one.model for one in decision.candidates if one.excluded is None]
+    if decision.routed_share == 0.0:
+        # The router could not answer, so only the incumbent's models had a chance.
+        open_to = [model for model in open_to if model in incumbent]
+    # The incumbent may call a model that the router's budget had no place for.
+    return tuple(open_to if decision.model in open_to else [*open_to, decision.model])
 
 
 def _outcomes(found: Json) -> dict[str, tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""Twenty-two drawn worlds, played through the core as a worker does, and hashes of what they leave:
+"""Drawn worlds, played through the core as a worker does, and hashes of what they leave:
 
     python -m tests.unit.record_streams            # writes tests/fixtures/record-streams.json
     python -m tests.unit.record_streams NAME       # prints a world's stream, to be compared
@@ -224,6 +224,39 @@ WORLDS: dict[str, World] = {
         failures=True,
         requests=450,
         changes=(_cheaper,),
+    ),
+    "observe": World(
+        24,
+        declared=BUDGETED | {"incumbent": {"small": 0.7, "large": 0.3}, "mode": "observe"},
+        models=OFFERS,
+        needs=True,
+        failures=True,
+        sessions=True,
+        tokens=True,
+        requests=450,
+        changes=(
+            _with(mode="route", share=0.3, by="session", holdout=0.05),
+            _cheaper,
+            _with(incumbent=None, mode=None, share=None, by=None, holdout=None),
+        ),
+    ),
+    "share": World(
+        25,
+        d=4,
+        declared={
+            "budget": [MONTH, DAY],
+            "latency_target": {"p95_ms": 1500},
+            "epsilon": 0.05,
+            "incumbent": "middle",
+            "share": 0.5,
+            "holdout": 0.1,
+        },
+        times=True,
+        gap=60.0,
+        changes=(_with(mode="observe"), _with(mode="route", share=0.9)),
+    ),
+    "paper-share": World(
+        26, d=4, declared=PAPER | {"incumbent": "large", "share": 0.5}, changes=(_budget(None),)
     ),
     "sessions": World(
         18,

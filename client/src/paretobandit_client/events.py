@@ -25,6 +25,14 @@ class Candidate(Struct, frozen=True, kw_only=True):
     slow: float | None = None
 
 
+class WouldRoute(Struct, frozen=True, kw_only=True):
+    """The router's choice where the incumbent answered."""
+
+    model: str
+    reason: str
+    propensity: float
+
+
 class Route(Struct, frozen=True, kw_only=True):
     """A decision, as it stands on `pb.routes`."""
 
@@ -42,6 +50,9 @@ class Route(Struct, frozen=True, kw_only=True):
     candidates: tuple[Candidate, ...] | None = None
     fallbacks: tuple[str, ...] = ()
     session_left_usd: float | None = None
+    routed_by: str | None = None
+    routed_share: float | None = None
+    would_route: WouldRoute | None = None
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
