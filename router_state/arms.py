@@ -10,7 +10,7 @@ from router_state.choice import Choice
 from router_state.config import Matrix, Price, Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.kernel import SAMPLE_PIECE, Arm, Portfolio, SharedPrior, Window
+from router_state.kernel import SAMPLE_PIECE, Arm, Options, Portfolio, SharedPrior, Window
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.learning.guess import COSTS, REWARDS
 
@@ -30,6 +30,13 @@ class Beside(Protocol):
         nothing."""
 
 
+class Planner(Protocol):
+    """A capability that lets the window's requests choose plans, too."""
+
+    def planned(self, single: Options) -> Options:
+        """Return options that take in plans beside the single calls of the window's requests."""
+
+
 class Slotted(Protocol):
     """A capability that keeps something by the window's slots, see its hooks."""
 
@@ -45,17 +52,20 @@ class Arms(Portfolio):
 
     Attributes:
         beside: the dual beside that of dollars, if there is one.
+        planner: who plans further calls, if anybody does.
         slotted: who keeps something by the window's slots.
         window: the last contexts, if any price is solved over them.
     """
 
-    __slots__ = ("__weakref__", "beside", "journal", "slotted", "tokens", "window")
+    __slots__ = ("__weakref__", "beside", "journal", "planner", "slotted", "tokens", "window")
     beside: Beside | None
+    planner: Planner | None
     slotted: tuple[Slotted, ...]
     window: Window | None
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.journal, self.beside, self.window, self.slotted = journal, None, None, ()
+        self.planner = None
         self.tokens = InputTokens(journal)
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))

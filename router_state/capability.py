@@ -12,18 +12,23 @@ from typing import Any, ClassVar, TypeAlias
 from weakref import ref
 
 from msgspec import Struct
+from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.changes import Journal
 from router_state.choice import Choice
-from router_state.config import Matrix, Price
-from router_state.events import Judged, OfCapability
+from router_state.config import Matrix, Price, Vector
+from router_state.events import Judged, OfCapability, Verified
+from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Json
+from router_state.plan import Plan, Taught, Verdict
 from router_state.record import Records, RequestRecord
 from router_state.since import Since
 
+Heard: TypeAlias = tuple[Verdict, Taught | None]
+"""What a plan keeps of a verdict, and what the model learns of it."""
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
 """Requests by their ids, and a reward of each."""
 
@@ -136,6 +141,13 @@ class Capability:
     def weigh(self, choice: Choice) -> None:
         """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
 
+    def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
+        """Set `choice.plan`, and what is called first, once the best draw is known.
+
+        Args:
+            chance: draws what is left to it; budget_usd: per request, None: there is none.
+        """
+
     def instead(self, choice: Choice, chance_of: Callable[[int], float]) -> None:
         """Answer with another model than the policy chose, and set why, and with which probability
         a request like this one gets that model.
@@ -183,8 +195,20 @@ class Capability:
         request alone. Raises UnknownRequest, ContextLost."""
         return None
 
-    def judged(self, record: RequestRecord, reward: float) -> None:
-        """Note a request's first reward; `record.label` is not set yet."""
+    def moved(self, record: RequestRecord, usd: float) -> None:
+        """Note that a request is charged with so many dollars more, or less, without a bill."""
+
+    def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
+        """Note a request's first reward, and return what the called model learns of it, None:
+        nothing; `record.label` is not set yet."""
+        return Taught(x, reward)
+
+    def verified(
+        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
+    ) -> Heard | None:
+        """Learn a verdict on an answer of a plan, which does not have it yet; return what the plan
+        is to keep of it, and what the model learns. None: the verifier is not its own."""
+        return None
 
     def expired(self, record: RequestRecord) -> None:
         """Note that a request's bill is awaited no longer."""
@@ -246,8 +270,13 @@ class Hooks(Struct, frozen=True, gc=False):
     rule_out: tuple[Callable[[Choice], None], ...] = ()
     afford: tuple[Callable[[Choice], None], ...] = ()
     weigh: tuple[Callable[[Choice], None], ...] = ()
+    follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
     instead: tuple[Callable[[Choice, Callable[[int], float]], None], ...] = ()
     decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
-    judged: tuple[Callable[[RequestRecord, float], None], ...] = ()
+    judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
+    verified: tuple[
+        Callable[[Verified, RequestRecord, Plan, Vector | None], Heard | None], ...
+    ] = ()
+    moved: tuple[Callable[[RequestRecord, float], None], ...] = ()

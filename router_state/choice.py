@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from msgspec import Struct
 from router_state.events import Asked
 from router_state.kernel import Candidates
 from router_state.packing.framing import Json
+from router_state.plan import Plan
 
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
@@ -43,6 +45,9 @@ class Choice(Struct, gc=False, eq=False):
         waits: how long calls take; None: it is not known, or does not matter.
         price: of a dollar, in reward, see `Pacer.weigh`; slot: its context's in the window.
         beside: what a call of each arm costs in reward beside its dollars; None: nothing.
+        left_usd: dollars that all its calls together may be expected to cost; most_usd: those that
+            they stay below in nine of ten cases.
+        plan: what may follow the call; None: nothing. planned: its expected reward and dollars.
         k, why, propensity: the chosen arm, why, and with which probability it was chosen.
         unpaced: whether the budget of a request does not pay it, as the router did not choose it.
         kept: what capabilities keep of the call, by their names.
@@ -61,9 +66,13 @@ class Choice(Struct, gc=False, eq=False):
     warm: dict[str, int] | None = None
     saves: Mapping[str, float] | None = None
     waits: Waits | None = None
+    left_usd: float = inf
+    most_usd: float = inf
     price: float = 0.0
     slot: int = -1
     beside: list[float] | None = None
+    plan: Plan | None = None
+    planned: tuple[float, float] = (0.0, 0.0)
     k: int = -1
     why: str = "ucb"
     propensity: float = 0.0
@@ -85,3 +94,7 @@ class Choice(Struct, gc=False, eq=False):
         """Rule out arms that a limit of money does not allow; `reason` is why that changes the
         decision, where it does."""
         self.excluded, self.reason = excluded, self.reason or reason
+
+    def spare(self, usd: float) -> None:
+        """Limit what all its calls together may be expected to cost."""
+        self.left_usd = min(self.left_usd, usd)

@@ -52,10 +52,11 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     policy.choose(state, choice)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
     if choice.why == "ucb":
+        for follow in hooks.follow:
+            follow(choice, state.chance, pacer.budget_usd)
         choice.why = choice.reason or relaxed or "ucb"
     own = choice.k
-    if hooks.instead:
-        _reconsider(state, choice)
+    _reconsider(state, choice)
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
     # Whoever had a new model called, one of its first calls is made.
@@ -80,23 +81,23 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
 
 def _reconsider(state: RouterState, choice: Choice) -> None:
     """Let capabilities answer with another model."""
-    chance_of = partial(state.policy.chance_of, state, choice)
     for instead in state.hooks.instead:
-        instead(choice, chance_of)
+        instead(choice, partial(state.policy.chance_of, state, choice))
 
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
     """Return the record of a decision."""
-    request, seen, k = choice.request, choice.seen, choice.k
+    request, seen, k, plan = choice.request, choice.seen, choice.k, choice.plan
     arm = state.arms.all[k]
     contained = request.contained
+    reward, usd = (seen.reward(k), seen.cost_usd(k)) if plan is None else choice.planned
     return RequestRecord(
         choice.seq,
         arm.name,
         choice.why,
         choice.propensity,
-        seen.reward(k),
-        seen.cost_usd(k),
+        reward,
+        usd,
         state.pacer.lambda_t,
         state.config.offset,
         choice.now,
@@ -106,5 +107,13 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         seen,
         None if contained is None else Basis(*contained, state.expired, *state.config.applied),
         request.input_tokens,
-        call=None if choice.kept is None else Call(kept=choice.kept, unpaced=choice.unpaced),
+        call=_call(choice),
     )
+
+
+def _call(choice: Choice) -> Call | None:
+    """Return what is known of the call beforehand; None: nothing."""
+    kept, plan = choice.kept, choice.plan
+    if kept is None and plan is None:
+        return None
+    return Call(kept=kept or {}, plan=plan, unpaced=choice.unpaced)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from router_state import feedback
+from router_state import feedback, planned
 from router_state.changes import APPLIED, DUPLICATE, HEAD, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
@@ -22,6 +22,7 @@ from router_state.events import (
     OfCapability,
     Orphaned,
     Redeclared,
+    Verified,
     Waited,
 )
 from router_state.record import Records
@@ -98,7 +99,7 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
 
 
 def _charged(engine: Engine, event: Charged, now: float) -> Changes:
-    outcome = feedback.settle(engine.state, engine.records, event)
+    outcome = planned.settle(engine.state, engine.records, event)
     if outcome is DUPLICATE:
         return Changes(outcome)
     engine.state.since.billed(event.offset, waited=event.waited)
@@ -110,6 +111,14 @@ def _judged(engine: Engine, event: Judged, now: float) -> Changes:
     if outcome is not DUPLICATE:
         engine.state.since.rewarded(event.offset, waited=event.waited)
     return Changes(outcome, records=changed)
+
+
+def _verified(engine: Engine, event: Verified, now: float) -> Changes:
+    outcome = planned.verify(engine.state, engine.records, event)
+    if outcome is DUPLICATE:
+        return Changes(outcome)
+    engine.state.since.rewarded(event.offset, waited=event.waited)
+    return Changes(outcome, records={event.request_id: engine.records[event.request_id]})
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float) -> Changes:
@@ -150,6 +159,7 @@ _APPLY: dict[type, Callable[[Engine, Any, float], Changes]] = {
     Asked: _asked,
     Charged: _charged,
     Judged: _judged,
+    Verified: _verified,
     Orphaned: _orphaned,
     Redeclared: _redeclared,
     Waited: _waited,

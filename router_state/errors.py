@@ -71,6 +71,24 @@ class RewardOutOfRange(RouterStateError):
     reason = "reward_out_of_range"
 
 
+class UnknownVerifier(RouterStateError):
+    """A verdict names a verifier that the router does not declare."""
+
+    reason = "unknown_verifier"
+
+
+class AttemptBeyondPlan(RouterStateError):
+    """A bill, a verdict or a reward is of an attempt that the request's plan does not have."""
+
+    reason = "attempt_beyond_plan"
+
+
+class VerdictOutOfRange(RouterStateError):
+    """A verdict is outside [0, 1]."""
+
+    reason = "verdict_out_of_range"
+
+
 class ContextLost(RouterStateError):
     """The request's context is in no store any more, so its reward can't be learned from."""
 
@@ -108,6 +126,7 @@ class UnusablePrior(InvalidConfig):
 
 
 __all__ = [
+    "AttemptBeyondPlan",
     "BudgetSpent",
     "CapReached",
     "ContextLost",
@@ -123,7 +142,9 @@ __all__ = [
     "RewardOutOfRange",
     "RouterStateError",
     "UnknownRequest",
+    "UnknownVerifier",
     "UnpricedModel",
     "UnusablePrior",
+    "VerdictOutOfRange",
     "WrongContext",
 ]

@@ -75,7 +75,8 @@ class Charged(Struct, frozen=True, gc=False):
     where in `pb.costs` it was read, `waited` whether that was before its decision. `status` is how
     the call ended (None: with an answer), `retry_after` for how many seconds the model wants to be
     left alone, `cached` how many of the input tokens were billed as cached. `latency` and
-    `first_token` are seconds from the call to the answer and to its first token.
+    `first_token` are seconds from the call to the answer and to its first token. `attempt` numbers
+    the calls of the request's plan.
     """
 
     request_id: str
@@ -91,6 +92,7 @@ class Charged(Struct, frozen=True, gc=False):
     cached: int | None = None
     latency: float | None = None
     first_token: float | None = None
+    attempt: int = 0
 
 
 class Judged(Struct, frozen=True, gc=False):
@@ -98,7 +100,8 @@ class Judged(Struct, frozen=True, gc=False):
     and `waited` as of a bill.
 
     A `request_id` that begins with `sessions.credit.WHOLE` is a session: `contexts` are those of
-    its requests that their records do not hold.
+    its requests that their records do not hold. `attempt` is which call of the request's plan it is
+    of; None: of the last one.
     """
 
     request_id: str
@@ -111,6 +114,21 @@ class Judged(Struct, frozen=True, gc=False):
     offset: int = -1
     waited: bool = False
     contexts: Mapping[str, Vector] | None = None
+    attempt: int | None = None
+
+
+class Verified(Struct, frozen=True, gc=False):
+    """A verifier's verdict on an answer came, in [0, 1]; `attempt` is the number of the call in its
+    request's plan, `x`, `offset` and `waited` are as of a reward."""
+
+    request_id: str
+    verifier: str
+    verdict: float
+    attempt: int = 0
+    revision: int = 0
+    x: Vector | None = None
+    offset: int = -1
+    waited: bool = False
 
 
 class Orphaned(Struct, frozen=True, gc=False):
@@ -152,7 +170,18 @@ class OfCapability(Struct, frozen=True):
     """An event of a capability's own, which gets it by `Capability.applied`."""
 
 
-Event = Asked | Charged | Judged | Orphaned | Redeclared | OfCapability | Waited | Aged | Crowded
+Event = (
+    Asked
+    | Charged
+    | Judged
+    | Verified
+    | Orphaned
+    | Redeclared
+    | OfCapability
+    | Waited
+    | Aged
+    | Crowded
+)
 
 __all__ = [
     "AT_MOST",
@@ -166,5 +195,6 @@ __all__ = [
     "OfCapability",
     "Orphaned",
     "Redeclared",
+    "Verified",
     "Waited",
 ]

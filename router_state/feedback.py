@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from router_state import registered
 from router_state.billing import Billing
 from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
+    AttemptBeyondPlan,
     ContextLost,
     CostOutOfRange,
     UnknownRequest,
@@ -14,6 +17,7 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import check, exp_of, list_price_of
+from router_state.plan import Taught
 from router_state.policies.learning import NOT_LEARNED
 from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.router import RouterState
@@ -31,7 +35,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
-    record = _remembered(records, event.request_id)
+    record = remembered(records, event.request_id)
     before, said = record.bill, event.cost_usd
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
@@ -40,7 +44,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     billing = Billing(
         event,
         record,
-        _context(state, record, event.x),
+        context_of(state, record, event.x),
         event.model or record.called,
         cost_usd,
         record.expected_cost_usd if before is None else before.cost_usd,
@@ -58,7 +62,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     for billed in state.hooks.billed:
         billed(billing)
     if billing.reward is not None:
-        _learn_failure(state, billing, billing.reward)
+        learn_failure(state, billing, billing.reward)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
     # an answer has not taught.
     if not billing.answered:
@@ -75,7 +79,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     return APPLIED if first else REVISED
 
 
-def _remembered(records: Records, request_id: str) -> RequestRecord:
+def remembered(records: Records, request_id: str) -> RequestRecord:
     """Return a request's record. Raises UnknownRequest."""
     record = records.get(request_id)
     if record is None:
@@ -83,7 +87,7 @@ def _remembered(records: Records, request_id: str) -> RequestRecord:
     return record
 
 
-def _context(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
+def context_of(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
     """Return a request's context, of its record or checked as it is given."""
     if record.x is not None:
         return record.x
@@ -94,8 +98,7 @@ def _context(state: RouterState, record: RequestRecord, given: Vector | None) ->
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and keep the model and its price in the record."""
-    record, called, cost_usd = billing.record, billing.called, billing.cost_usd
-    price, arms = record.price, state.arms
+    record, called, price = billing.record, billing.called, billing.record.price
     if record.label is None and called != record.called:
         record.answered_by = None if called == record.model else called
     if called != record.model:
@@ -103,7 +106,13 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
         if used is None:
             return
         price = record.price = used
-    arm = arms.find(called)
+    learn_cost(state, billing, price)
+
+
+def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
+    """Let the billed model learn the bill of an answer, priced like that."""
+    record, arms, cost_usd = billing.record, state.arms, billing.cost_usd
+    arm = arms.find(billing.called)
     # The model was dropped, or changed between free and priced, so that the ratio has another
     # meaning.
     if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
@@ -171,7 +180,7 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
     return cost_usd
 
 
-def _learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
+def learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
     """Let the called model learn a failed call as if it had this reward."""
     arm = state.arms.find(billing.called)
     if arm is not None and billing.x is not None:
@@ -186,8 +195,9 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
         UnknownRequest: no decision carries this request_id.
         ContextLost: neither the record nor the caller has the context.
     """
-    record = _remembered(records, event.request_id)
+    record = remembered(records, event.request_id)
     reward, label = event.reward, record.label
+    attempt = _attempt(record, event)
     source, rank, revision = event.source, event.rank, event.revision
     # News are rewards of higher rank, and later revisions from the same source.
     if (
@@ -196,30 +206,48 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
         and (source != label.source or revision <= label.revision)
     ):
         return DUPLICATE
-    x = _context(state, record, event.x)
+    x = context_of(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
     if label is None and event.model is not None:
         # A caller that did not wait called another model, and the reward is of that one.
         record.answered_by = None if event.model == record.model else event.model
+    if label is None and record.call is not None and record.call.plan is not None:
+        plan = structs.replace(record.call.plan, labelled=attempt)
+        record.call = structs.replace(record.call, plan=plan)
+        if event.model is None:
+            name = plan.steps[attempt].model
+            record.answered_by = None if name == record.model else name
     arm = state.arms.find(record.called)
     forgotten = NOT_LEARNED
     if label is None:
+        taught: Taught | None = Taught(x, reward)
         for judged in state.hooks.judged:
-            judged(record, reward)
-        if arm is not None:
-            forgotten = state.policy.learn(state, arm, record, x, reward)
+            taught = judged(record, x, reward)
+        if arm is not None and taught is not None:
+            forgotten = state.policy.learn(state, arm, record, *taught)
         state.rewards_applied += 1
     elif arm is not None:
         one = arm.rewards
         # Only the remaining weight of the first reward can be revised.
-        one.revise(
-            x, difference=reward - label.reward, discount=exp_of(label.forgotten - one.forgotten)
-        )
+        difference = reward - label.reward
+        if record.plan is not None:
+            difference *= record.plan.revised
+        one.revise(x, difference=difference, discount=exp_of(label.forgotten - one.forgotten))
         forgotten = label.forgotten
     record.label = Label(reward, source, rank, revision, forgotten)
     records[event.request_id] = record
     return APPLIED if label is None else REVISED
+
+
+def _attempt(record: RequestRecord, event: Judged) -> int:
+    """Return the number of the call that a reward is of. Raises AttemptBeyondPlan."""
+    plan = record.plan
+    if event.attempt is None:
+        return 0 if plan is None else plan.last
+    if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
+        raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
+    return event.attempt
 
 
 def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:

@@ -10,6 +10,7 @@ from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
 from router_state.kernel import Candidates
 from router_state.packing.framing import Json
+from router_state.plan import Plan
 
 
 class Basis(Struct, frozen=True, gc=False):
@@ -35,8 +36,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     `before` its request before, and `warm` the tokens of it that each model had in its cache.
     `cache` is what cached input of the decided model cost then. `wait` is what its time counts for
     so far, in the unit of the target. `lost_seconds` is how long attempts that failed took. `kept`
-    is what other capabilities keep of it, by their names. `unpaced`: the budget of a request does
-    not pay it.
+    is what other capabilities keep of it, by their names. `plan` is what may follow the call, and
+    what became of that. `unpaced`: the budget of a request does not pay it.
     """
 
     unanswered: bool = False
@@ -49,6 +50,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     wait: float | None = None
     lost_seconds: float = 0.0
     kept: dict[str, Json] = {}
+    plan: Plan | None = None
     unpaced: bool = False
 
 
@@ -57,10 +59,11 @@ PLAIN = Call()
 
 
 class Settlement(Struct, gc=False):
-    """The bill of a call."""
+    """The bill of a call; `open`: another call of its plan may have to be paid for."""
 
     cost_usd: float
     revision: int
+    open: bool = False
 
 
 class Label(Struct, gc=False):
@@ -117,6 +120,34 @@ class RequestRecord(Struct, gc=False, eq=False):
     def is_paced(self) -> bool:
         """Tell whether the budget of a request pays the call."""
         return self.call is None or not self.call.unpaced
+
+    @property
+    def plan(self) -> Plan | None:
+        """Return what may follow the call, if anything was planned."""
+        return None if self.call is None else self.call.plan
+
+    @property
+    def is_awaited(self) -> bool:
+        """Tell whether a bill is awaited."""
+        return not self.expired and (self.bill is None or self.bill.open)
+
+    @property
+    def awaited_usd(self) -> float:
+        """Return the dollars that are expected of what is awaited."""
+        if not self.is_awaited:
+            return 0.0
+        plan = self.plan
+        return self.expected_cost_usd if plan is None else plan.awaited_usd
+
+    @property
+    def charged_usd(self) -> float:
+        """Return the dollars that it is charged with: bills, verdicts, and what is expected of the
+        rest."""
+        plan = self.plan
+        if plan is None:
+            return self.expected_cost_usd if self.bill is None else self.bill.cost_usd
+        awaits = self.bill is None or self.is_awaited
+        return plan.spent_usd + (plan.awaited_usd if awaits else 0.0)
 
     @property
     def is_answered(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from router_state.attempts.attempts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
@@ -28,6 +29,7 @@ KINDS: tuple[type[Capability], ...] = (
     Sessions,
     Runs,
     Incumbents,
+    Attempts,
 )
 """Their classes; of two that change the same, the later one has the last word."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))

@@ -122,6 +122,27 @@ class Totals:
             self.spent.add(cost_usd)
             self.spent.add(-before.cost_usd)
 
+    def move(
+        self, request_id: str, record: RequestRecord, *, before_usd: float, awaited_usd: float
+    ) -> None:
+        """Book what has come of a plan, and how much is still awaited of it.
+
+        Args:
+            record: as it is now; before_usd: what it had spent; awaited_usd: what was awaited.
+        """
+        bill = record.bill
+        if bill is not None and bill.cost_usd != before_usd:
+            self.spent.add(bill.cost_usd)
+            self.spent.add(-before_usd)
+        if request_id in self.open_commitments:
+            self.committed.add(-awaited_usd)
+            if record.is_awaited:
+                self.committed.add(record.awaited_usd)
+            else:
+                del self.open_commitments[request_id]
+                if not self.open_commitments:
+                    self.committed = Total()
+
     def expire(self, request_id: str, record: RequestRecord) -> None:
         """Stop waiting for a bill; the commitment stands at its expectation."""
         self._close(request_id, record)
@@ -141,7 +162,7 @@ class Totals:
     def _close(self, request_id: str, record: RequestRecord) -> None:
         """Take a commitment off the sum, if it is still in it."""
         if self.open_commitments.pop(request_id, None) is not None:
-            self.committed.add(-record.expected_cost_usd)
+            self.committed.add(-record.awaited_usd)
             # Reset to 0 when nothing is awaited, as what is kept of roundings is rounded, too.
             if not self.open_commitments:
                 self.committed = Total()

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from schemas.event import Event, documented, optional
 from schemas.fields import ModelName, RequestId, Revision, Tokens, refuse
 from schemas.reasons import Reason
+from schemas.verifiers import Attempt
 
 TOPIC: Final = "costs"
 KEY: Final = "router_id"
@@ -56,6 +57,7 @@ class CostReported(Event):
                 "status": "rate_limited",
                 "retry_after_seconds": 2,
             },
+            {"router_id": "acme.code", "request_id": "r-5", "cost_usd": 0.004, "attempt": 1},
         ],
         invalid={
             Reason.MISSING_FIELD: {
@@ -89,6 +91,9 @@ class CostReported(Event):
         "Which model was called, where that is known; absent: the decided one"
     )
     revision: Revision = 0
+    attempt: Attempt | None = optional(
+        "Which call of the request's plan it is of, from 0; absent: the first"
+    )
     status: Status | None = optional(
         "How the call ended; absent: with an answer. A bill of a call without one may be of nothing"
     )

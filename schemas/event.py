@@ -193,6 +193,7 @@ _REASON_OF_RANGE = {
     "input_tokens": Reason.COST_OUT_OF_RANGE,
     "output_tokens": Reason.COST_OUT_OF_RANGE,
     "reward": Reason.REWARD_OUT_OF_RANGE,
+    "verdict": Reason.VERDICT_OUT_OF_RANGE,
 }
 """Reason for each field that is out of its bounds."""
 _REASON_OF_FIELD = {"context": Reason.WRONG_CONTEXT, "prior": Reason.WRONG_PRIOR}

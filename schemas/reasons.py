@@ -109,6 +109,15 @@ class Reason(StrEnum):
         "The bill is in tokens of a model that is not in the portfolio; dollars need no price.",
     )
     REWARD_OUT_OF_RANGE = "reward_out_of_range", "The reward is outside [0, 1]."
+    VERDICT_OUT_OF_RANGE = "verdict_out_of_range", "The verdict is outside [0, 1]."
+    UNKNOWN_VERIFIER = (
+        "unknown_verifier",
+        "The verdict names a verifier that the router does not declare.",
+    )
+    ATTEMPT_BEYOND_PLAN = (
+        "attempt_beyond_plan",
+        "The bill, verdict or reward is of an `attempt` that the request's plan does not have.",
+    )
 
     # Declarations of routers.
     STALE_CONFIG = "stale_config", "`pb.based_on` is not the offset of the declaration in force."

@@ -13,6 +13,7 @@ from schemas.event import Event, documented, optional
 from schemas.fields import JsonObject, Label, ModelName, RequestId, Tokens, refuse
 from schemas.prompt_length import input_tokens, is_wordless
 from schemas.reasons import Reason
+from schemas.verifiers import Verifiers
 
 TOPIC: Final = "requests"
 KEY: Final = "router_id"
@@ -119,6 +120,9 @@ class RequestSubmitted(Event):
     session_budget_usd: SessionUsd | None = optional(
         "US dollars that all calls of this session may cost together; in place of the router's "
         "`sessions.budget_usd`, for the session's later requests, too"
+    )
+    verifiers: Verifiers | None = optional(
+        "Which of the router's verifiers can look at this answer, or none; absent: all"
     )
     needs: Needs | None = optional("What the model must offer; absent: nothing in particular")
 

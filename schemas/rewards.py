@@ -1,4 +1,4 @@
-"""Topic `rewards`: how good the answer to a routed request was.
+"""Topic `rewards`: how good the answer to a routed request was, and what verifiers say of answers.
 
 Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields, new sources.
 Not compatible: a new required field, another scale of `reward`.
@@ -12,6 +12,7 @@ from pydantic import model_validator
 from schemas.event import Event, documented, optional
 from schemas.fields import Label, ModelName, RequestId, Revision, UnitInterval, UtcTime, refuse
 from schemas.reasons import Reason
+from schemas.verifiers import Attempt
 
 TOPIC: Final = "rewards"
 KEY: Final = "router_id"
@@ -30,7 +31,9 @@ def subject_of(request_id: str | None, session_id: str | None) -> str:
 
 
 class RewardObserved(Event):
-    """Report the quality of one answer, or of a whole session, from one source."""
+    """Report the quality of one answer, or of a whole session, from one source; or a verifier's
+    verdict on one answer, which is no reward.
+    """
 
     model_config = documented(
         TOPIC,
@@ -50,6 +53,13 @@ class RewardObserved(Event):
                 "revision": 1,
             },
             {"router_id": "acme.chat", "session_id": "s-17", "reward": 1, "source": "user"},
+            {
+                "router_id": "acme.code",
+                "request_id": "r-5",
+                "attempt": 0,
+                "verifier": "tests",
+                "verdict": 0,
+            },
         ],
         invalid={
             Reason.MISSING_FIELD: {"router_id": "acme.chat", "reward": 0.5, "source": "judge"},
@@ -58,6 +68,12 @@ class RewardObserved(Event):
                 "request_id": "r-1",
                 "reward": 1.5,
                 "source": "judge",
+            },
+            Reason.VERDICT_OUT_OF_RANGE: {
+                "router_id": "acme.code",
+                "request_id": "r-5",
+                "verifier": "tests",
+                "verdict": 2,
             },
             Reason.INVALID_FIELD: {
                 "router_id": "acme.chat",
@@ -74,11 +90,17 @@ class RewardObserved(Event):
         "The conversation that was judged, where no request_id says which answer: each of its "
         "requests so far gets the reward, except for those that have one of their own"
     )
-    reward: UnitInterval
-    source: Label
+    reward: UnitInterval | None = optional("Absent only of a verdict")
+    source: Label | None = optional("Who judged; absent only of a verdict")
     model: ModelName | None = optional(
         "Which model was called, where that is known; absent: the decided one"
     )
+    attempt: Attempt | None = optional(
+        "Which call of the request's plan it is of, from 0; absent: the last one of a reward, the "
+        "first one of a verdict"
+    )
+    verifier: Label | None = optional("Whose verdict it is, in place of reward and source")
+    verdict: UnitInterval | None = optional("What a verifier says of the answer; never a reward")
     revision: Revision = 0
     observed_at: UtcTime | None = optional(
         "When the answer was judged; absent: the time of the record"
@@ -88,6 +110,20 @@ class RewardObserved(Event):
     def _something_was_judged(self) -> Self:
         if self.request_id is None and self.session_id is None:
             raise refuse(Reason.MISSING_FIELD, "the reward has neither request_id nor session_id")
+        return self
+
+    @model_validator(mode="after")
+    def _reward_or_verdict(self) -> Self:
+        if self.verifier is None and self.verdict is None:
+            if self.reward is None or self.source is None:
+                name = "reward" if self.reward is None else "source"
+                null = name in getattr(self, "model_fields_set", ())
+                reason = Reason.INVALID_FIELD if null else Reason.MISSING_FIELD
+                raise refuse(reason, f"{name} is {'null' if null else 'missing'}")
+        elif self.verifier is None or self.verdict is None or self.request_id is None:
+            raise refuse(Reason.MISSING_FIELD, "a verdict needs request_id, verifier and verdict")
+        elif self.reward is not None:
+            raise refuse(Reason.INVALID_FIELD, "a verdict is no reward: send each by itself")
         return self
 
     @property

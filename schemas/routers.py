@@ -11,12 +11,22 @@ from pydantic import Field, field_validator, model_validator
 from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
 from schemas.capabilities import Offers
 from schemas.event import Content, Event, decode_declared, documented, optional
-from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, Tokens, UnitInterval, refuse
+from schemas.fields import (
+    LARGEST_INT,
+    Label,
+    ModelName,
+    PricePerM,
+    RouterId,
+    Tokens,
+    UnitInterval,
+    refuse,
+)
 from schemas.latency import LatencyTarget, SecondPriced
 from schemas.modes import Holdout, Incumbent, Mode, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, SessionUsd
+from schemas.verifiers import MAX_VERIFIERS, VerifierDeclared
 
 TOPIC: Final = "routers"
 KEY: Final = "router_id"
@@ -186,6 +196,19 @@ class RouterDeclared(Event):
                 "holdout": 0.02,
             },
             {
+                "router_id": "acme.code",
+                "models": {
+                    "small": {"input_price_per_m": 0.1, "output_price_per_m": 0.3},
+                    "large": {"input_price_per_m": 3.0, "output_price_per_m": 15.0},
+                },
+                "budget_usd_per_request": 0.002,
+                "verifiers": {
+                    "tests": {"usd": 0, "exact": True},
+                    "judge": {"usd": 0.00004, "bins": 3},
+                },
+                "max_attempts": 2,
+            },
+            {
                 "router_id": "acme.law",
                 "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
                 "dimensions": 17,
@@ -262,6 +285,16 @@ class RouterDeclared(Event):
     holdout: Holdout | None = optional(
         "Share of the requests that the incumbent keeps for good; absent: none"
     )
+    verifiers: (
+        Annotated[dict[Label, VerifierDeclared], Field(min_length=1, max_length=MAX_VERIFIERS)]
+        | None
+    ) = optional(
+        "What looks at answers, by name: where it pays, a cheap model answers first, and a "
+        "dearer one only if the answer does not pass"
+    )
+    max_attempts: Annotated[int, Field(ge=1, le=2)] | None = optional(
+        "Most calls of one request; absent: 2 where there are verifiers"
+    )
     profile: Literal["live", "paper"] = "live"
     dimensions: Annotated[
         int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")
@@ -321,6 +354,12 @@ class RouterDeclared(Event):
             raise refuse(
                 Reason.INVALID_FIELD, "the router has latency_target and usd_per_second: give one"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _attempts_have_verifiers(self) -> Self:
+        if self.max_attempts is not None and self.verifiers is None:
+            raise refuse(Reason.MISSING_FIELD, "max_attempts needs verifiers")
         return self
 
     @model_validator(mode="after")

@@ -21,6 +21,7 @@ from schemas.fields import (
     UtcTime,
 )
 from schemas.reasons import Reason
+from schemas.verifiers import PlanStep
 
 TOPIC: Final = "routes"
 KEY: Final = "router_id"
@@ -64,6 +65,9 @@ class WouldRoute(Content):
     propensity: Annotated[
         UnitInterval, Field(description="Probability with which the router would have chosen it")
     ]
+    then: ModelName | None = optional(
+        "The model that would have followed if the first answer had not passed; absent: none"
+    )
 
 
 class Candidate(Content):
@@ -203,6 +207,13 @@ class RouteDecided(Event):
     )
     fallbacks: tuple[ModelName, ...] | None = optional(
         "The next best models under the same budget, best first; absent: there is none, or a repeat"
+    )
+    plan: tuple[PlanStep, ...] | None = optional(
+        "The calls that may follow each other, the first one that of `model`; absent: one call"
+    )
+    first_propensity: Annotated[float, Field(ge=0, le=1)] | None = optional(
+        "Of a plan: probability with which `model` was to be called first, whatever follows; "
+        "`propensity` is that of the whole plan"
     )
     session_id: Label | None = optional("The session that the request named, if it did")
     session_left_usd: float | None = optional(

@@ -10,7 +10,7 @@ from agents.parked import Parked
 from ground.messages import Message
 from router_state import registered
 from router_state.config import Vector
-from router_state.events import Asked, Charged, Event, Judged, Needs
+from router_state.events import Asked, Charged, Event, Judged, Needs, Verified
 from schemas.quick import Bill, Request, Reward
 
 NEEDS = Needs.__struct_fields__
@@ -58,6 +58,7 @@ def charged(event: Bill, *, offset: int, x: Vector | None = None, waited: bool =
         event.cached_input_tokens,
         seconds(event.latency_ms),
         seconds(event.first_token_ms),
+        event.attempt or 0,
     )
 
 
@@ -69,8 +70,12 @@ def judged(
     x: Vector | None = None,
     waited: bool = False,
     contexts: Mapping[str, Vector] | None = None,
-) -> Judged:
-    """Return a reward from a source of this rank; see `Judged`."""
+) -> Judged | Verified:
+    """Return a reward from a source of this rank, or a verdict; see `Judged` and `Verified`."""
+    if event.verifier is not None:
+        return verified(event, offset=offset, x=x, waited=waited)
+    assert event.reward is not None  # as its schema says
+    assert event.source is not None
     return Judged(
         event.subject,
         event.reward,
@@ -82,6 +87,25 @@ def judged(
         offset,
         waited,
         contexts,
+        event.attempt,
+    )
+
+
+def verified(
+    event: Reward, *, offset: int, x: Vector | None = None, waited: bool = False
+) -> Verified:
+    """Return a verdict; see `Verified`."""
+    assert event.verifier is not None  # as its schema says
+    assert event.verdict is not None
+    return Verified(
+        event.subject,
+        event.verifier,
+        event.verdict,
+        event.attempt or 0,
+        event.revision,
+        x,
+        offset,
+        waited,
     )
 
 
@@ -106,7 +130,7 @@ def core_event(
     of_session = {} if event.request_id else _of_router(contexts, event.router_id)
     return judged(
         event,
-        rank_of(event.source),
+        0 if event.source is None else rank_of(event.source),
         offset=source.offset,
         x=x,
         waited=waited,

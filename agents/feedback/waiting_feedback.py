@@ -54,13 +54,16 @@ def wait(message: Message, event: Bill | Reward, partition: Partition, answers: 
 def _overtake_other_bills(parked: Parked, bill: Bill, partition: Partition) -> float | None:
     """Return until when a bill waits; None where it changes nothing.
 
-    One bill waits for a request, the one of highest revision, so that an orphan's money is booked
-    once.
+    One bill waits for each call of a request, the one of highest revision, so that an orphan's
+    money is booked once.
     """
     due = parked.due
     for other in partition.parking.waiting_for(parked.router_id, parked.request_id):
         if other.topic == parked.topic:
-            if waiting(Bill, other).revision >= bill.revision:
+            before = waiting(Bill, other)
+            if (before.attempt or 0) != (bill.attempt or 0):
+                continue
+            if before.revision >= bill.revision:
                 return None
             partition.parking.unpark(other)
             partition.count("bill_revised")

@@ -14,6 +14,7 @@ from router_state import registered
 from router_state.changes import Alert
 from router_state.instants import utc
 from router_state.kernel import Candidates
+from router_state.plan import Step
 from router_state.record import RequestRecord
 from router_state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
@@ -66,8 +67,23 @@ def route_value(
             value["fallbacks"] = fallbacks
     if record.call is not None and record.call.session_id is not None:
         value["session_id"] = record.call.session_id
+    if record.plan is not None:
+        value["plan"] = plan = [_step(step) for step in record.plan.steps]
+        for later in plan[1:]:
+            later["probability"] = record.plan.goes_on
+        value["first_propensity"] = record.plan.first_propensity
     value |= registered.told(record)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
+
+
+def _step(step: Step) -> dict[str, object]:
+    """Return one call of a plan, see `schemas.verifiers.PlanStep`."""
+    found: dict[str, object] = {"model": step.model, "expected_cost_usd": step.expected_cost_usd}
+    if step.verify is not None:
+        found["verify"], found["verdict_usd"] = step.verify, step.fee_usd
+    if step.accept_at is not None:
+        found["accept_at"] = step.accept_at
+    return found
 
 
 def _fallbacks(candidates: list[dict[str, object]], chosen: str) -> list[object]:

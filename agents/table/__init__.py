@@ -1,1 +1,2 @@
-"""The durable table of a partition: its keys, its records, and the routers that they are of."""
+"""The state of a partition in the durable table: routers, requests, parked events, pools,
+offsets."""

@@ -162,8 +162,8 @@ class Pools:
         report = None if pool is None else pool.reported(now=now)
         if pool is None or report is None:
             return []
-        lent = [line.until for line in pool.lines.values() if line.until < float("inf")]
-        until = max(lent, default=None)
+        ends = [line.until for line in pool.lines.values() if line.until < float("inf")]
+        until = max(ends, default=None)
         return self.reports.send(f"pool:{pool_id}", report, until, now=now, due=due)
 
     def report_router(
@@ -171,13 +171,13 @@ class Pools:
     ) -> list[Note]:
         """Return a router's report to its pool; `due`: only where it is worth one."""
         periods, name = engine.state.having(Periods), f"router:{router_id}"
-        holdings = None if periods is None else periods.ledger.holdings
-        if holdings is None or (due and not self.reports.may_be_due(name, holdings.moves, now=now)):
+        held = None if periods is None else periods.ledger.holdings
+        if held is None or (due and not self.reports.may_be_due(name, held.moves, now=now)):
             return []
         report = None if periods is None else periods.reported(router_id, now=now)
         assert report is not None
-        lent = [held.until for line in holdings.lines for held in line.holdings.values()]
-        return self.reports.send(name, report, max(lent, default=None), now=now, due=due)
+        ends = [holding.until for line in held.lines for holding in line.holdings.values()]
+        return self.reports.send(name, report, max(ends, default=None), now=now, due=due)
 
     def joined(self, router_id: str, engine: Engine | None) -> None:
         """Note a router's pool after its declaration; `engine` None: the router is removed."""

@@ -80,10 +80,17 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
             out.print(f"Now: {line}.", soft_wrap=True)
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)
-    for bill, late in zip(found.costs, superseded(found.costs, lambda source: 0), strict=True):
-        out.print(f"Cost: {_bill(bill, _dollars(bill, found, then))}{late}.")
-    notes = superseded(found.rewards, session.settings.source_rank)
-    _outcomes(out, found.costs, list(zip(found.rewards, notes, strict=True)), letters)
+    for attempt in sorted({bill.attempt or 0 for bill in found.costs}):
+        bills = [bill for bill in found.costs if (bill.attempt or 0) == attempt]
+        of = f" of attempt {attempt}" if attempt else ""
+        for bill, late in zip(bills, superseded(bills, lambda source: 0), strict=True):
+            out.print(f"Cost{of}: {_bill(bill, _dollars(bill, found, then))}{late}.")
+    for one in found.rewards:
+        if one.verifier is not None:
+            out.print(f"Verdict of {one.verifier} on attempt {one.attempt or 0}: {one.verdict:g}.")
+    labels = [one for one in found.rewards if one.verifier is None]
+    notes = superseded(labels, session.settings.source_rank)
+    _outcomes(out, found.costs, list(zip(labels, notes, strict=True)), letters)
 
 
 def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float | None:
@@ -165,7 +172,7 @@ def superseded(
     counts: tuple[str, int] | None = None
     said = []
     for event in events:
-        source = event.source if isinstance(event, RewardObserved) else ""
+        source = (event.source or "") if isinstance(event, RewardObserved) else ""
         # Revisions compare only within a source; a source of higher rank wins without one.
         if (
             counts is None

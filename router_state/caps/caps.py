@@ -93,6 +93,7 @@ class Caps(Capability):
         )
         choice.cap(excluded, reason)
         choice.beyond = not enough
+        choice.spare(min(bucket.left_at(choice.now) for bucket in self.buckets))
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""
@@ -104,6 +105,11 @@ class Caps(Capability):
         """See Capability; a cap was charged what was expected."""
         for bucket in self.buckets:
             bucket.spend(billing.difference_usd)
+
+    def moved(self, record: RequestRecord, usd: float) -> None:
+        """See Capability."""
+        for bucket in self.buckets:
+            bucket.spend(usd)
 
     @classmethod
     def head(cls, one: Caps | None) -> dict[str, Json]:

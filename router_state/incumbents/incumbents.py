@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import Protocol
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -25,6 +25,7 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
         by: one of those of `assigning`; routed: probability that the router answers.
         model, reason, propensity: what the router had chosen where it did not answer, why, and with
             which probability.
+        then: the model that was to follow if that one's answer did not pass.
     """
 
     by: str
@@ -32,6 +33,7 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
     model: str | None = None
     reason: str = ""
     propensity: float = 0.0
+    then: str | None = None
 
 
 class Said(Protocol):
@@ -43,6 +45,22 @@ class Said(Protocol):
     share: float | None
     by: str | None
     holdout: float | None
+
+
+def _share(choice: Choice, routed: float, beside: float) -> None:
+    """Set the probability of what the router answered, where it answers a share of the requests.
+
+    Args:
+        beside: probability that the incumbent calls the same model.
+    """
+    plan = choice.plan
+    if plan is None:
+        choice.propensity = routed * choice.propensity + beside
+        return
+    # The incumbent has no plans, but may make the same first call.
+    choice.propensity *= routed
+    first = min(routed * plan.first_propensity + beside, 1.0)
+    choice.plan = structs.replace(plan, first_propensity=first)
 
 
 class Incumbents(Capability):
@@ -124,15 +142,16 @@ class Incumbents(Capability):
         if by == ROUTER:
             other = mix.get(self.arms.names[choice.k], 0.0)
             choice.keep(self.name, to_builtins(Assigned(by, routed)))
-            choice.propensity = routed * choice.propensity + (1.0 - routed) * other
+            _share(choice, routed, (1.0 - routed) * other)
             return
-        own, name = self.arms.names[choice.k], model_at(mix, place)
-        found = Assigned(by, routed, own, choice.why, choice.propensity)
+        own, name, plan = self.arms.names[choice.k], model_at(mix, place), choice.plan
+        then = None if plan is None or len(plan.steps) < 2 else plan.steps[1].model
+        found = Assigned(by, routed, own, choice.why, choice.propensity, then)
         choice.keep(self.name, to_builtins(found))
         k = row[name]
         # Whichever way the model may have come by.
         by_router = routed * (choice.propensity if k == choice.k else chance_of(k))
-        choice.k, choice.why, choice.unpaced = k, REASON, True
+        choice.k, choice.why, choice.plan, choice.unpaced = k, REASON, None, True
         choice.propensity = min(by_router + (1.0 - routed) * mix[name], 1.0)
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
@@ -152,7 +171,13 @@ class Incumbents(Capability):
         one = converted(kept, Assigned, "incumbent")
         found: dict[str, object] = {"routed_by": one.by, "routed_share": one.routed}
         if one.model is not None:
-            own = {"model": one.model, "reason": one.reason, "propensity": one.propensity}
+            own: dict[str, object] = {
+                "model": one.model,
+                "reason": one.reason,
+                "propensity": one.propensity,
+            }
+            if one.then is not None:
+                own["then"] = one.then
             found["would_route"] = own
         return found
 

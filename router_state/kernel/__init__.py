@@ -1,8 +1,9 @@
 """The arithmetic of every event, in Cython: `build_kernel.py` compiles it.
 
 `numbers` has the sums, `learning` the regressions, `costs` what a call costs, `choosing` the arms
-and their scores, `pacing` the price of a dollar. Each uses those named before it. The kernel
-imports nothing of the core and calls nothing of it; `given` says what it reads of what it is given.
+and their scores, `pacing` the price of a dollar, `attempts` plans of two calls. Each uses those
+named before it. The kernel imports nothing of the core and calls nothing of it; `given` says what
+it reads of what it is given.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ except ImportError as error:
         "Cython and a C compiler and run python build_kernel.py"
     ) from error
 
+from router_state.kernel.attempts.plans import Looks, PlannedOptions, Planning, expected_of
+from router_state.kernel.attempts.verdict_table import VerdictTable
 from router_state.kernel.choosing.arm import Arm, log_price
 from router_state.kernel.choosing.candidates import Candidates
 from router_state.kernel.choosing.context import MAX_NORM, check
@@ -95,8 +98,11 @@ __all__ = [
     "CostModel",
     "Debt",
     "Detector",
+    "Looks",
     "Matrix",
     "Options",
+    "PlannedOptions",
+    "Planning",
     "Portfolio",
     "PosteriorSample",
     "Predictive",
@@ -106,6 +112,7 @@ __all__ = [
     "Side",
     "Total",
     "Vector",
+    "VerdictTable",
     "Window",
     "bounded",
     "check",
@@ -113,6 +120,7 @@ __all__ = [
     "cost_piece",
     "estimate",
     "exp_of",
+    "expected_of",
     "keep",
     "learn_bill",
     "learn_reward",

@@ -24,4 +24,4 @@ def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
             np.subtract(scores := found.arrays()[0], costs, out=scores)
     if window.limited or arms.open is None:
         window.close(arms, *found.arrays())
-    return found
+    return found if arms.planner is None or not beside else arms.planner.planned(found)

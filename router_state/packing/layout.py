@@ -12,7 +12,7 @@ from typing import Any
 
 from router_state.errors import DamagedState
 
-MOST = 2.0**53
+LARGEST_EXACT = 2.0**53
 """Largest whole number that a float is exact for."""
 
 
@@ -41,7 +41,7 @@ class Numbers:
         """Invert `of`. Raises DamagedState where a count is no whole number."""
         for (path, _, name), whole, value in zip(self._owners, self._whole, values, strict=True):
             owner = attrgetter(path)(one) if path else one
-            if whole and not (abs(value) < MOST and value == int(value)):
+            if whole and not (abs(value) < LARGEST_EXACT and value == int(value)):
                 raise DamagedState(f"{path}.{name} is {value}, no whole number")
             setattr(owner, name, int(value) if whole else value)
 

@@ -23,11 +23,14 @@ def apply(ledger: Ledger, journal: Journal, choice: Choice) -> None:
     """
     expected, now = choice.seen.expected_cost_usd, choice.now
     excluded = _under(choice.excluded, expected, ledger.spending.max_cost_per_request_usd)
+    if ledger.spending.max_cost_per_request_usd is not None:
+        choice.spare(ledger.spending.max_cost_per_request_usd)
     standings = ledger.standings(now, seq=choice.seq)
     if not standings:
         choice.cap(excluded, None)
         return
     tightest = min(standings, key=lambda one: one.free_usd)
+    choice.spare(tightest.free_usd)
     under = [
         why or (None if cost <= tightest.free_usd else "budget_spent")
         for why, cost in zip(excluded, expected, strict=True)

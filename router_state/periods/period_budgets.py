@@ -94,6 +94,10 @@ class Periods(Capability):
             awaited=billing.first and not record.expired,
         )
 
+    def moved(self, record: RequestRecord, usd: float) -> None:
+        """See Capability."""
+        self.ledger.settle(usd, at=record.decided_at, seq=record.seq, awaited=False)
+
     def expired(self, record: RequestRecord) -> None:
         """See Capability."""
         self.ledger.expire(at=record.decided_at, seq=record.seq)

@@ -123,7 +123,8 @@ class Live:
         if budget is None:
             seen.excluded = choice.excluded
         else:
-            most, each = MOST_RISKED * budget, TOLERATED * budget
+            choice.most_usd = most = MOST_RISKED * budget
+            each = TOLERATED * budget
             seen.excluded = within_risk(state.arms.costs, choice.excluded, seen, most, each)
         return None
 

@@ -106,6 +106,7 @@ class Runs(Capability):
             left = budget - (0.0 if run is None else run.charged_usd)
             costs, refuses = choice.seen.expected_cost_usd, self.declared.refuses
             choice.cap(*within(left, choice.excluded, costs, refuses=refuses))
+            choice.spare(left)
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""
@@ -133,14 +134,20 @@ class Runs(Capability):
 
     def billed(self, billing: Billing) -> None:
         """See Capability; a run was charged what was expected, as long as it is remembered."""
-        record, call = billing.record, billing.record.call
-        name = None if call is None else call.session_id
+        self._charge(billing.record, billing.difference_usd, now=billing.now)
+
+    def moved(self, record: RequestRecord, usd: float) -> None:
+        """See Capability."""
+        self._charge(record, usd, now=record.decided_at)
+
+    def _charge(self, record: RequestRecord, usd: float, *, now: float) -> None:
+        name = None if record.call is None else record.call.session_id
         run = None if name is None else self.known.find(name)
         # A session of the same name may have been forgotten since, and have begun anew.
         if name is not None and run is not None and record.seq >= run.born:
-            run.charged_usd += billing.difference_usd
+            run.charged_usd += usd
             self.known.changed(name)
-            self._warn(name, run, now=billing.now)
+            self._warn(name, run, now=now)
 
     def _budget(self, run: Run | None, choice: Choice | None = None) -> float | None:
         """Return what a run may spend: as its request says, or an earlier one, or the router."""

@@ -144,12 +144,10 @@ def _books(state: RouterState, records: Mapping[str, RequestRecord]) -> Iterator
         yield "settled is not the number of bills"
     if not _same(state.spend_usd, math.fsum([gone.spend_usd, *bills])):
         yield "spend is not the sum of the bills"
-    awaited = {
-        request_id: r for request_id, r in records.items() if r.bill is None and not r.expired
-    }
+    awaited = {request_id: r for request_id, r in records.items() if r.is_awaited}
     if list(state.open_commitments) != sorted(awaited, key=lambda one: awaited[one].seq):
         yield "open commitments"
-    if not _same(state.committed_usd, math.fsum(r.expected_cost_usd for r in awaited.values())):
+    if not _same(state.committed_usd, math.fsum(r.awaited_usd for r in awaited.values())):
         yield "committed is not what is awaited"
     if state.rewards_applied != sum(r.label is not None for r in requests) + gone.rewards:
         yield "rewards_applied is not the number of labels"

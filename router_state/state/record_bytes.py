@@ -43,7 +43,7 @@ def pack_record(record: RequestRecord) -> bytes:
                 *_SCALARS_OF(record),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
                 _seen(record.candidates),
-                None if (bill := record.bill) is None else (bill.cost_usd, bill.revision),
+                _bill(record.bill),
                 None if record.label is None else _LABEL_OF(record.label),
                 record.expired,
                 record.applied,
@@ -52,6 +52,13 @@ def pack_record(record: RequestRecord) -> bytes:
             default=structs.astuple,
         )
     )
+
+
+def _bill(bill: Settlement | None) -> tuple[float, int] | tuple[float, int, bool] | None:
+    """Return a bill; a third entry says that another call may have to be paid for."""
+    if bill is None:
+        return None
+    return (bill.cost_usd, bill.revision, True) if bill.open else (bill.cost_usd, bill.revision)
 
 
 def _seen(found: Candidates | None) -> list[Json] | None:
@@ -79,6 +86,14 @@ class Outline(NamedTuple):
     is_awaited: bool
 
 
+class _Bill(Struct, array_like=True, gc=False):
+    """A bill; `open` stands there only where it is true."""
+
+    cost_usd: float
+    revision: Whole
+    open: bool = False
+
+
 class _Books(Struct, array_like=True, gc=False):
     """The fields of a record up to the last one that its outline needs; `Raw` ones are not read, as
     a start reads a hundred thousand records."""
@@ -95,7 +110,7 @@ class _Books(Struct, array_like=True, gc=False):
     offset: Raw
     price: Raw
     seen: Raw
-    bill: tuple[float, Whole] | None
+    bill: _Bill | None
     label: Raw
     expired: bool
 
@@ -115,7 +130,7 @@ class _Record(Struct, array_like=True, gc=False):
     offset: Whole
     price: tuple[float, float]
     seen: tuple[tuple[str, ...], list[float], list[float], list[str | None]] | None
-    bill: tuple[float, Whole] | None
+    bill: _Bill | None
     label: tuple[float, str, Whole, Whole, float] | None
     expired: bool
     applied: tuple[Whole, Whole, Whole, Whole, Whole] | None
@@ -151,7 +166,8 @@ class Reader(NamedTuple):
 
 def _outlined(body: bytes) -> tuple[int, float, bool]:
     found = decoded(body, _Books, "request")
-    return found.seq, found.decided_at, found.bill is None and not found.expired
+    is_open = found.bill is None or found.bill.open
+    return found.seq, found.decided_at, is_open and not found.expired
 
 
 def _record(body: bytes) -> RequestRecord:
@@ -168,7 +184,7 @@ def _record(body: bytes) -> RequestRecord:
         None if seen is None else Candidates(*seen),
         None if applied is None else Basis(*applied),
         kept.input_tokens,
-        None if bill is None else Settlement(*bill),
+        None if bill is None else Settlement(bill.cost_usd, bill.revision, bill.open),
         None if label is None else Label(*label),
         kept.expired,
         kept.answered_by,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
+from router_state import planned
 from router_state.record import Records, RequestRecord
 from router_state.router import RouterState
 
@@ -29,8 +30,8 @@ def expire(
     )[:limit]
     expired = {request_id: records[request_id] for request_id in due}
     for request_id, record in expired.items():
-        state.expire(request_id, record)
         _expire(state, record)
+        state.expire(request_id, record)
         records[request_id] = record
     state.since.expired(len(expired))
     return expired
@@ -88,5 +89,15 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
 
 
 def _expire(state: RouterState, record: RequestRecord) -> None:
-    for one in state.capabilities:
-        one.expired(record)
+    if record.bill is None:
+        for one in state.capabilities:
+            one.expired(record)
+        return
+    plan = record.plan
+    if plan is not None and plan.may_go_on:
+        planned.release(state, plan)
+    # Of a plan, the call that was never billed was never made.
+    usd = record.awaited_usd
+    state.pacer.settle(0.0, usd, False)
+    for moved in state.hooks.moved:
+        moved(record, -usd)

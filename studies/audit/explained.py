@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from router_state.pacing.dollar_dual import UNREACHABLE
-from schemas.routes import RouteDecided, RouteReason
+from schemas.routes import Candidate, RouteDecided, RouteReason
+from schemas.verifiers import PlanStep
 from studies.audit.findings import Findings, Kind
 
 TOLERANCE = 1e-9
@@ -49,11 +51,38 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
     # the cheapest is chosen.
     drawn = reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
     drawn |= route.lambda_t >= UNREACHABLE
-    if not drawn and chosen.score < best - TOLERANCE:
-        unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")
+    plan = route.plan or ()
+    then = None if would is None else would.then
+    models = {own, then, *(step.model for step in plan)}
+    # A plan begins with the best model, or ends with it.
+    score = max(candidate.score for candidate in candidates if candidate.model in models)
+    if not drawn and score < best - TOLERANCE:
+        unexplained(f"an eligible model has the score {best}, the chosen one {score}")
+    if plan:
+        unexplained_plan = _differing(plan, route, candidates)
+        if unexplained_plan is not None:
+            unexplained(unexplained_plan)
+        return
     same = (
         called.mean == route.expected_reward,
         called.expected_cost_usd == route.expected_cost_usd,
     )
     if not all(same):
         unexplained("expected reward or cost are not the called model's")
+
+
+def _differing(
+    plan: Sequence[PlanStep], route: RouteDecided, candidates: Sequence[Candidate]
+) -> str | None:
+    """Return what is wrong with a plan by its own record; None: nothing."""
+    costs = {one.model: one.expected_cost_usd for one in candidates if one.excluded is None}
+    if any(costs.get(step.model) != step.expected_cost_usd for step in plan):
+        return "a call of the plan is of an excluded model, or is expected to cost something else"
+    expected = math.fsum(
+        (1.0 if step.probability is None else step.probability)
+        * (step.expected_cost_usd + (step.verdict_usd or 0.0))
+        for step in plan
+    )
+    if not math.isclose(expected, route.expected_cost_usd, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        return f"its calls are expected to cost {expected!r}, not {route.expected_cost_usd!r}"
+    return None

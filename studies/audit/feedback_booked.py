@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from router_state.engine import Engine
 from router_state.feedback import tokens_usd
+from router_state.plan import Plan
 from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.sessions.credit import WHOLE
@@ -19,6 +20,7 @@ from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
 from schemas.reasons import Reason
 from schemas.rewards import RewardObserved
+from studies.audit.attempts_booked import CallOf, differing
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Answers, Ends, Ref, name_of
 from studies.audit.periods import check_periods
@@ -75,10 +77,14 @@ class Booked:
 
     Attributes:
         sessions: rewards of whole sessions, by router.
+        later: bills of further calls of a request, by the numbers of the calls.
+        verdicts: verdicts on a request's calls.
         unmatched: Σ of orphaned bills, by router.
     """
 
     bills: dict[Ref, BillInForce] = field(default_factory=dict)
+    later: dict[Ref, dict[int, BillInForce]] = field(default_factory=dict)
+    verdicts: defaultdict[Ref, set[CallOf]] = field(default_factory=lambda: defaultdict(set))
     sessions: defaultdict[str, set[LabelInForce]] = field(default_factory=lambda: defaultdict(set))
     labels: dict[Ref, LabelInForce] = field(default_factory=dict)
     unmatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -183,26 +189,36 @@ class FeedbackCheck:
         return None if record.offset in self._evidence.waiting[topic] else event
 
     def _fold_bill(self, bill: CostReported) -> None:
-        ref = (bill.router_id, bill.request_id)
-        found = self._booked.bills.get(ref)
+        ref, attempt = (bill.router_id, bill.request_id), bill.attempt or 0
+        later = self._booked.later.get(ref, {})
+        found = later.get(attempt) if attempt else self._booked.bills.get(ref)
         if found is None or bill.revision > found.revision:
             tokens = (
                 None
                 if bill.input_tokens is None or bill.output_tokens is None
                 else (bill.input_tokens, bill.output_tokens)
             )
-            self._booked.bills[ref] = BillInForce(
+            now = BillInForce(
                 bill.revision, bill.cost_usd, tokens, bill.cached_input_tokens, bill.model
             )
+            if attempt:
+                self._booked.later[ref] = {**later, attempt: now}
+            else:
+                self._booked.bills[ref] = now
 
     def _fold_reward(self, event: RewardObserved) -> None:
+        ref = (event.router_id, event.request_id or "")
+        if event.verifier is not None:
+            self._booked.verdicts[ref].add((event.attempt or 0, event.verifier))
+            return
+        assert event.reward is not None  # as its schema says
+        assert event.source is not None
         rank = self._rank_of(event.source)
         if event.request_id is None:
             self._booked.sessions[event.router_id].add(
                 LabelInForce(event.reward, WHOLE + event.source, rank - BELOW_OWN, event.revision)
             )
             return
-        ref = (event.router_id, event.request_id)
         found = self._booked.labels.get(ref)
         if (
             found is None
@@ -227,7 +243,9 @@ class FeedbackCheck:
         superseded = self._orphans | waiting
         places: tuple[tuple[Kind, Iterable[Ref], set[Ref]], ...] = (
             (Kind.BILL, self._booked.bills, superseded),
+            (Kind.BILL, self._booked.later, superseded),
             (Kind.REWARD, self._booked.labels, set()),
+            (Kind.REWARD, self._booked.verdicts, set()),
         )
         for kind, refs, left_out in places:
             for ref in refs:
@@ -272,7 +290,9 @@ class FeedbackCheck:
             # Without a price the revision alone can be compared; `_check_sums` says so.
             if bill is not None and usd is None and record.bill is not None:
                 expected = (bill.revision, record.bill.cost_usd)
-            if found != expected:
+            if record.plan is not None:
+                self._check_plan(ref, record, record.plan, engine.state)
+            elif found != expected:
                 self._findings.violation(
                     Kind.BILL,
                     name_of(ref),
@@ -291,14 +311,41 @@ class FeedbackCheck:
                     Kind.REWARD, name_of(ref), f"{learned} in the state, {label} in rewards"
                 )
 
+    def _check_plan(self, ref: Ref, record: RequestRecord, plan: Plan, state: RouterState) -> None:
+        bills = dict(self._booked.later.get(ref, {}))
+        if (first := self._booked.bills.get(ref)) is not None:
+            bills[0] = first
+        said = differing(
+            plan,
+            {number: bill.revision for number, bill in bills.items()},
+            lambda number: bills[number].cost_usd,
+            self._booked.verdicts.get(ref, set()),
+        )
+        for difference in said:
+            self._findings.violation(Kind.BILL, name_of(ref), difference)
+        if record.bill is not None and record.bill.cost_usd != plan.spent_usd:
+            self._findings.violation(
+                Kind.BILL,
+                name_of(ref),
+                f"{record.bill.cost_usd!r} dollars are booked, its calls and verdicts cost "
+                f"{plan.spent_usd!r}",
+            )
+
+    def _usd(self, ref: Ref, engine: Engine) -> float | None:
+        """Return the dollars of all bills and verdicts of a request; None if that needs a price
+        that is forgotten."""
+        record, bill = engine.records.get(ref[1]), self._booked.bills.get(ref)
+        if record is not None and record.plan is not None:
+            return record.plan.spent_usd
+        if self._booked.later.get(ref) or self._booked.verdicts.get(ref):
+            return None
+        return None if bill is None else bill.usd(record, engine.state)
+
     def _check_sums(self, router_id: str, engine: Engine, ends: Ends) -> None:
         state, where = engine.state, f"router {router_id}"
         decided = [ref for ref in self._answers.decided if ref[0] == router_id]
-        usd = [
-            bill.usd(engine.records.get(ref[1]), state)
-            for ref in decided
-            if (bill := self._booked.bills.get(ref)) is not None
-        ]
+        billed = self._booked.bills.keys() | self._booked.later.keys()
+        usd = [self._usd(ref, engine) for ref in decided if ref in billed]
         # Prices are forgotten together with their request.
         if None in usd:
             self._findings.unprovable(
@@ -330,9 +377,7 @@ class FeedbackCheck:
             self._same(
                 Kind.UNMATCHED, where, "unmatched_cost_usd", state.unmatched_cost_usd, unmatched
             )
-        awaited = [
-            r.expected_cost_usd for r in engine.records.values() if r.bill is None and not r.expired
-        ]
+        awaited = [r.awaited_usd for r in engine.records.values() if r.is_awaited]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)
         labels = sum(ref in self._booked.labels for ref in decided)

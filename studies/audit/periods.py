@@ -29,9 +29,7 @@ def _check(account: Account, engine: Engine, findings: Findings, where: str) -> 
         # Without the records of all its requests nothing can be proved of a period.
         findings.unprovable("period", where, "requests of the period are forgotten")
         return
-    usd = account.gone_usd + math.fsum(
-        r.expected_cost_usd if r.bill is None else r.bill.cost_usd for r in charged
-    )
+    usd = account.gone_usd + math.fsum(r.charged_usd for r in charged)
     waiting = sum(r.bill is None and not r.expired for r in charged)
     if not math.isclose(account.charged_usd, usd, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
         findings.violation(

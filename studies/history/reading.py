@@ -38,11 +38,12 @@ class Contained(Basis, frozen=True, gc=False):
 
 
 class RecordedChoice(Struct, frozen=True, gc=False):
-    """The router's choice where the incumbent answered."""
+    """The router's choice where the incumbent answered; `then` would have followed `model`."""
 
     model: str
     reason: str
     propensity: float
+    then: str | None = None
 
 
 class Decision(Struct, frozen=True, gc=False):

@@ -150,11 +150,15 @@ class Rerun:
         engine.records.trim(engine)
         return record
 
+    def _rank(self, source: str | None) -> int:
+        """Return the rank of a source of rewards; a verdict has none."""
+        return 0 if source is None else self._rank_of(source)
+
     def _feed(self, event: Feedback, engine: Engine) -> None:
         moved = (
             charged(event.bill, offset=event.offset)
             if type(event) is Billed
-            else judged(event.reward, self._rank_of(event.reward.source))
+            else judged(event.reward, self._rank(event.reward.source))
         )
         engine.apply(moved, event.at).accepted()
 

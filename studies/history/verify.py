@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, convert
 
 from router_state import registered
 from router_state.errors import RouterStateError, WrongContext
 from router_state.record import RequestRecord
 from studies.history.happened import Decided, Happened, Untold
-from studies.history.reading import Decision
+from studies.history.reading import Decision, RecordedChoice
 from studies.history.rerun import NoEngine, Rerun
 
 TOLERANCE = 1e-9
@@ -207,13 +207,14 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
 
 def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
     """Return which fields differ of those that capabilities tell."""
-    told, would = registered.told(again), recorded.would_route
-    was = {
-        "routed_by": recorded.routed_by,
-        "routed_share": recorded.routed_share,
-        "would_route": None if would is None else structs.asdict(would),
+    told = registered.told(again)
+    would = told.get("would_route")
+    now = {
+        "routed_by": told.get("routed_by"),
+        "routed_share": told.get("routed_share"),
+        "would_route": None if would is None else convert(would, RecordedChoice),
     }
-    return [name for name, value in was.items() if value != told.get(name)]
+    return [name for name, value in now.items() if value != getattr(recorded, name)]
 
 
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:

@@ -6,6 +6,7 @@ import random
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -309,5 +310,5 @@ def test_whatever_happens_it_stays_what_it_can_be_and_comes_back_as_it_was(
         assert None in known.rule_out(NAMES, OPEN, now=now, seq=seq)
     other = Availability(Journal())
     if (values := known.values()) is not None:
-        other.restore(values)
+        other.restore(orjson.dumps(values))
     assert other.values() == known.values()

@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 
 from commands.demo import show
-from streams.encoder.encoder_by_settings import backend_of, sentences_of
+from streams.encoder.encoder_by_settings import sentences_of
 from streams.encoder.encoder_choice import choose_encoder, variables_of
 from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.static import SHIPPED, StaticEncoder
 from streams.settings import Settings
-
-
-def test_the_former_name_of_sentence_transformers_is_still_read() -> None:
-    given = Settings.model_validate({"encoder_backend": "reference"})
-    assert backend_of(given) == "sentence-transformers"
 
 
 def test_a_folder_is_found_from_wherever_a_worker_runs(

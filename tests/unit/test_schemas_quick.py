@@ -69,6 +69,10 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "latency_ms": NUMBERS,
     "cached_input_tokens": NUMBERS,
     "first_token_ms": NUMBERS,
+    "attempt": st.integers(0, 3) | NUMBERS,
+    "verifier": TEXTS,
+    "verdict": st.floats(0, 1) | NUMBERS,
+    "verifiers": st.lists(TEXTS, max_size=3),
     "needs": st.fixed_dictionaries(
         {},
         optional={

@@ -221,6 +221,8 @@ class Fleet:
             take(router, early, then, now)
 
     def _label(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
+        if event.source is None:  # a verdict is no label
+            return
         if event.request_id is None:
             rank = self._rank(event.source) - BELOW_OWN
             for one in self._joined.session(router.router_id, event.session_id or ""):

@@ -143,6 +143,8 @@ class RouterView:
 
     def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
         """Take a label in; a lower rank or revision than that of the one before changes nothing."""
+        if event.reward is None:  # a verdict is no label
+            return
         known = (rank, event.revision)
         # A label of a fallback says nothing about the decided model.
         if event.model not in (None, request.model) or known <= request.label_rank:

@@ -26,11 +26,12 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class WouldRoute(Struct, frozen=True, kw_only=True):
-    """The router's choice where the incumbent answered."""
+    """The router's choice where the incumbent answered; `then` would have followed `model`."""
 
     model: str
     reason: str
     propensity: float
+    then: str | None = None
 
 
 class Route(Struct, frozen=True, kw_only=True):

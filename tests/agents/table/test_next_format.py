@@ -15,7 +15,7 @@ from router_state.router import RouterState
 from router_state.state import record_bytes, restoring, state_pieces
 from router_state.state.restoring import Bodies
 from tests.agents.crashing import HOME
-from tests.agents.test_unreadable_routers import (
+from tests.agents.table.test_unreadable_routers import (
     OTHER,
     ask,
     bill,

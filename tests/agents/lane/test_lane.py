@@ -5,8 +5,7 @@ is not durable, and the next owner has the state of a worker that never crashed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,22 +13,12 @@ import pytest
 from agents.lane.lane import Awaited
 from agents.lane.under_way import UNDER_WAY, Gone, Voided
 from agents.table import keys
-from agents.taking.next_group import (
-    FEW,
-    FEWEST,
-    GROW_BELOW_SECONDS,
-    SHRINK_ABOVE_SECONDS,
-    SLOW_IN_A_ROW,
-    GroupSize,
-)
-from agents.taking.turns import IN_A_ROW, LOOKS, Turns
 from agents.upkeep.sweep import Sweep
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
 
-NO_REQUESTS, REQUESTS = (lambda: False), (lambda: True)
 ONE_A_GROUP = SETTINGS.model_copy(update={"batch_size": 1})
 
 
@@ -235,94 +224,6 @@ async def test_a_batch_that_lands_behind_anothers_is_void_and_says_nothing() -> 
     assert [route["seq"] for route in routes(heir)] == [1]
 
 
-def test_groups_shrink_only_where_several_in_a_row_are_slow() -> None:
-    size, slow, quick = GroupSize(1_000), 2 * SHRINK_ABOVE_SECONDS, GROW_BELOW_SECONDS / 2
-    for _ in range(10):  # one that lost the processor, now and then
-        for _ in range(SLOW_IN_A_ROW - 1):
-            size.applied(FEW, slow)
-        size.applied(FEW, SHRINK_ABOVE_SECONDS)
-    assert size.events == FEW
-    for _ in range(SLOW_IN_A_ROW):
-        size.applied(FEW, slow)
-    assert size.events == FEW // 2
-    for _ in range(100):
-        size.applied(1, slow)
-    assert size.events == FEWEST
-    size.applied(FEWEST - 1, quick)  # not a full one: it says nothing of a larger one
-    assert size.events == FEWEST
-    for _ in range(100):
-        size.applied(size.events, quick)
-    assert size.events == 1_000
-
-
-def test_groups_are_never_larger_than_the_setting() -> None:
-    size = GroupSize(1)
-    for _ in range(100):
-        size.applied(1, 1.0)
-    size.applied(1, 0.0)
-    assert size.events == 1
-
-
-async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None:
-    turns, order = Turns(), list[str]()
-
-    async def take(name: str, urgent: Callable[[], bool]) -> None:
-        await turns.take(urgent)
-        order.append(name)
-
-    await turns.take(NO_REQUESTS)
-    bills = [asyncio.create_task(take("bill", NO_REQUESTS)) for _ in range(2)]
-    requests = [asyncio.create_task(take("request", REQUESTS)) for _ in range(2 * IN_A_ROW)]
-    await asyncio.gather(*bills, *requests)
-    # The first turn was given before any request came.
-    assert order[0] == "bill"
-    assert order[1:] == ["request"] * IN_A_ROW + ["bill"] + ["request"] * IN_A_ROW
-
-
-async def test_a_request_that_comes_while_its_lane_waits_goes_before_the_other_lanes() -> None:
-    turns, order, came = Turns(), list[str](), list[str]()
-
-    async def take(name: str) -> None:
-        await turns.take(lambda: name in came)
-        order.append(name)
-
-    await turns.take(NO_REQUESTS)
-    lanes = [asyncio.create_task(take(name)) for name in ("a", "b", "c")]
-    await asyncio.sleep(0)
-    came.append("c")
-    await asyncio.gather(*lanes)
-    assert order[-1] == "b"
-    assert order.index("c") < 2  # one turn may have been given already
-
-
-async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> None:
-    turns, steps, groups = Turns(), 0, list[int]()
-
-    async def answer() -> None:
-        nonlocal steps
-        while len(groups) < 4:
-            steps += 1
-            await asyncio.sleep(0)
-
-    async def bills() -> None:
-        for _ in range(4):
-            await turns.take(NO_REQUESTS)
-            groups.append(steps)
-
-    answering = asyncio.create_task(answer())
-    turns.watch(answering)
-    async with asyncio.timeout(5):
-        await asyncio.gather(bills(), answering)
-    assert all(after - before >= LOOKS for before, after in pairwise(groups))
-    # Nobody waits for an answer any more: a backlog goes on at once.
-    groups.clear()
-    steps = 0
-    counting = asyncio.create_task(answer())
-    async with asyncio.timeout(5):
-        await asyncio.gather(bills(), counting)
-    assert groups[-1] < LOOKS
-
-
 async def test_who_awaits_while_a_group_is_applied_ends_the_process() -> None:
     worker, _ = await started()
     lane = worker.partitions[0].lane
@@ -330,18 +231,6 @@ async def test_who_awaits_while_a_group_is_applied_ends_the_process() -> None:
         await asyncio.sleep(0)
     with pytest.raises(Voided):
         await lane.under_way.room()
-
-
-async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
-    turns = Turns()
-    await turns.take(NO_REQUESTS)
-    gone = asyncio.create_task(turns.take(REQUESTS))
-    follows = asyncio.create_task(turns.take(REQUESTS))
-    await asyncio.sleep(0)
-    gone.cancel()
-    async with asyncio.timeout(5):
-        await follows
-        await turns.take(NO_REQUESTS)
 
 
 async def test_who_waits_for_room_of_a_partition_that_is_lost_is_told_and_its_timer_goes_on() -> (

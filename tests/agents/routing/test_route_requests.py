@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streams.settings import Settings
+from tests.agents import crashing
 from tests.audit_world import DIMENSIONS, World, router
 
 HOME = "home"
@@ -124,3 +125,12 @@ async def test_a_request_of_which_no_id_can_be_read_is_refused_at_once() -> None
     await world.send("requests", b'{"router_id": "home", "request_id": ', key=b"home")
     await world.send("requests", {"router_id": HOME, "request_id": "", "context": CONTEXT})
     assert said(world) == ([], ["malformed_json", "invalid_field"])
+
+
+@pytest.mark.parametrize("size", [2**20 + 1, 10 * 2**20])
+async def test_a_prompt_over_its_bound_is_too_large_at_any_size(size: int) -> None:
+    worker, log = await crashing.started()
+    await worker.take(
+        "requests", [log.event("requests", {"request_id": "r", "prompt": "a" * size})]
+    )
+    assert crashing.reasons(worker) == ["prompt_too_large"]

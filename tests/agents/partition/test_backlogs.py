@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from tests.agents.test_crashes import CONTEXT, HOME, SETTINGS, Log
+from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
 

@@ -1,0 +1,23 @@
+from router_state.kernel.numbers.words cimport Floats, Index, Real
+from router_state.kernel.pacing.dual cimport Options
+
+
+cdef class Looks:
+    cdef public Index K
+    cdef public Index L
+    cdef public object array
+    cdef Floats values
+    cdef Real passes(self, Index look, Index k) noexcept
+    cdef Real slips(self, Index look, Index k) noexcept
+    cdef Real alike(self, Index look) noexcept
+    cdef Real gap(self, Index look, Index k, Real r, Real b) noexcept
+    cdef Real fee(self, Index look) noexcept
+
+
+cdef class PlannedOptions(Options):
+    cdef public Looks looks
+    cdef object _prices
+    cdef Floats own
+    cdef object _block
+    cdef Floats parts
+    cdef void _prepare(self)

@@ -1,0 +1,12 @@
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
+
+
+cdef class VerdictTable:
+    cdef public Flag exact
+    cdef public Index J
+    cdef public Index K
+    cdef public tuple names
+    cdef public object array
+    cdef Floats values
+    cdef Floats row_of(self, Index k)
+    cdef Real chance(self, Floats own, Index j, Real logit, Real deviations)

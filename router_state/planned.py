@@ -1,0 +1,197 @@
+"""Apply the bills and verdicts of a request that has a plan: each call has a bill of its own, and a
+verdict decides whether the next one is still awaited."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from router_state import feedback, registered
+from router_state.billing import Billing
+from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
+from router_state.config import Price
+from router_state.errors import (
+    AttemptBeyondPlan,
+    CostOutOfRange,
+    UnknownVerifier,
+    UnpricedModel,
+    VerdictOutOfRange,
+)
+from router_state.events import UNANSWERED, Charged, Verified
+from router_state.plan import NOTHING, Plan, Step
+from router_state.record import PLAIN, Call, Records, RequestRecord, Settlement
+from router_state.router import RouterState
+from router_state.totals import checked_cost
+
+
+def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
+    """Book the bill of one call of a request, or a later revision of it.
+
+    Raises:
+        AttemptBeyondPlan: the request's plan has no such call.
+        UnknownRequest, NonFiniteInput, CostOutOfRange, UnpricedModel: as `feedback.settle`.
+    """
+    record = feedback.remembered(records, event.request_id)
+    plan = record.plan
+    if plan is None and event.attempt == 0:
+        return feedback.settle(state, records, event)
+    plan = _having(plan, event.attempt)
+    step, made = plan.steps[event.attempt], plan.made[event.attempt]
+    called = event.model or step.model
+    price = step.price if called == step.model else _price_of(state, called)
+    cost_usd = checked_cost(_priced(state, record, event, called, price))
+    if made.cost_usd is not None and event.revision <= made.revision:
+        return DUPLICATE
+    unanswered = event.status in UNANSWERED
+    now = structs.replace(made, cost_usd=cost_usd, revision=event.revision, unanswered=unanswered)
+    later = plan.with_attempt(event.attempt, now)
+    before, first = record.charged_usd, record.bill is None
+    billed = record.bill
+    moved_usd = _book(state, event.request_id, record, later, revision=event.revision)
+    billing = Billing(
+        event,
+        record,
+        feedback.context_of(state, record, event.x),
+        called,
+        cost_usd,
+        # So that the difference is by how much the whole request is charged with more.
+        cost_usd - moved_usd,
+        first,
+        made.cost_usd is not None and not made.unanswered,
+        unanswered,
+        state.seq,
+        state.latest,
+    )
+    state.pacer.settle(before + moved_usd, before, first)
+    if not state.hooks.complete and (unanswered or record.call != Call(plan=later)):
+        registered.begin(state)
+    settled, record.bill = record.bill, billed  # hooks see the bill before
+    for hook in state.hooks.billed:
+        hook(billing)
+    record.bill = settled
+    if billing.reward is not None:
+        feedback.learn_failure(state, billing, billing.reward)
+    if not billing.answered and not unanswered and price is not None:
+        feedback.learn_cost(state, billing, price)
+    if record.label is None and event.attempt == later.last:
+        record.answered_by = None if called == record.model else called
+    record.candidates = record.waits = None
+    records[event.request_id] = record
+    return APPLIED if made.cost_usd is None else REVISED
+
+
+def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
+    """Learn a verdict on one call of a request, or a later revision of it.
+
+    Raises:
+        UnknownRequest: no decision carries this request_id.
+        UnknownVerifier: the router does not declare it.
+        AttemptBeyondPlan: the request's plan has no such call.
+        VerdictOutOfRange: not a verdict.
+    """
+    record = feedback.remembered(records, event.request_id)
+    if not 0.0 <= event.verdict <= 1.0:
+        raise VerdictOutOfRange("a verdict must be between 0 and 1")
+    plan = _having(record.plan or _single(record), event.attempt)
+    made = plan.made[event.attempt]
+    before = made.verdicts.get(event.verifier)
+    if before is not None and event.revision <= before.revision:
+        return DUPLICATE
+    x = feedback.context_of(state, record, event.x)
+    found = (verified(event, record, plan, x) for verified in state.hooks.verified)
+    said = next((one for one in found if one is not None), None)
+    if said is None:
+        raise UnknownVerifier(
+            f"the router declares no verifier {event.verifier!r}: add it to verifiers"
+        )
+    kept, taught = said
+    arm = state.arms.find(plan.steps[event.attempt].model)
+    if taught is not None and arm is not None:
+        state.policy.learn(state, arm, record, *taught)
+    verdicts = {**made.verdicts, event.verifier: kept}
+    now = plan.with_attempt(event.attempt, structs.replace(made, verdicts=verdicts))
+    charged = record.charged_usd
+    moved_usd = _book(state, event.request_id, record, now, revision=None)
+    state.pacer.settle(charged + moved_usd, charged, False)
+    for moved in state.hooks.moved:
+        moved(record, moved_usd)
+    if record.label is None and now.failed and len(now.steps) > 1:
+        record.answered_by = now.steps[1].model
+    records[event.request_id] = record
+    return APPLIED if before is None else REVISED
+
+
+def _having(plan: Plan | None, attempt: int) -> Plan:
+    """Return a plan that has such a call. Raises AttemptBeyondPlan."""
+    if plan is None or not 0 <= attempt < len(plan.steps):
+        raise AttemptBeyondPlan(f"nothing was planned as attempt {attempt}: attempts count from 0")
+    return plan
+
+
+def _single(record: RequestRecord) -> Plan:
+    """Return the plan of a request that was given none: its one call, as it is known."""
+    bill, step = record.bill, Step(record.model, record.expected_cost_usd, record.price)
+    made = NOTHING
+    if bill is not None:
+        unanswered = not record.is_answered
+        made = structs.replace(
+            NOTHING, cost_usd=bill.cost_usd, revision=bill.revision, unanswered=unanswered
+        )
+    return Plan((step,), (made,), labelled=-1 if record.label is None else 0)
+
+
+def _book(
+    state: RouterState, request_id: str, record: RequestRecord, plan: Plan, *, revision: int | None
+) -> float:
+    """Put a plan of which more is known into the record and on the books; return by how many
+    dollars the request is charged with more.
+
+    Args:
+        revision: of the bill that came; None: none came.
+    """
+    before, bill = record.charged_usd, record.bill
+    if record.plan is not None and record.plan.may_go_on and plan.failed is False:
+        release(state, plan)
+    awaited, spent = record.awaited_usd, 0.0 if bill is None else bill.cost_usd
+    record.call = structs.replace(record.call or PLAIN, plan=plan)
+    if revision is None and bill is not None:
+        revision = bill.revision
+    if revision is not None:
+        # What was closed stays closed: a verdict that is revised opens nothing again.
+        is_open = plan.is_open and not record.expired and (bill is None or bill.open)
+        record.bill = Settlement(plan.spent_usd, revision, is_open)
+        state.settled += bill is None
+    state.move(request_id, record, before_usd=spent, awaited_usd=awaited)
+    return record.charged_usd - before
+
+
+def release(state: RouterState, plan: Plan) -> None:
+    """Note that a plan's second call will not be made: it is in flight no more."""
+    arm = state.arms.find(plan.steps[1].model)
+    if arm is not None:
+        arm.costs.awaited = max(arm.costs.awaited - 1, 0)
+        arm.costs.regression.changed()
+
+
+def _price_of(state: RouterState, called: str) -> Price | None:
+    arm = state.arms.find(called)
+    return None if arm is None else arm.price
+
+
+def _priced(
+    state: RouterState, record: RequestRecord, event: Charged, called: str, price: Price | None
+) -> float:
+    """Return the dollars of a bill. Raises CostOutOfRange, UnpricedModel."""
+    if event.cost_usd is not None:
+        return event.cost_usd
+    if event.tokens is None:
+        raise CostOutOfRange("a bill needs cost_usd or token counts")
+    if price is None:
+        raise UnpricedModel(
+            "tokens of a model that is not in the portfolio have no price: report dollars"
+        )
+    found = price.cost_usd(input_tokens=event.tokens[0], output_tokens=event.tokens[1])
+    for one in state.capabilities:
+        found -= one.discount_usd(
+            record, price, called=called, tokens=event.tokens[0], cached=event.cached
+        )
+    return found

@@ -1,0 +1,83 @@
+"""Partitions take turns: groups with requests first, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+
+from agents.taking.turns import IN_A_ROW, LOOKS, Turns
+
+NO_REQUESTS, REQUESTS = (lambda: False), (lambda: True)
+
+
+async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None:
+    turns, order = Turns(), list[str]()
+
+    async def take(name: str, urgent: Callable[[], bool]) -> None:
+        await turns.take(urgent)
+        order.append(name)
+
+    await turns.take(NO_REQUESTS)
+    bills = [asyncio.create_task(take("bill", NO_REQUESTS)) for _ in range(2)]
+    requests = [asyncio.create_task(take("request", REQUESTS)) for _ in range(2 * IN_A_ROW)]
+    await asyncio.gather(*bills, *requests)
+    # The first turn was given before any request came.
+    assert order[0] == "bill"
+    assert order[1:] == ["request"] * IN_A_ROW + ["bill"] + ["request"] * IN_A_ROW
+
+
+async def test_a_request_that_comes_while_its_lane_waits_goes_before_the_other_lanes() -> None:
+    turns, order, came = Turns(), list[str](), list[str]()
+
+    async def take(name: str) -> None:
+        await turns.take(lambda: name in came)
+        order.append(name)
+
+    await turns.take(NO_REQUESTS)
+    lanes = [asyncio.create_task(take(name)) for name in ("a", "b", "c")]
+    await asyncio.sleep(0)
+    came.append("c")
+    await asyncio.gather(*lanes)
+    assert order[-1] == "b"
+    assert order.index("c") < 2  # one turn may have been given already
+
+
+async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> None:
+    turns, steps, groups = Turns(), 0, list[int]()
+
+    async def answer() -> None:
+        nonlocal steps
+        while len(groups) < 4:
+            steps += 1
+            await asyncio.sleep(0)
+
+    async def bills() -> None:
+        for _ in range(4):
+            await turns.take(NO_REQUESTS)
+            groups.append(steps)
+
+    answering = asyncio.create_task(answer())
+    turns.watch(answering)
+    async with asyncio.timeout(5):
+        await asyncio.gather(bills(), answering)
+    assert all(after - before >= LOOKS for before, after in pairwise(groups))
+    # Nobody waits for an answer any more: a backlog goes on at once.
+    groups.clear()
+    steps = 0
+    counting = asyncio.create_task(answer())
+    async with asyncio.timeout(5):
+        await asyncio.gather(bills(), counting)
+    assert groups[-1] < LOOKS
+
+
+async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
+    turns = Turns()
+    await turns.take(NO_REQUESTS)
+    gone = asyncio.create_task(turns.take(REQUESTS))
+    follows = asyncio.create_task(turns.take(REQUESTS))
+    await asyncio.sleep(0)
+    gone.cancel()
+    async with asyncio.timeout(5):
+        await follows
+        await turns.take(NO_REQUESTS)

@@ -1,0 +1,127 @@
+"""Attempts on a real worker: plans in decisions, bills and verdicts of each call, dead letters, and
+a history that is replayed to the bit and proved."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from router_state.state import invariants
+from tests.integration.commands import done_json
+from tests.integration.service import (
+    RunningService,
+    cost,
+    request,
+    router,
+    running_service,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+VERIFIERS = {"tests": {"usd": 0, "exact": True}, "judge": {"usd": 0.00001, "bins": 3}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(
+    kafka: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RunningService]:
+    """Run one worker."""
+    folder = tmp_path_factory.mktemp("attempts")
+    async with running_service(kafka, folder, PB_ORPHAN_WAIT="2") as one:
+        await one.ready(one.worker(instance="one"))
+        yield one
+
+
+def verdict(router_id: str, request_id: str, value: float, **more: Any) -> dict[str, Any]:
+    return {
+        "router_id": router_id,
+        "request_id": request_id,
+        "verifier": "tests",
+        "verdict": value,
+        **more,
+    }
+
+
+async def decided(service: RunningService, router_id: str, request_id: str, n: int) -> Any:
+    await service.send("requests", request(router_id, request_id, seed=n))
+    await service.until(lambda: service.route(request_id), "a decision")
+    return service.route(request_id)
+
+
+async def test_plans_are_billed_by_attempt_replayed_to_the_bit_and_proved(
+    service: RunningService, home: str
+) -> None:
+    declared = router(home, budget_usd_per_request=0.002, verifiers=VERIFIERS)
+    await service.send("routers", declared)
+    spent, planned, billed = 0.0, 0, 0
+    for n in range(60):
+        name = f"a{n}"
+        if n % 7 == 3:  # feedback that overtakes its decision
+            await service.send("costs", cost(home, name, 0.0001))
+            await service.send("rewards", verdict(home, name, 1.0))
+        route = await decided(service, home, name, n)
+        plan = route.get("plan") or [{"model": route["model"]}]
+        assert plan[0]["model"] == route["model"]
+        spent += 0.0001
+        billed += 1
+        if n % 7 != 3:
+            await service.send("costs", cost(home, name, 0.0001))
+            passed = n % 3 == 0
+            await service.send("rewards", verdict(home, name, float(passed)))
+            if len(plan) > 1:
+                planned += 1
+                assert 0.0 < route["propensity"] <= route["first_propensity"] <= 1.0
+                if not passed and n % 2:
+                    spent += 0.003
+                    for _ in range(2):  # the same once more changes nothing
+                        await service.send("costs", cost(home, name, 0.003, attempt=1))
+        if n % 4 == 0:
+            await service.send(
+                "rewards",
+                {"router_id": home, "request_id": name, "reward": 0.9, "source": "judge"},
+            )
+    assert planned > 10
+    await service.until(
+        lambda: abs(service.lambda_of(home).get("spend_usd", 0.0) - spent) < 1e-9, "the bills"
+    )
+    await service.until(lambda: service.lambda_of(home).get("rewards_applied") == 15, "rewards")
+    engine = await service.engine(home)
+    invariants.check(engine.state, engine.records)
+    assert engine.state.settled == billed
+    again = await asyncio.to_thread(done_json, service.settings, "replay", "--verify", router=home)
+    assert again["compared"] == again["identical"] == 60
+    assert again["differences"] == again["unprovable"] == {}
+    audited = await asyncio.to_thread(done_json, service.settings, "audit")
+    assert audited["violations"] == {}
+    assert "learned" not in audited["unprovable"]
+
+
+async def test_what_no_plan_has_is_a_dead_letter_and_nothing_is_booked(
+    service: RunningService, home: str
+) -> None:
+    await service.send("routers", router(home, verifiers={"tests": {"usd": 0, "exact": True}}))
+    await decided(service, home, "d", 1)
+    before = set(service.dead_letters())
+    await service.send("costs", cost(home, "d", 0.5, attempt=5))
+    await service.send("rewards", verdict(home, "d", 1.0, verifier="nobody"))
+    await service.send("rewards", verdict(home, "d", 2.0))
+    await service.until(
+        lambda: len(set(service.dead_letters()) - before) == 3, "three dead letters"
+    )
+    new = set(service.dead_letters()) - before
+    reasons = {service.dead_letters()[one][0].reason for one in new}
+    assert reasons == {"attempt_beyond_plan", "unknown_verifier", "verdict_out_of_range"}
+    engine = await service.engine(home)
+    assert engine.state.spend_usd == 0.0
+    invariants.check(engine.state, engine.records)
+
+
+async def test_a_request_without_verifiers_has_no_plan(service: RunningService, home: str) -> None:
+    await service.send("routers", router(home, verifiers=VERIFIERS))
+    for n in range(5):
+        asked = {**request(home, f"n{n}", seed=n), "verifiers": []}
+        await service.send("requests", asked)
+        await service.until(lambda n=n: service.route(f"n{n}"), "a decision")
+        assert "plan" not in (service.route(f"n{n}") or {})
