@@ -42,6 +42,8 @@ class Case(Struct, gc=False):
         latency, first_token: seconds of the call, as its bill told them.
         input_tokens, needs: what the request said of them; session_id: the session that it named.
         eligible: models that history could have called; None: not known.
+        own: what the router chose; routed: whether it answered; routed_share: probability that it
+            did, None: it has no incumbent.
     """
 
     index: int
@@ -58,6 +60,9 @@ class Case(Struct, gc=False):
     reward: float | None = None
     reward_lag: int = 0
     eligible: tuple[str, ...] | None = None
+    own: str = ""
+    routed: bool = True
+    routed_share: float | None = None
     input_tokens: int | None = None
     needs: Needs | None = None
     session_id: str | None = None
@@ -166,6 +171,9 @@ class Cases:
             decision.model,
             decision.propensity,
             eligible=_eligible(decision, self._incumbent),
+            own=decision.model if decision.would_route is None else decision.would_route.model,
+            routed=decision.would_route is None,
+            routed_share=decision.routed_share,
             input_tokens=request.tokens_before,
             needs=needs_of(request),
             session_id=request.session_id,
