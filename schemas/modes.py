@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import isclose
 from typing import Annotated, Literal
 
@@ -15,6 +16,8 @@ MOST_MIXED = 1000
 """Most models of a mix: as many as a router may have."""
 Mode = Literal["observe", "route"]
 Unit = Literal["session", "request"]
+MOST_STEPS = 20
+"""Most shares of a ramp."""
 Holdout = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -22,6 +25,20 @@ def _whole(mix: dict[str, float]) -> dict[str, float]:
     if not isclose(sum(mix.values()), 1.0, abs_tol=1e-6):
         raise refuse(Reason.INVALID_FIELD, "the shares of a mix must add up to 1")
     return mix
+
+
+def _rising(shares: tuple[float, ...]) -> tuple[float, ...]:
+    if any(after <= before for before, after in pairwise(shares)):
+        raise refuse(Reason.INVALID_FIELD, "the shares of a ramp must rise")
+    return shares
+
+
+Ramp = Annotated[
+    tuple[Annotated[float, Field(gt=0, le=1)], ...],
+    Field(min_length=1, max_length=MOST_STEPS),
+    AfterValidator(_rising),
+]
+"""Shares that follow each other, the least first."""
 
 
 def _how_many(value: object) -> str:

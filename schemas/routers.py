@@ -22,7 +22,7 @@ from schemas.fields import (
     refuse,
 )
 from schemas.latency import LatencyTarget, SecondPriced
-from schemas.modes import Holdout, Incumbent, Mode, Unit
+from schemas.modes import Holdout, Incumbent, Mode, Ramp, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, SessionUsd
@@ -295,6 +295,13 @@ class RouterDeclared(Event):
     max_attempts: Annotated[int, Field(ge=1, le=2)] | None = optional(
         "Most calls of one request; absent: 2 where there are verifiers"
     )
+    ramp: Ramp | None = optional(
+        "Shares in place of one, rising: the next is in force once the router is shown not to be "
+        "worse than the incumbent by more than margin, and on its budget; by: request"
+    )
+    margin: UnitInterval | None = optional(
+        "Reward by which the router may be worse than the incumbent, on a ramp; absent: 0"
+    )
     profile: Literal["live", "paper"] = "live"
     dimensions: Annotated[
         int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")
@@ -340,9 +347,16 @@ class RouterDeclared(Event):
 
     @model_validator(mode="after")
     def _incumbent_is_known(self) -> Self:
-        said, models = (self.mode, self.share, self.by, self.holdout), self.incumbent
+        said = (self.mode, self.share, self.by, self.holdout, self.ramp, self.margin)
+        models = self.incumbent
         if models is None and any(one is not None for one in said):
-            raise refuse(Reason.MISSING_FIELD, "mode, share, by and holdout need an incumbent")
+            raise refuse(
+                Reason.MISSING_FIELD, "mode, share, by, holdout, ramp and margin need an incumbent"
+            )
+        if self.ramp is not None and (self.share is not None or self.by == "session"):
+            raise refuse(Reason.INVALID_FIELD, "a ramp has the shares, and draws by request")
+        if self.margin is not None and self.ramp is None:
+            raise refuse(Reason.MISSING_FIELD, "margin needs a ramp")
         for name in (models,) if isinstance(models, str) else models or ():
             if name not in self.models:
                 raise refuse(Reason.INVALID_FIELD, "incumbent names a model that is not declared")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
@@ -27,6 +27,9 @@ class Incumbent(Struct, frozen=True, omit_defaults=True):
         share: of the requests, which the router answers.
         holdout: share of the requests that the incumbent keeps for good.
         by_session: whether a session is drawn for, and not each of its requests.
+        ramp: the shares of a ramp, the first one first; empty: the share stays.
+        margin: reward by which the router may be worse than the incumbent, on a ramp.
+        budget_usd: per request, as declared beside it.
     """
 
     mix: dict[str, float]
@@ -35,6 +38,9 @@ class Incumbent(Struct, frozen=True, omit_defaults=True):
     share: float = 1.0
     holdout: float = 0.0
     by_session: bool = False
+    ramp: tuple[float, ...] = ()
+    margin: float = 0.0
+    budget_usd: float | None = None
 
     @property
     def routed(self) -> float:
@@ -46,6 +52,12 @@ class Incumbent(Struct, frozen=True, omit_defaults=True):
         for name in self.mix:
             if name not in config.models:
                 raise InvalidConfig(f"incumbent names {name!r}, which is not among the models")
+
+    def at(self, step: int) -> Incumbent:
+        """Return it with the share of a step of its ramp."""
+        if not self.ramp:
+            return self
+        return structs.replace(self, share=self.ramp[step] if step >= 0 else 0.0)
 
     def drawn(self, unit: str) -> tuple[str, float]:
         """Return who answers a request or session of this name, and a number in [0, 1) that chooses

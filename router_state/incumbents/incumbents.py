@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct, structs, to_builtins
 
@@ -13,8 +13,12 @@ from router_state.billing import Billing
 from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
+from router_state.config import Vector
+from router_state.errors import DamagedState
 from router_state.incumbents.assigning import REASON, ROUTER, Incumbent, model_at
+from router_state.incumbents.guard import BACK, ON, Guard
 from router_state.packing.framing import Json, converted
+from router_state.plan import Taught
 from router_state.record import RequestRecord
 
 
@@ -36,6 +40,10 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
     then: str | None = None
 
 
+_Head = tuple[int, int, float, Guard | None]
+"""What the head keeps: counts, dollars, and the guard of a ramp."""
+
+
 class Said(Protocol):
     """A router's declaration."""
 
@@ -45,6 +53,9 @@ class Said(Protocol):
     share: float | None
     by: str | None
     holdout: float | None
+    ramp: Sequence[float] | None
+    margin: float | None
+    budget_usd_per_request: float | None
 
 
 def _share(choice: Choice, routed: float, beside: float) -> None:
@@ -70,17 +81,21 @@ class Incumbents(Capability):
     choices. Budgets of a period, caps and the like are dollars, whoever spends them.
 
     Attributes:
-        declared: what the router says of it.
+        declared: what the router says of it, with the share that is in force.
+        ramp: the shares of its ramp; guard: where on it the router is.
+        latest: when it last decided; not kept, for the time of alerts alone.
         answered: requests that it has answered; billed: those of them with a bill.
         spend_usd: Σ of their bills.
     """
 
-    __slots__ = ("answered", "billed_count", "declared", "spend_usd")
+    __slots__ = ("answered", "billed_count", "declared", "guard", "latest", "ramp", "spend_usd")
     name = "incumbent"
     declared: Incumbent
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
+        self.ramp: tuple[float, ...] = ()
+        self.latest = 0.0
         self.start_over()
 
     @classmethod
@@ -96,18 +111,26 @@ class Incumbents(Capability):
             1.0 if said.share is None else said.share,
             said.holdout or 0.0,
             said.by == "session",
+            tuple(said.ramp or ()),
+            said.margin or 0.0,
+            said.budget_usd_per_request,
         )
 
     @classmethod
     def document(cls, declared: Incumbent) -> dict[str, object]:
         """See Capability."""
         (first, *others) = declared.mix
+        share = (
+            {"ramp": list(declared.ramp), "margin": declared.margin}
+            if declared.ramp
+            else {"share": declared.share}
+        )
         return {
             "incumbent": declared.mix if others else first,
             "mode": "observe" if declared.observes else "route",
-            "share": declared.share,
             "holdout": declared.holdout,
             "by": "session" if declared.by_session else "request",
+            **share,
         }
 
     @classmethod
@@ -121,8 +144,10 @@ class Incumbents(Capability):
         return None if kept is None else converted(kept, Incumbent, "incumbent")
 
     def declare(self, declared: Incumbent, *, now: float) -> None:
-        """See Capability."""
-        self.declared = declared
+        """See Capability; a ramp that is declared again goes on."""
+        if declared.ramp != self.ramp:
+            self.guard, self.ramp = Guard(), declared.ramp
+        self.declared = declared.at(self.guard.step)
 
     def instead(self, choice: Choice, chance_of: Callable[[int], float]) -> None:
         """See Capability: the incumbent answers, if the request was drawn for it.
@@ -156,6 +181,7 @@ class Incumbents(Capability):
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""
+        self.latest = record.decided_at
         self.answered += choice.unpaced
 
     def billed(self, billing: Billing) -> None:
@@ -164,6 +190,48 @@ class Incumbents(Capability):
         if call is not None and call.unpaced:
             self.billed_count += billing.first
             self.spend_usd += billing.cost_usd if billing.first else billing.difference_usd
+        elif self.ramp:
+            self.guard.bills += billing.first
+            self.guard.spend_usd += billing.cost_usd if billing.first else billing.difference_usd
+
+    def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
+        """See Capability: on a ramp, labels show whether the share goes on or falls back."""
+        kept = None if record.call is None else record.call.kept.get(self.name)
+        if self.ramp and kept is not None:
+            self._weigh(record, converted(kept, Assigned, "incumbent"), reward)
+        return Taught(x, reward)
+
+    def _weigh(self, record: RequestRecord, one: Assigned, reward: float) -> None:
+        """Take a label in as evidence of a ramp's step."""
+        declared, guard = self.declared, self.guard
+        # What was drawn for nobody compares nothing.
+        if not 0.0 < one.routed < 1.0:
+            return
+        guard.judged(reward, routed=one.by == ROUTER, share=one.routed)
+        found = guard.leads_to(declared.margin, declared.budget_usd)
+        now, top = max(self.latest, record.decided_at), len(self.ramp) - 1
+        if found == BACK and guard.step >= 0:
+            self._step(guard.step - 1, "fell_back", now=now)
+        elif found == ON and guard.step < top:
+            self._step(guard.step + 1, "ramped", now=now)
+
+    def _step(self, step: int, kind: str, *, now: float) -> None:
+        """Put the share of another step in force, with evidence of its own."""
+        before, guard = self.declared, self.guard
+        low, high = guard.interval() or (0.0, 0.0)
+        self.guard = Guard(step)
+        self.declared = before.at(step)
+        evidence = {
+            "share_before": before.share,
+            "share": self.declared.share,
+            "difference_low": low,
+            "difference_high": high,
+            "margin": before.margin,
+            "labels_router": guard.router,
+            "labels_incumbent": guard.incumbent,
+        }
+        direction: Literal["up", "down"] = "up" if kind == "ramped" else "down"
+        self.journal.tell(kind, self.declared.share, evidence, now=now, direction=direction)
 
     @classmethod
     def told(cls, kept: Json) -> dict[str, object]:
@@ -184,21 +252,30 @@ class Incumbents(Capability):
     def start_over(self) -> None:
         """See Capability."""
         self.answered, self.billed_count, self.spend_usd = 0, 0, 0.0
+        self.guard = Guard()
 
     @classmethod
     def head(cls, one: Incumbents | None) -> dict[str, Json]:
         """See Capability."""
-        return {} if one is None else {cls.name: [one.answered, one.billed_count, one.spend_usd]}
+        if one is None:
+            return {}
+        guard: Json = to_builtins(one.guard) if one.ramp else None
+        return {cls.name: [one.answered, one.billed_count, one.spend_usd, guard]}
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if self.name in head:
-            found = converted(head[self.name], tuple[int, int, float], "head: incumbent")
-            self.answered, self.billed_count, self.spend_usd = found
+            found = converted(head[self.name], _Head, "head: incumbent")
+            self.answered, self.billed_count, self.spend_usd, guard = found
+            if guard is not None:
+                if not -1 <= guard.step < max(len(self.ramp), 1):
+                    raise DamagedState("head: the incumbent's ramp has no such step")
+                self.guard, self.declared = guard, self.declared.at(guard.step)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
-        if not (self.answered >= 0 <= self.billed_count and isfinite(self.spend_usd)):
+        sound = self.answered >= 0 <= self.billed_count and isfinite(self.spend_usd)
+        if not (sound and self.guard.is_sound()):
             yield "what the incumbent has answered"
 
     def standing(self, now: float) -> dict[str, object]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from studies.proof.anytime import half_width
+from router_state.incumbents.anytime import half_width
 
 LEAST_UNITS = 50
 """Units that either side must have before a difference has an interval: its law is a limit."""

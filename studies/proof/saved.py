@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from drawing.numbers import usd
 from ground.json_values import Document
-from studies.proof.anytime import MISSED
+from router_state.incumbents.anytime import MISSED
 from studies.proof.compared_requests import Compared
 from studies.proof.difference import Difference, Shown
 

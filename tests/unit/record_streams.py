@@ -255,6 +255,14 @@ WORLDS: dict[str, World] = {
         gap=60.0,
         changes=(_with(mode="observe"), _with(mode="route", share=0.9)),
     ),
+    "ramp": World(
+        27,
+        d=4,
+        declared={"incumbent": "small", "ramp": [0.4, 0.8], "margin": 0.3, "holdout": 0.1},
+        requests=900,
+        gap=1.0,
+        changes=(_with(margin=0.9), _budget(BUDGET)),
+    ),
     "paper-share": World(
         26, d=4, declared=PAPER | {"incumbent": "large", "share": 0.5}, changes=(_budget(None),)
     ),

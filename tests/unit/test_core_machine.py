@@ -70,6 +70,7 @@ KEEPS: tuple[dict[str, Any] | None, ...] = (
     None,
     {"observes": True, "holdout": 0.1},
     {"share": 0.5},
+    {"ramp": (0.3, 0.6), "margin": 0.1},
     {"share": 0.9, "holdout": 0.3, "by_session": True},
 )
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")

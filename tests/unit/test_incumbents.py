@@ -12,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.declaring.configuration import config_of, declaration_of
-from agents.publishing.published_values import lambda_value, route_value
+from agents.publishing.published_values import alert_raised, lambda_value, route_value
 from benchmarks.played import Played
+from drawing.alert_words import sentence
+from router_state.changes import Alert
 from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged, Redeclared
 from router_state.incumbents.assigning import HOLDOUT, INCUMBENT, ROUTER, Incumbent, model_at
+from router_state.incumbents.guard import BACK, ON, Guard
 from router_state.incumbents.incumbents import Incumbents
 from router_state.instants import utc
 from router_state.record import RequestRecord
@@ -304,6 +307,11 @@ def test_what_is_declared_comes_back(**fields: Any) -> None:
         ({"incumbent": "small", "holdout": 1.0}, "below 1"),
         ({"incumbent": "small", "share": 1.5}, "between 0 and 1"),
         ({"incumbent": "small", "mode": "shadow"}, "observe"),
+        ({"ramp": [0.5]}, "need an incumbent"),
+        ({"incumbent": "small", "ramp": [0.5, 0.1]}, "must rise"),
+        ({"incumbent": "small", "ramp": [0.5], "share": 0.5}, "has the shares"),
+        ({"incumbent": "small", "ramp": [0.5], "by": "session"}, "draws by request"),
+        ({"incumbent": "small", "margin": 0.5}, "needs a ramp"),
     ],
 )
 def test_declarations_that_contradict_themselves_are_refused(
@@ -316,3 +324,91 @@ def test_declarations_that_contradict_themselves_are_refused(
 def test_the_core_knows_the_incumbents_models() -> None:
     with pytest.raises(InvalidConfig, match="'gone'"):
         RouterConfig(models={}, capabilities={"incumbent": Incumbent({"gone": 1.0}, "r")})
+
+
+RAMP = {"incumbent": "large", "ramp": [0.3, 0.6, 1.0], "margin": 0.1, "holdout": 0.1}
+
+
+def judged(one: Played, n: int, *, router: float, seed: int = 0) -> list[Alert]:
+    """Decide and judge requests: the router's answers earn so much, the incumbent's 0.5."""
+    rng, alerts = np.random.default_rng(seed), list[Alert]()
+    for _ in range(n):
+        name = f"{seed}-{one.state.seq}"
+        record = ask(one, name)
+        one.apply(Charged(name, 0.001), 1.0)
+        mean = router if record.is_paced else 0.5
+        alerts += one.apply(Judged(name, float(rng.random() < mean)), 1.0).alerts
+    return [alert for alert in alerts if alert.kind in ("ramped", "fell_back")]
+
+
+def share_of(one: Played) -> float:
+    standing = lambda_of(one).incumbent
+    assert standing is not None
+    return standing.routed_share
+
+
+def test_a_ramp_goes_on_while_the_router_is_not_worse() -> None:
+    one = engine(**RAMP)
+    assert share_of(one) == 0.3
+    alerts = judged(one, 4000, router=0.6)
+    assert [(alert.kind, alert.size) for alert in alerts] == [("ramped", 0.6), ("ramped", 1.0)]
+    assert alerts[0].evidence["share_before"] == 0.3
+    assert alerts[0].evidence["difference_low"] > -0.1  # type: ignore[operator]
+    assert share_of(one) == 0.9  # the hold-out stays
+    assert "instead of 30 % are routed" in sentence(alert_raised("r", alerts[0]))
+    # It goes on from where it is, after a crash and when something else is declared.
+    restored = again(one)
+    assert share_of(restored) == 0.9 and freeze(restored) == freeze(one)
+    one.apply(Redeclared(config(**RAMP, budget_usd_per_request=1.0)), 2.0)
+    assert share_of(one) == 0.9
+    one.apply(Redeclared(config(**RAMP | {"ramp": [0.2, 1.0]})), 3.0)
+    assert share_of(one) == 0.2
+
+
+def test_a_ramp_falls_back_when_the_router_is_worse_and_ends_below_its_first_share() -> None:
+    one = engine(**RAMP)
+    judged(one, 1200, router=0.7)
+    assert share_of(one) > 0.3
+    alerts = judged(one, 4000, router=0.1, seed=1)
+    assert {alert.kind for alert in alerts} == {"fell_back"}
+    assert alerts[-1].size == 0.0 and share_of(one) == 0.0
+    assert not any(ask(one, f"after-{n}").is_paced for n in range(50))
+    assert "worse than the incumbent" in sentence(alert_raised("r", alerts[0]))
+    assert share_of(again(one)) == 0.0
+
+
+def test_a_ramp_waits_for_the_budget_and_for_labels_of_both_sides() -> None:
+    one = engine(**RAMP, budget_usd_per_request=0.0005)
+    assert judged(one, 1500, router=0.7) == []
+    one = engine(**RAMP)
+    for n in range(300):
+        record = ask(one, str(n))
+        if record.is_paced:
+            one.apply(Judged(str(n), 0.9), 1.0)
+    assert share_of(one) == 0.3
+
+
+def test_a_label_counts_once_for_the_guard() -> None:
+    one = engine(**RAMP)
+    ask(one, "1")
+    for rank, reward in enumerate([0.1, 0.1, 0.9]):
+        one.apply(Judged("1", reward, rank=rank), 1.0)
+    guard = having(one.state, Incumbents).guard
+    assert guard.router + guard.incumbent == 1
+
+
+def test_false_steps_are_rare() -> None:
+    """A router exactly as bad as the margin goes on, and one as good as it falls back, once in a
+    hundred times at most."""
+    wrong = 0
+    for seed in range(200):
+        rng, guard = np.random.default_rng(seed), Guard()
+        margin = 0.1 if seed % 2 else 0.0
+        for _ in range(2500):
+            routed = bool(rng.random() < 0.1)
+            reward = float(rng.random() < (0.5 - margin if routed else 0.5))
+            guard.judged(reward, routed=routed, share=0.1)
+            if guard.leads_to(margin, None) == (ON if seed % 2 else BACK):
+                wrong += 1
+                break
+    assert wrong <= 4

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.cli import main
+from router_state.incumbents.anytime import half_width
 from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.folders import export
 from studies.history.records import Record
 from studies.proof.against import compare
-from studies.proof.anytime import half_width
 from studies.proof.compared_requests import Requests
 from studies.proof.difference import LEAST_UNITS, Difference
 from studies.proof.proof_file import Noted, differences, filled

@@ -13,7 +13,9 @@ terms of deviation s it is
 
 from __future__ import annotations
 
-import math
+from math import inf, sqrt
+
+from router_state.kernel import log_of
 
 MISSED = 0.05
 """Probability with which a sequence misses the truth at any look at all."""
@@ -22,23 +24,21 @@ NARROWEST_AT = 5_000
 500 to 50,000 it is at most a seventh wider than it could be."""
 
 
-def _mixed() -> float:
+def mixed(missed: float) -> float:
     """Return ρ² that makes the interval narrowest at so many terms (the same paper, appendix C)."""
-    log = -2.0 * math.log(MISSED)
-    return (log + math.log(log + 1.0)) / NARROWEST_AT
+    log = -2.0 * log_of(missed)
+    return (log + log_of(log + 1.0)) / NARROWEST_AT
 
 
-MIXED = _mixed()
-"""ρ², the variance of the mixture."""
-
-
-def half_width(n: int, variance: float) -> float:
-    """Return half of the interval of the mean of n terms of this variance; infinity for none.
+def half_width(n: int, variance: float, *, missed: float = MISSED) -> float:
+    """Return half of the interval of the mean of n terms of this variance; infinity for none. It is
+    `missed` with this probability at most.
 
     >>> round(half_width(5_000, 1.0), 4), round(1.96 / 5_000**0.5, 4)
     (0.0429, 0.0277)
     """
     if n < 2:
-        return math.inf
-    mixed = n * MIXED + 1.0
-    return math.sqrt(max(variance, 0.0) * mixed / (n * n * MIXED) * math.log(mixed / MISSED**2))
+        return inf
+    rho = mixed(missed)
+    wide = n * rho + 1.0
+    return sqrt(max(variance, 0.0) * wide / (n * n * rho) * log_of(wide / missed**2))
