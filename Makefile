@@ -63,7 +63,7 @@ beside:
 	OMP_NUM_THREADS=1 $(RUN) python -m benchmarks.beside $(ARGS)
 
 fuzz: setup
-	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)
+	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/schemas/test_schemas_fuzz.py tests/router_state/test_core_machine.py $(ARGS)
 
 worlds: setup
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(RUN) python -W error -m tests.worlds.run $(ARGS)

@@ -1,7 +1,8 @@
-"""Partitions, and what is done with the events of each source topic: a room for each.
+"""Partitions, and the agents that handle the events of each source topic: a room for each.
 
 The rooms, from the lowest up: `table`, `taking`, `lane`, `partition`, `publishing` and `feedback`,
-`routing` and `lending`, `declaring`, `upkeep`. Beside them stands what all of them share.
+`routing` and `lending`, `declaring`, `upkeep`. The files beside the rooms are shared by all of
+them.
 
 `streams` and everything above may import it. It imports `router_state`, `schemas` and `ground`.
 """

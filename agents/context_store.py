@@ -1,4 +1,4 @@
-"""The store in which contexts wait for their rewards when the durable table does not keep them in
+"""The store in which contexts wait for their rewards if the durable table does not hold them in
 memory.
 """
 
@@ -20,22 +20,26 @@ DecidedAt = Callable[[Ref], float | None]
 
 
 Decided = tuple[Ref, float, Vector]
-"""A request, when it was decided, and its context, shape (d,)."""
+"""A request, the time of its decision, and its context, shape (d,)."""
 
 Prompt = tuple[str, ProjectionRef | int]
 """A text, and its router's projection, or the router's dimensions if it declares none."""
 
 Encode = Callable[[list[Prompt]], Awaitable[Sequence[Vector | EncoderUnavailable]]]
-"""Function that turns prompts into contexts, each of shape (d,), or into the reason why there is
-none."""
+"""Function that returns for each prompt its context, shape (d,), or the reason why there is
+none.
+"""
 
 
 class Contexts(Protocol):
-    """A store of contexts for a limited time; those that it refused or lost are on the
-    changelog."""
+    """A store of contexts for a limited time. The changelog holds the contexts that the store
+    refused or lost.
+    """
 
     async def put(self, contexts: Sequence[Decided]) -> None:
         """Keep contexts of decisions."""
 
     async def get(self, refs: Sequence[Ref], decided_at: DecidedAt) -> list[Vector | None]:
-        """Return contexts of decided requests in the order asked for, None where one is gone."""
+        """Return the contexts of decided requests in the order of `refs`; None for a context that
+        is gone.
+        """

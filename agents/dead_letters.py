@@ -16,8 +16,9 @@ from schemas.event import encode
 from schemas.refusals import EventRefused
 
 LARGE_BYTES = 500_000
-"""Bytes of a value beyond which a letter goes out by itself, compressed: with its headers it would
-fill a batch of `streams.faust.outgoing` (512 KiB)."""
+"""Bytes of a value above which a letter is sent by itself, compressed: with its headers the letter
+would fill a batch of `streams.faust.outgoing` (512 KiB).
+"""
 
 
 class DeadLetters:
@@ -50,7 +51,7 @@ class DeadLetters:
 
         Args:
             message: the source's message, with topic, partition, offset, key and value.
-            error: why; its `reason` names the dead letter, its text must quote nothing of the
+            error: the refusal; its `reason` names the dead letter, and its text must not quote the
                 event.
         """
         letter = DeadLetter.of(
@@ -83,7 +84,7 @@ def refusal_of(message: Raw, letter: DeadLetter, *, topic: str) -> EventRefused 
     """Return the refusal that clients may see; None if the event's router can't be read.
 
     Args:
-        message: the source's message; a parked one knows its ids, also where its value is gone.
+        message: the source's message; a parked one knows its ids even if its value is gone.
         topic: the source topic's name without the prefix.
     """
     named = _named(message.value)

@@ -30,12 +30,13 @@ class Answers:
     Attributes:
         routes: (router_id, value, the request's trace) for `pb.routes`.
         strays: (message, router_id): events of other partitions, to be forwarded.
-        refused: (message, error): refusals that will be the same whenever the event is read.
+        refused: (message, error): refusals that do not depend on the state, and so will be the same
+            whenever the event is read.
         refused_later: (parked event, error): refusals that are kept until they are delivered.
-        answered_later: parked requests that have their decision, kept until it is delivered.
+        answered_later: parked requests that are decided, kept until their decision is delivered.
         repeated: (router_id, document, headers): declarations in force, to be written again.
-        notes: grants and reports for `pb.leases`; lost ones are repeated by the clock.
-        at: the event that is being applied; it is to blame for what goes wrong.
+        notes: grants and reports for `pb.leases`; lost ones are sent again after some seconds.
+        at: the event that is being applied, to which an error is attributed.
     """
 
     routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
@@ -69,9 +70,9 @@ class Batch:
     """A batch of events of one source topic; its agent's subclass applies them.
 
     Attributes:
-        name: the topic's, without the prefix.
+        name: name of the topic, without the prefix.
         messages: the events as they were fetched.
-        passed: times of its steps before it was in a group.
+        passed: times of the batch's steps before it joined a group.
     """
 
     __slots__ = ("messages", "passed")
@@ -82,11 +83,11 @@ class Batch:
         self.passed: Passed = [("decode", time.time_ns())]
 
     def preparation(self) -> Coroutine[object, object, None] | None:
-        """Return the work to be awaited before the batch can be applied; None for none."""
+        """Return the work that must be awaited before the batch can be applied; None: none."""
         return None
 
     def apply(self, answers: Answers) -> None:
-        """Apply the events, in order; what escapes is the fault of the one at `answers.at`."""
+        """Apply the events in order. An exception is attributed to the event at `answers.at`."""
 
     def step(self, name: str) -> None:
         """Note that it goes on to a step."""
@@ -95,16 +96,16 @@ class Batch:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Events that are applied together; the group becomes durable as one record batch, and is
-    answered then.
+    """Events that are applied together. A group becomes durable as one record batch; then its
+    answers are sent.
 
     Attributes:
-        batches: its source events, a batch a topic.
-        changes: its record batch, by key.
+        batches: the group's source events, one batch per topic.
+        changes: the group's record batch, by key.
         contexts: contexts for the external store.
-        passed: times of its steps, of which to decide is the first.
-        durable: resolves to true once the record batch is in its place, to false if it never will
-            be.
+        passed: times of the group's steps, of which the first is `decide`.
+        durable: resolves to true once the record batch is at its place on the log, to false if it
+            never will be.
         finished: whether all answers are delivered.
     """
 
@@ -124,8 +125,8 @@ class Group:
 
 
 def chunks(items: Iterable[T], weight: Callable[[T], int], *, limit: int) -> Iterator[list[T]]:
-    """Yield the items in order, in lists that weigh at most `limit`; one that weighs more stands
-    alone. What one group changes must fit into one record batch of the changelog.
+    """Yield the items in order, in lists of total weight at most `limit`; an item that weighs more
+    stands alone. The changes of one group must fit into one record batch of the changelog.
 
     Example:
         >>> list(chunks([3, 3, 3, 9, 1], int, limit=6))

@@ -1,5 +1,6 @@
-"""Deliver the answers of a group: decisions, dead letters, declarations that are repeated, records
-between pools and members."""
+"""Deliver the answers of a group: decisions, dead letters, repeated declarations, and records
+between pools and members.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from schemas.headers import EPOCH, FORWARDED
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Send what leaves a worker.
+    """The sender of all messages of a worker's agents.
 
     Attributes:
-        topic: full topic names by their short ones.
-        produce: hands one record over to be sent.
+        topic: full topic names by short names.
+        produce: function that hands one record over to be sent.
         dead_letters: the dead letter writer of each source topic, by short name.
     """
 
@@ -30,9 +31,11 @@ class Outbox:
     dead_letters: Mapping[str, DeadLetters]
 
     async def deliver(self, answers: Answers, *, epoch: int = -1) -> None:
-        """Send all messages, and return when Kafka has them; `epoch` is the partition's owner."""
+        """Send all messages, and return when Kafka has them; `epoch` is the number of the
+        partition's owner.
+        """
         produce, topic = self.produce, self.topic
-        # All are handed over, then awaited together: one round trip a group.
+        # All messages are handed over first and then awaited together: one round trip per group.
         deliveries = [
             await produce(topic["routes"], value, router_id.encode(), headers=trace)
             for router_id, value, trace in answers.routes
@@ -68,5 +71,5 @@ class Outbox:
 
 
 def _forwarded(message: Message) -> list[tuple[str, bytes]]:
-    """Return the headers with which a stray is forwarded."""
+    """Return the headers of a stray event that is forwarded."""
     return [*headers_of(message), (FORWARDED, b"1")]

@@ -1,4 +1,4 @@
-"""A parked source event, as the durable table keeps it."""
+"""A parked source event, as stored in the durable table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
     """One waiting source event.
 
     Attributes:
-        topic: the full name of its source topic; with `partition` and `offset` where it stands
-            there.
-        value: as it came, or None; of a request None where it was not read again yet, or is gone
-            from its topic.
-        request_id: what it waits for; None for a request that waits for its router.
-        due: seconds since the epoch; then it is refused with `reason`.
-        refused: whether its time is up and only its dead letter is still to be delivered.
-        private: whether it may hold a prompt. Then the table has only its place on the source
-            topic, from which it is read again after a crash.
-        trace: the headers of the trace it belongs to.
+        topic: full name of the source topic; `partition` and `offset` give the event's place there.
+        value: the event's value; None if it has none. A request's value is also None while it was
+            not read again after a crash, or if it is gone from its topic.
+        request_id: the request that the event waits for; None for a request that waits for its
+            router.
+        due: time, seconds since the epoch, at which the event is refused with `reason`.
+        refused: whether the event is refused, and only its dead letter is still to be delivered.
+        private: whether the value may hold a prompt. The table then stores only the event's place
+            on the source topic, from which the value is read again after a crash.
+        trace: headers of the event's trace.
     """
 
     topic: str
@@ -56,7 +56,9 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
         due: float = 0.0,
         private: bool = False,
     ) -> Self:
-        """Return a source message as it waits, to be refused with `error` when its time is up."""
+        """Return a source message in its parked form, to be refused with `error` when its time is
+        up.
+        """
         return cls(
             topic=message.topic,
             partition=message.partition,
@@ -74,7 +76,7 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def lost(cls, topic: str, partition: int, offset: int, *, router_id: str, why: str) -> Self:
-        """Return an event of which only the place is known, as refused."""
+        """Return an event of which only the place is known, in its refused form."""
         return cls(
             topic=topic,
             partition=partition,
@@ -91,21 +93,21 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def part(self) -> str:
-        """Return the last part of its key in the table."""
+        """Return the last part of the event's key in the table."""
         return f"{self.topic}/{self.offset}"
 
     @property
     def refusal(self) -> Refused:
-        """Return the error with which it is refused."""
+        """Return the error with which the event is refused."""
         return Refused(self.reason, self.detail)
 
     def refuse(self, error: Exception) -> Parked:
-        """Return it as refused, for this reason."""
+        """Return the event in its refused form, with this error."""
         reason = str(getattr(error, "reason", self.reason))
         return structs.replace(self, refused=True, reason=reason, detail=str(error))
 
     def pack(self) -> bytes:
-        """Return it as a framed record: its fields as a MessagePack array."""
+        """Return a framed record: the fields as a MessagePack array."""
         stored = structs.replace(self, value=None) if self.private else self
         return frame(msgspec.msgpack.encode(stored))
 

@@ -53,13 +53,13 @@ class States(Protocol):
 
 
 class Inbox(Protocol):
-    """Records that were fetched of one partition, see `streams.faust.sources.Inbox`; topics go by
-    their names without the prefix.
+    """Records that were fetched of one partition, see `streams.faust.sources.Inbox`. Topics are
+    named without the prefix.
 
     Attributes:
-        queues: what waits of each topic, in order.
-        arrived: set when something has come, declarations apart.
-        declared: set when declarations have come.
+        queues: waiting records of each topic, in order.
+        arrived: event that is set when records other than declarations have come.
+        declared: event that is set when declarations have come.
     """
 
     queues: dict[str, deque[Record]]
@@ -67,11 +67,11 @@ class Inbox(Protocol):
     declared: asyncio.Event
 
     def took(self, name: str, records: Sequence[Record]) -> None:
-        """Note that these were taken from the queue."""
+        """Note that these records were taken from the queue."""
         ...
 
     def finish(self, name: str, offset: int) -> None:
-        """Note that everything before an offset is done."""
+        """Note that all events before an offset are done."""
         ...
 
 
@@ -79,7 +79,7 @@ class SourceLog(Protocol):
     """The source topics."""
 
     def inbox(self, number: int) -> Inbox:
-        """Return what was fetched of a partition."""
+        """Return the records that were fetched of a partition."""
         ...
 
     def partition_of(self, router_id: str) -> int:
@@ -89,17 +89,19 @@ class SourceLog(Protocol):
     async def read_again(
         self, partition: int, offsets: Iterable[int]
     ) -> Mapping[int, bytes | None]:
-        """Return the values of requests by offset; those that are gone from the log are left
-        out."""
+        """Return the values of requests by offset; requests that are gone from the log are left
+        out.
+        """
         ...
 
     def end_of(self, name: str, partition: int) -> int | None:
-        """Return the offset after the last event of a topic (its name without the prefix), None
-        while it is not known."""
+        """Return the offset after the last event of a topic, named without the prefix; None while
+        that is not known.
+        """
         ...
 
     def hold(self, partitions: frozenset[int]) -> None:
-        """Stop the bills and rewards of these partitions, and let those of all others come."""
+        """Stop fetching bills and rewards of these partitions, and fetch those of all others."""
         ...
 
 
@@ -108,9 +110,10 @@ class Encoder:
     """Turn prompts into contexts.
 
     Attributes:
-        encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop.
-        projections: checksums of the projections for routers without one of their own, by how many
-            dimensions a context of each has.
+        encode: function that returns for each prompt a context, shape (d,), or the reason why there
+            is none; it works off the event loop.
+        projections: checksums of the projections for routers without one of their own, by number of
+            dimensions.
     """
 
     encode: Encode
@@ -122,9 +125,9 @@ class References:
     """Read the files that declarations name.
 
     Attributes:
-        read_prior: reads a prior. Raises WrongPrior.
-        check_projection: raises WrongProjection where a projection, declared for so many
-            dimensions, is not at hand.
+        read_prior: function that reads a prior. Raises WrongPrior.
+        check_projection: function that raises WrongProjection if a projection of this name,
+            checksum and number of dimensions is not at hand.
     """
 
     read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
@@ -142,8 +145,8 @@ class Meter:
     """Measure what agents do.
 
     Attributes:
-        count: counts an outcome.
-        finished: told of every group of source events that is finished.
+        count: function that counts an outcome.
+        finished: function that is called with every finished group of source events.
     """
 
     count: Count
@@ -175,12 +178,12 @@ class Ports:
 
     Attributes:
         log: the source topics.
-        outbox: what leaves, and the topics' full names.
-        encoder: of prompts; None for a worker without one.
-        contexts: where contexts wait for their rewards outside of the table, or None.
-        rank_of: rank of a reward's source.
-        clock: seconds since the epoch.
-        leave: ends the process for an error after which nothing may go on.
+        outbox: the sender of messages, which knows the topics' full names.
+        encoder: encoder of prompts; None for a worker without one.
+        contexts: external store in which contexts wait for their rewards, or None.
+        rank_of: function that returns the rank of a reward's source.
+        clock: function that returns seconds since the epoch.
+        leave: function that ends the process, for an error after which nothing may go on.
     """
 
     states: States

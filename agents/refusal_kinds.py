@@ -8,7 +8,7 @@ from schemas.reasons import Reason
 
 
 class Refusal(Exception):
-    """Base: an event that gets a dead letter."""
+    """Base of refusals: an event gets a dead letter."""
 
     reason = Reason.INTERNAL_ERROR
     retriable = False
@@ -58,7 +58,7 @@ class PromptTooLarge(Refusal):
 
 
 class WrongDimensions(Refusal):
-    """The worker encodes prompts into another number of dimensions than the router has."""
+    """The worker's contexts have another number of dimensions than the router's."""
 
     reason = Reason.WRONG_CONTEXT
 
@@ -70,25 +70,25 @@ class FromTheFuture(Refusal):
 
 
 class StaleConfig(Refusal):
-    """The declaration was based on another one than is in force."""
+    """The declaration was based on a declaration that is no longer in force."""
 
     reason = Reason.STALE_CONFIG
 
 
 class TooManyModels(Refusal):
-    """The portfolio is larger than a router's may be."""
+    """The portfolio has more models than a router may have."""
 
     reason = Reason.TOO_MANY_MODELS
 
 
 class TooManyRouters(Refusal):
-    """The worker holds as many routers as it may."""
+    """The worker holds the largest allowed number of routers."""
 
     reason = Reason.TOO_MANY_ROUTERS
 
 
 class TooManyInFlight(Refusal):
-    """The router has as many unpaid requests as it may have."""
+    """The router has the largest allowed number of requests whose bill is awaited."""
 
     reason = Reason.TOO_MANY_IN_FLIGHT
 

@@ -3,7 +3,7 @@ what an event costs, how long a decision takes, and what many routers weigh.
 
     uv run python -m benchmarks.stream [--quick]
 
-It takes one minute with `--quick`, else some five, on an idle machine, and says what it is at.
+It takes two minutes with `--quick`, else some eight, on an idle machine, and says what it is at.
 
 All sides drain a backlog from the same broker, one after the other, in turns. A rate counts from
 the first answer to the last, as the broker has stamped them; a worker's bills and rewards count
@@ -29,12 +29,13 @@ import psutil
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.stream_ages import ages
 from benchmarks.stream_answers import beside_a_backlog, calls, latencies
+from benchmarks.stream_ordinary import beside_aiokafka, calm_share
 from benchmarks.stream_sides import (
     ECHO,
     RAW,
     Bench,
     broker_processes,
-    copy_waits,
+    copy_at,
     cpu_seconds,
     drain_copy,
 )
@@ -42,6 +43,7 @@ from benchmarks.stream_steady import steady
 from benchmarks.streaming import ROUTERS, Events, bills_and_rewards, requests
 from commands.broker.choose import choose_broker
 
+CALM = "% of a core at 20 + 20 + 20 a second, 64 routers"
 FLOORS = {
     "requests ÷ Faust echo": (5.0, 8.0),
     "requests, bills, rewards ÷ Faust echo": (8.0, 12.0),
@@ -53,8 +55,13 @@ FLOORS = {
     "CPU µs an event, steady, 64 routers": (-110.0, -70.0),
     "CPU µs an event, steady, 1000 routers": (-150.0, -90.0),
     "CPU µs an event, steady, 10000 routers": (-190.0, -110.0),
+    "CPU ÷ aiokafka's at 200 + 200 + 200 a second": (-2.0, -1.3),
+    CALM: (-8.0, -4.0),
     "p50 ms at 200 + 200 + 200 a second": (-12.0, -8.0),
     "p50 ÷ aiokafka's, in and out": (-4.0, -3.0),
+    "p99 ÷ aiokafka's, in and out": (-4.0, -3.0),
+    "p50 ÷ aiokafka's, in and out, beside a busy core": (-8.0, -4.0),
+    "p99 ÷ aiokafka's, in and out, beside a busy core": (-8.0, -4.0),
     "p99 ms at 200 + 200 + 200 a second": (-45.0, -25.0),
     "p50 ms at half of the largest rate": (-20.0, -12.0),
     "p99 ms at half of the largest rate": (-70.0, -40.0),
@@ -135,7 +142,9 @@ def _clocks(child: psutil.Process) -> tuple[float, float]:
 
 
 async def drain(bootstrap: str, size: Size) -> dict[str, float]:
-    """Return the rates of a worker that has a backlog, and its latencies without one."""
+    """Return the rates of a worker that has a backlog, and its latencies beside one and at half of
+    the largest rate.
+    """
     say("a backlog of requests")
     bench = Bench(bootstrap, ROUTERS)
     await bench.create()
@@ -151,8 +160,6 @@ async def drain(bootstrap: str, size: Size) -> dict[str, float]:
         decided, settled = await bench.decided(), await bench.settled(size.backlog)
         began = min(decided[f"r{i}"] for i in range(size.backlog, 2 * size.backlog))
         all_three = 3000 * size.backlog / (max(*decided.values(), settled) - began)
-        say("latencies")
-        low = await latencies(bench, 200.0, size.seconds, feedback=first)
     say(f"a backlog of {size.bills} bills")
     beside = await beside_a_backlog(bench, first, size.bills)
     say("half of the largest rate")  # last: its requests have no bills, and all are remembered
@@ -160,15 +167,13 @@ async def drain(bootstrap: str, size: Size) -> dict[str, float]:
         half = await latencies(bench, alone / 2, size.seconds, feedback=None)
     say("route()")
     routed = await calls(bootstrap, 200.0, size.seconds)
-    copied = await copy_waits(bootstrap, rate=alone / 2, seconds=size.seconds)
+    copied = await copy_at(bootstrap, rate=alone / 2, seconds=size.seconds)
     found = {"requests a second": alone, "requests, bills, rewards a second": all_three}
     for part in (50, 99):
         found[f"p{part} ms of aiokafka alone at half of that rate"] = float(
-            np.percentile(copied, part)
+            np.percentile(copied.waits, part)
         )
-    for name, waits in (("200 + 200 + 200 a second", low), ("half of the largest rate", half)):
-        for part in (50, 99):
-            found[f"p{part} ms at {name}"] = float(np.percentile(waits, part))
+        found[f"p{part} ms at half of the largest rate"] = float(np.percentile(half, part))
     for part in (50, 99):
         found[f"p{part} ms of route(), 100 callers, 200 a second"] = float(
             np.percentile(routed, part)
@@ -186,14 +191,12 @@ async def compare(bootstrap: str, size: Size) -> dict[str, float]:
         say(f"round {number + 1} of {size.rounds}: echo, raw aiokafka")
         backlog = requests(size.backlog)
         echo, raw = [await drain_copy(bootstrap, side, backlog) for side in (ECHO, RAW)]
-        copied = await copy_waits(bootstrap, rate=600.0, seconds=size.seconds)
         found = await drain(bootstrap, size)
+        say("ordinary traffic, and beside a busy core")
+        found |= await beside_aiokafka(bootstrap, size.seconds)
         alone, all_three = found["requests a second"], found["requests, bills, rewards a second"]
         found |= {"Faust echo, events a second": echo.events_per_second}
         found |= {"raw aiokafka, events a second": raw.events_per_second}
-        way = float(np.mean(copied))  # whole milliseconds, of which a median would be one
-        found |= {"ms of aiokafka alone, in and out, 600 a second": way}
-        found["p50 ÷ aiokafka's, in and out"] = found["p50 ms at 200 + 200 + 200 a second"] / way
         found |= {"requests ÷ Faust echo": alone / echo.events_per_second}
         found |= {"requests, bills, rewards ÷ Faust echo": all_three / echo.events_per_second}
         found |= {"requests ÷ raw aiokafka": alone / raw.events_per_second}
@@ -201,6 +204,7 @@ async def compare(bootstrap: str, size: Size) -> dict[str, float]:
     say(f"more than a worker can do, {size.saturated:g} s each")
     rounds[0] |= await ages(bootstrap, size.saturated)
     # CPU is no rate: once is enough.
+    rounds[0][CALM] = await calm_share(bootstrap, size.seconds)
     for routers in (1, 64, 1_000, 10_000):
         rounds[0] |= await cost(bootstrap, routers, size.events)
         if routers > 1:

@@ -10,6 +10,7 @@ import urllib.request
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 import orjson
@@ -49,18 +50,34 @@ async def drain_copy(bootstrap: str, arguments: list[str], events: Events) -> Dr
         return measure(child, 0.0, times)
 
 
-async def copy_waits(bootstrap: str, *, rate: float, seconds: float) -> list[int]:
-    """Return how many milliseconds each of some events took into aiokafka and out again, nothing
-    else being done with it; those of the first `WARM` seconds do not count.
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """aiokafka alone at a rate.
+
+    Attributes:
+        waits: milliseconds that each event took in and out again.
+        cpu_us: CPU an event, µs.
+    """
+
+    waits: list[int]
+    cpu_us: float
+
+
+async def copy_at(bootstrap: str, *, rate: float, seconds: float) -> Copied:
+    """Let events through aiokafka, nothing else being done with them; the waits of the first `WARM`
+    seconds do not count.
     """
     first, events = requests(1), requests(int(rate * (WARM + seconds)), start=1)
-    async with _copying(bootstrap, RAW, before=first, lingers=False) as (_, name):
+    async with _copying(bootstrap, RAW, before=first, lingers=False) as (child, name):
         await stamps(bootstrap, f"{name}-out", 1)  # it is at work
+        before = cpu_seconds(child)
         await produce(bootstrap, f"{name}-in", events, per_second=rate)
         out = await stamps(bootstrap, f"{name}-out", 1 + len(events))
+        taken = cpu_seconds(child) - before
         came = await stamps(bootstrap, f"{name}-in", 1 + len(events))
     counted = range(1 + int(rate * WARM), 1 + len(events))
-    return [out[f"r{i}"] - came[f"r{i}"] for i in counted]
+    waits = [out[f"r{i}"] - came[f"r{i}"] for i in counted]
+    return Copied(waits, 1e6 * taken / len(events))
 
 
 @asynccontextmanager

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from commands.finding import SHOWN, Finding
 from doors.console.bus import open_bus
-from doors.console.router_standing import Standing
-from doors.console.taken_up import TOPICS, standings
+from doors.console.router_status import RouterStatus
+from doors.console.taken_up import TOPICS, statuses
 from doors.pools.declaring import read_pools
 from ground.json_values import Document
 from schemas import RouterDeclared
@@ -24,7 +24,7 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     from streams.encoder.encoder_by_settings import projections_of
 
     async with open_bus(settings, *TOPICS, "pools") as bus:
-        found, pools = await standings(bus), await read_pools(bus)
+        found, pools = await statuses(bus), await read_pools(bus)
     yield _declarations(found)
     # What waits for a worker is looked at as well, before one refuses it.
     routers = {
@@ -112,7 +112,7 @@ def _pools(pools: dict[str, Document], routers: dict[str, RouterDeclared]) -> Fi
     named |= {f"pool {name}": pool["parent"] for name, pool in pools.items() if pool.get("parent")}
     missing = [f"{pool} of {name}" for name, pool in named.items() if pool not in pools]
     if missing:
-        found = f"not declared: {', '.join(missing[:SHOWN])}; nothing is lent from there"
+        found = f"not declared: {', '.join(missing[:SHOWN])}; nothing is granted from there"
         return Finding("pools", "wrong", found, "pbstream pools set, or pools join another one")
     found = (
         f"all {len(pools)} that are named are declared" if pools else "none is declared or named"
@@ -120,9 +120,9 @@ def _pools(pools: dict[str, Document], routers: dict[str, RouterDeclared]) -> Fi
     return Finding("pools", "fine", found)
 
 
-def _declarations(found: dict[str, Standing]) -> Finding:
+def _declarations(found: dict[str, RouterStatus]) -> Finding:
     """Return a finding on whether workers have put the newest declarations in force."""
-    by: dict[str, list[Standing]] = {}
+    by: dict[str, list[RouterStatus]] = {}
     for one in found.values():
         by.setdefault(one.status, []).append(one)
     refused, unread = by.get("refused", []), [*by.get("waiting", []), *by.get("leaving", [])]

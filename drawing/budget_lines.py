@@ -43,7 +43,7 @@ def remaining(until: datetime, now: datetime) -> str:
 def _budget(one: PeriodStanding, *, now: datetime, asked: bool) -> str:
     name = "between dates" if one.period == "dates" else f"per {one.period}"
     if one.line is not None:
-        name = f"lent by {one.line} of pool {one.pool}"
+        name = f"granted by {one.line} of pool {one.pool}"
     expected = (
         f"some {one.requests_left:,.0f} requests ({one.requests_low:,.0f} to "
         f"{one.requests_high:,.0f})"

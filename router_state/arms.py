@@ -19,26 +19,30 @@ class Beside(Protocol):
     """A dual beside that of dollars, solved over the same window: a capability's."""
 
     def solve(self, window: Window, *, per_dollar: float, target_usd: float, now: float) -> None:
-        """Solve for its price again.
+        """Solve for this dual's price again.
 
         Args:
-            per_dollar: what a dollar costs in reward; target_usd: mean cost that was solved for.
+            per_dollar: price of a dollar, in reward; target_usd: mean cost per request, in
+                dollars, that the dollar's price was solved for.
         """
 
     def costs(self, window: Window) -> Matrix | None:
-        """Return what calls for the window's requests cost in reward, shape (size, K); None:
-        nothing."""
+        """Return the price, in reward, of calling each arm for each request of the window, shape
+        (size, K); None: every call is free.
+        """
 
 
 class Planner(Protocol):
-    """A capability that lets the window's requests choose plans, too."""
+    """A capability that lets the requests in the window choose plans as well as single calls."""
 
     def planned(self, single: Options) -> Options:
-        """Return options that take in plans beside the single calls of the window's requests."""
+        """Return the options of the window's requests: their single calls, and plans."""
 
 
 class Slotted(Protocol):
-    """A capability that keeps something by the window's slots, see its hooks."""
+    """A capability that stores something for each slot of the window; `Capability` names its
+    hooks.
+    """
 
     @property
     def slots(self) -> Iterable[int]: ...
@@ -48,13 +52,13 @@ class Slotted(Protocol):
 
 
 class Arms(Portfolio):
-    """See Portfolio. Who takes part, at which price, and who is suspected changes here.
+    """The portfolio, and every change to it: which arms take part, their prices, and suspicions.
 
     Attributes:
         beside: the dual beside that of dollars, if there is one.
-        planner: who plans further calls, if anybody does.
-        slotted: who keeps something by the window's slots.
-        window: the last contexts, if any price is solved over them.
+        planner: the capability that plans further calls, if there is one.
+        slotted: the capability that stores something for each slot of the window, if there is one.
+        window: the latest contexts, if any price is solved over them.
     """
 
     __slots__ = ("__weakref__", "beside", "journal", "planner", "slotted", "tokens", "window")
@@ -81,8 +85,9 @@ class Arms(Portfolio):
         return self.all[self.row[which] if isinstance(which, str) else which]
 
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
-        """Append an arm with statistics A (d, d), a prior in it, and b (d,), known at clock
-        `now_t`."""
+        """Append an arm that starts at clock `now_t` with statistics A (d, d), which include a
+        prior, and b (d,).
+        """
         arm = Arm(name, self.bills, price, self.journal, now_t=now_t, pulls=pulls)
         self.all.append(arm)
         self._changed()
@@ -98,7 +103,7 @@ class Arms(Portfolio):
         self._changed()
 
     def remove(self, name: str) -> None:
-        """Drop an arm; those after it move up."""
+        """Drop an arm; the arms after the dropped one move up by one position."""
         k = self.row[name]
         gone = self.all.pop(k)
         self.journal.pieces.update((gone.rewards.piece, gone.costs.regression.piece, SAMPLE_PIECE))
@@ -132,8 +137,9 @@ class Arms(Portfolio):
         self._jump()
 
     def begin_window(self, *, solved: bool) -> None:
-        """Forget the window, and all that is kept by its slots; begin another one if any price is
-        `solved` over it."""
+        """Forget the window and everything stored by its slots; begin a new window if any price is
+        `solved` over one.
+        """
         if self.window is not None:
             self.journal.pieces.update(self.window.pieces)
         self.window = None
@@ -148,7 +154,7 @@ class Arms(Portfolio):
         self.derive()
 
     def _changed(self) -> None:
-        """Note a change of the portfolio, and derive everything again."""
+        """Note a change of the portfolio, and compute its derived values again."""
         if self.tokens.count:
             self.journal.pieces.add(TOKENS)
         self.derive()

@@ -13,15 +13,17 @@ class Billing(Struct, gc=False, eq=False):
     """The knowledge of a bill and its request.
 
     Attributes:
-        event: the bill as it came; record: its request's.
+        event: the bill as it came; record: the record of its request.
         x: the request's context, shape (d,), or None where it is not known.
-        called: the model that it is of.
-        cost_usd: its dollars; charged_usd: what was charged so far.
-        first: whether it is the request's first; answered: whether an answer was billed before;
-            unanswered: whether it is of a call that was not answered.
-        seq: the router's last decision; now: when something last happened, seconds since the epoch.
-        input_tokens: tokens at list price to which its input amounts; None: to as many as it has.
-        reward: what the called model learns of its call, as if a reward had come; None: nothing.
+        called: the model that the bill is from.
+        cost_usd: dollars of the bill; charged_usd: dollars charged to the request so far.
+        first: whether this is the request's first bill; answered: whether an answer was billed
+            before; unanswered: whether the billed call was not answered.
+        seq: number of the router's last decision; now: time of the router's last event, seconds
+            since the epoch.
+        input_tokens: number of tokens at list price that cost as much as the bill's input; None: as
+            many as the input has.
+        reward: a reward in [0, 1] that the called model learns from this bill; None: none.
     """
 
     event: Charged
@@ -40,12 +42,13 @@ class Billing(Struct, gc=False, eq=False):
 
     @property
     def difference_usd(self) -> float:
-        """Dollars beyond what was charged so far."""
+        """The dollars of this bill less the dollars charged so far."""
         return self.cost_usd - self.charged_usd
 
     def keep_attempt(self) -> None:
-        """Keep in the record whether its answer is still to be billed, and the cost of its attempts
-        so far."""
+        """Store in the record whether a bill of the answer is still awaited, and the cost of the
+        attempts so far.
+        """
         record = self.record
         if self.unanswered:
             call = structs.replace(record.call or PLAIN, unanswered=True, lost_usd=self.cost_usd)

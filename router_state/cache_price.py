@@ -10,7 +10,8 @@ from router_state.kernel.given import Price
 class CachePrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """List prices of cached input in dollars per million tokens, and how long a cache lasts.
 
-    `write_per_m` None: the price of other input. A prefix below `min_tokens` is not cached.
+    `write_per_m` None: tokens written to the cache cost as much as other input. A prefix below
+    `min_tokens` tokens is not cached.
     """
 
     read_per_m: float
@@ -19,10 +20,11 @@ class CachePrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
     min_tokens: int = 1024
 
     def counts_as(self, tokens: float, cached: float, *, input_per_m: float, writes: bool) -> float:
-        """Return how many tokens at list price cost as much as these, some of them cached.
+        """Return the number of tokens at list price that cost as much as `tokens`, of which
+        `cached` were read from the cache.
 
         Args:
-            writes: whether what is not cached is written to the cache.
+            writes: whether the other tokens are written to the cache.
         """
         if input_per_m <= 0.0:
             return tokens
@@ -44,7 +46,7 @@ def usd_of(
     Args:
         cached: how many of the input tokens were read from the cache; None: not known.
         cache: what cached input costs; None: as other input.
-        writes: whether what was not cached was written to the cache, as a session's is.
+        writes: whether the other tokens were written to the cache, as those of a session are.
     """
     usd = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens)
     if cache is None or cached is None:

@@ -1,5 +1,5 @@
-"""Define the capability: what a router may have beside plain routing. The core knows its hooks
-alone.
+"""Define the capability: what a router may have beside plain routing. The core knows only the
+hooks of a capability.
 
 A capability is a folder of `router_state` with one class derived from this one, and stands in
 `registered.KINDS`. CONTRIBUTING.md says how to add one.
@@ -28,9 +28,9 @@ from router_state.record import Records, RequestRecord
 from router_state.since import Since
 
 Heard: TypeAlias = tuple[Verdict, Taught | None]
-"""What a plan keeps of a verdict, and what the model learns of it."""
+"""The verdict that a plan keeps, and the observation that its model learns from the verdict."""
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
-"""Requests by their ids, and a reward of each."""
+"""Records by request_id, and one reward for each of these requests."""
 
 
 class Capability:
@@ -40,9 +40,9 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
-        undeclared: whether a router that declares nothing of it may need it. It has it from the
-            first request on that names a session or says something of a capability, or the first
-            call that fails or that something is kept of.
+        undeclared: whether a router that does not declare the capability may need it. Such a
+            router has the capability from its first request that names a session or a capability's
+            field, or from its first failed call.
         offset: of the router's declaration that is in force, on its topic.
     """
 
@@ -51,8 +51,8 @@ class Capability:
     undeclared: ClassVar[bool] = False
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
-        # Arms know who keeps something by the slots of their window, and a circle would not be
-        # freed at once when its router leaves.
+        # Arms refer to the capability that uses the slots of their window. A strong reference back
+        # would close a circle, which is not freed at once when the router leaves.
         self._arms, self.journal, self.offset = ref(arms), journal, -1
 
     @property
@@ -66,10 +66,11 @@ class Capability:
 
     @classmethod
     def read(cls, said: Any) -> object | None:
-        """Return its declaration of a router's on the wire, see `schemas.routers`; None: none.
+        """Return this capability's part of a router's declaration on the wire (`schemas.routers`);
+        None: the router does not declare the capability.
 
         Raises:
-            InvalidConfig: it contradicts itself.
+            InvalidConfig: the declaration contradicts itself.
         """
         return None
 
@@ -85,7 +86,9 @@ class Capability:
 
     @classmethod
     def pack_declared(cls, declared: Any) -> Json | None:
-        """Return its declaration as JSON keeps it, under its name; None: nothing is kept."""
+        """Return the declaration as JSON, to be stored under the capability's name; None: nothing
+        is stored.
+        """
         return None
 
     @classmethod
@@ -95,27 +98,31 @@ class Capability:
 
     @classmethod
     def asked(cls, said: Any) -> object | None:
-        """Return what a request on the wire says of it, see `schemas.requests`; None: nothing. It
-        stands in `Asked.said`."""
+        """Return what a request on the wire says of this capability (`schemas.requests`), for
+        `Asked.said`; None: nothing.
+        """
         return None
 
     @classmethod
     def told(cls, kept: Json) -> dict[str, object]:
-        """Return the fields of `pb.routes` about what it kept of a call, under its name in
-        `Call.kept`."""
+        """Return the fields of `pb.routes` for what this capability stored of a call, which stands
+        under its name in `Call.kept`.
+        """
         return {}
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force, None if there is none (`undeclared`); what was learned and
-        what is owed stays."""
+        """Put a declaration in force, None if there is none (`undeclared`). What was learned and
+        what is owed stays.
+        """
 
     def dropped(self) -> None:
-        """Note that it is declared no more: its pieces are to be deleted."""
+        """Note that the capability is no longer declared: its pieces are to be deleted."""
         self.journal.pieces.update(self.pieces)
 
     def pacer(self, before: Pacer, budget_usd: float | None) -> Pacer | None:
-        """Return the pacer from now on, `before` if it can go on, where the capability sets the
-        price of a dollar; None: it does not. Its declaration then `paces`, see `RouterConfig`.
+        """Return the pacer to be used from now on: `before` if that can go on. None: the
+        capability does not set the price of a dollar. One that sets the price has a declaration
+        that `paces`, see `RouterConfig`.
 
         Args:
             budget_usd: budget per request as declared beside it, or None.
@@ -125,27 +132,31 @@ class Capability:
     # A decision, in its order.
 
     def expect(self, choice: Choice) -> None:
-        """Change what is expected of a request's calls. It is called again if what the arms expect
-        changes."""
+        """Change the expectations of a request's calls. The hook runs again if the arms'
+        expectations change.
+        """
 
     def rule_out(self, choice: Choice) -> None:
-        """Rule out models by `choice.limit`: whatever a dollar is worth, they can't be called.
+        """Rule out models by `choice.limit`: models that can't be called, whatever a dollar is
+        worth.
 
         Raises:
-            RouterStateError: no model may be called. What it notes of that is written.
+            RouterStateError: no model may be called. Changes that the hook made before are written.
         """
 
     def afford(self, choice: Choice) -> None:
-        """Rule out models by `choice.cap`, for which no money is left. Raises as `rule_out`."""
+        """Rule out by `choice.cap` the models for which no money is left. Raises as `rule_out`."""
 
     def weigh(self, choice: Choice) -> None:
-        """Add to `choice.beside` what calls cost beside dollars; a dollar has its price by then."""
+        """Add to `choice.beside` the cost of calls other than dollars, in reward; the price of a
+        dollar is set by then.
+        """
 
     def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
-        """Set `choice.plan`, and what is called first, once the best draw is known.
+        """Set `choice.plan` and the model that is called first, once the best draw is known.
 
         Args:
-            chance: draws what is left to it; budget_usd: per request, None: there is none.
+            chance: the random generator; budget_usd: budget per request, None: there is none.
         """
 
     def instead(self, choice: Choice, chance_of: Callable[[int], float]) -> None:
@@ -159,17 +170,17 @@ class Capability:
 
     @property
     def slots(self) -> Iterable[int]:
-        """Slots of the window beside which it keeps something."""
+        """Return the slots of the window for which this capability stores something."""
         return ()
 
     def placed(self, slot: int, choice: Choice) -> None:
-        """Note that the window of the dual took a request in, at this slot."""
+        """Note that the dual's window has stored a request in this slot."""
 
     def expect_window(self, costs: Matrix) -> None:
         """Change the expected dollars of the window's requests, shape (size, K)."""
 
     def begin_window(self) -> None:
-        """Forget what is kept by slot of a window that another one replaces."""
+        """Forget what is stored by slot, as another window replaces the present one."""
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """Note a decision."""
@@ -177,7 +188,7 @@ class Capability:
     # What follows it.
 
     def billed(self, billing: Billing) -> None:
-        """Note a bill, or a later revision of it; `record.bill` is still the one before."""
+        """Note a bill or its revision; `record.bill` is still the earlier bill."""
 
     def discount_usd(
         self, record: RequestRecord, price: Price, *, called: str, tokens: int, cached: int | None
@@ -185,53 +196,61 @@ class Capability:
         """Return by how many dollars a bill in tokens is below its list price.
 
         Args:
-            called: the model that it is of.
-            tokens: of input; cached: how many of them were billed as cached, None: not known.
+            called: the model that was billed.
+            tokens: number of input tokens; cached: how many of them were billed as cached, None:
+                not known.
         """
         return 0.0
 
     def shared(self, event: Judged, records: Records) -> Shared | None:
-        """Return the requests that a reward is of, and the reward of each, where it is not of one
-        request alone. Raises UnknownRequest, ContextLost."""
+        """Return the requests among which a reward is shared, and the reward of each; None: the
+        reward is of one request. Raises UnknownRequest, ContextLost.
+        """
         return None
 
     def moved(self, record: RequestRecord, usd: float) -> None:
-        """Note that a request is charged with so many dollars more, or less, without a bill."""
+        """Note that the charge of a request has changed by `usd` dollars without a bill."""
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
-        """Note a request's first reward, and return what the called model learns of it, None:
-        nothing; `record.label` is not set yet."""
+        """Note a request's first reward, and return the observation that the called model learns;
+        None: nothing. `record.label` is not set yet.
+        """
         return Taught(x, reward)
 
     def verified(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
     ) -> Heard | None:
-        """Learn a verdict on an answer of a plan, which does not have it yet; return what the plan
-        is to keep of it, and what the model learns. None: the verifier is not its own."""
+        """Learn a new verdict on an answer of a plan. Return the verdict as the plan is to keep
+        it, and the observation that the model learns. None: the verifier is not one of this
+        capability.
+        """
         return None
 
     def expired(self, record: RequestRecord) -> None:
-        """Note that a request's bill is awaited no longer."""
+        """Note that a request's bill is no longer awaited."""
 
     def forgotten(self, record: RequestRecord) -> None:
-        """Note that a request is remembered no longer."""
+        """Note that a request is no longer remembered."""
 
     def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
-        """Apply an event of its own, and note in `since` what a replay needs of it; tell whether it
-        was its own, and news."""
+        """Apply an event of this capability, and note in `since` what a replay needs. Return
+        whether the event was one of this capability and changed anything.
+        """
         return False
 
     def without(self, model: str) -> None:
         """Forget a model that has left the portfolio for good."""
 
     def start_over(self) -> None:
-        """Keep what was learned, and drop what belongs to the router that was exported."""
+        """Keep what was learned, and drop what belongs only to the router that was exported."""
 
     # Its state.
 
     @classmethod
     def head(cls, one: Any) -> dict[str, Json]:
-        """Return what the head keeps of it, of a router that has it or of another (None)."""
+        """Return the fields of the head for a router's capability; for None, those of a router
+        that does not have the capability.
+        """
         return {}
 
     @property
@@ -240,29 +259,31 @@ class Capability:
         return ()
 
     def pack(self, piece: str) -> bytes | None:
-        """Return the body of a piece; None if the piece is not its own, or there is nothing."""
+        """Return the body of a piece; None if the piece belongs to something else, or is empty."""
         return None
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """Invert `head` and `pack`; `piece` returns a body by its name, b"" where there is none.
 
         Raises:
-            DamagedState: what was kept is not what these return. Anything else is a defect.
+            DamagedState: the stored bytes are not what `head` and `pack` return. Any other
+            exception is a defect.
         """
 
     def faults(self) -> Iterator[str]:
         """Yield the faults of a state that can't be true."""
         yield from ()
 
-    def standing(self, now: float) -> dict[str, object]:
-        """Return the fields of `pb.lambda` about it."""
+    def lambda_fields(self, now: float) -> dict[str, object]:
+        """Return this capability's fields of `pb.lambda`."""
         return {}
 
 
 class Hooks(Struct, frozen=True, gc=False):
-    """The hooks that events call: those that a router's capabilities override, in their order.
+    """The hooks that events call: those that a router's capabilities override, in the order of the
+    capabilities.
 
-    `complete`: whether those that need no declaration are among its capabilities.
+    `complete`: whether the capabilities that need no declaration are included.
     """
 
     complete: bool = False

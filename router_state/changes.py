@@ -67,19 +67,19 @@ class Journal:
         model: str | None = None,
         signal: Literal["reward", "cost", "latency"] | None = None,
     ) -> None:
-        """Raise an alert; `since` None: it begins now."""
+        """Raise an alert; `since` None: what it tells of begins now."""
         since, size = now if since is None else since, min(max(size, -MOST_SIZE), MOST_SIZE)
         found = {name: _finite(value) for name, value in evidence.items()}
         self.alerts.append(Alert(kind, direction, size, since, now, found, model, signal))
 
     def take_alerts(self) -> list[Alert]:
-        """Return what was raised since the last call."""
+        """Return the alerts raised since the last call of this method."""
         taken, self.alerts = self.alerts, []
         return taken
 
 
 def _finite(value: object) -> object:
-    """Return a number within what an alert may say, and all else as it is."""
+    """Return a number clipped to `MOST_SIZE`, and any other value as it is."""
     return min(max(value, -MOST_SIZE), MOST_SIZE) if isinstance(value, float) else value
 
 
@@ -93,20 +93,22 @@ class Outcome(StrEnum):
 
 
 APPLIED, REVISED, DUPLICATE = Outcome.APPLIED, Outcome.REVISED, Outcome.DUPLICATE
-"""Outcomes of bills and rewards; an enum looks its members up more slowly than a module."""
+"""Outcomes of bills and rewards as module names, which Python looks up faster than members of an
+enum.
+"""
 
 
 class Changes(Struct):
     """The effect of an event, or of several in a row.
 
     Attributes:
-        outcome: of the last event; `DUPLICATE` has changed nothing.
-        decision: the record of the request that was asked for, decided now or before.
+        outcome: outcome of the last event; a `DUPLICATE` has changed nothing.
+        decision: record of the request, whether it was decided now or before.
         refusal: why the event was refused.
-        alerts: what was raised, in order.
+        alerts: alerts that were raised, in order.
         pieces: names of the pieces to be written anew, see `state_pieces.pack_piece`; the head
             among them where anything changed.
-        records: the requests that changed; None: it is forgotten.
+        records: records that changed, by request_id; None: the request is forgotten.
     """
 
     outcome: Outcome = Outcome.APPLIED
@@ -121,13 +123,13 @@ class Changes(Struct):
         return bool(self.pieces)
 
     def accepted(self) -> Changes:
-        """Return these changes. Raises what the event was refused with."""
+        """Return these changes. Raises `refusal` if the event was refused."""
         if self.refusal is not None:
             raise self.refusal
         return self
 
     def collect(self, journal: Journal) -> Changes:
-        """Take what a journal has noted, and return these changes."""
+        """Move what a journal has noted into these changes, and return them."""
         # Neither a piece nor a record changes alone: counts and sums in the head go with it.
         pieces = journal.pieces
         if pieces or self.records:
@@ -140,9 +142,9 @@ class Changes(Struct):
         return self
 
     def add(self, later: Changes) -> None:
-        """Take what a later event of the same router did."""
+        """Add the changes of a later event of the same router."""
         self.outcome, self.decision, self.refusal = later.outcome, later.decision, later.refusal
         self.alerts += later.alerts
         self.pieces |= later.pieces
-        # The later state of a record wins; what was forgotten stays forgotten.
+        # The later state of a record wins; a forgotten record stays forgotten.
         self.records |= later.records

@@ -14,14 +14,14 @@ from router_state.packing.framing import Json
 from router_state.plan import Plan
 
 Excluded = list[str | None]
-"""Per arm why it may not be called, or None."""
+"""The reason why each arm may not be called, or None, by arm."""
 
 
 class Waits(NamedTuple):
     """Expected times of the calls of a request, by arm.
 
     Attributes:
-        units: in the unit of the target; seconds: in seconds.
+        units: times in the unit of the latency target; seconds: the same times in seconds.
     """
 
     units: list[float]
@@ -29,28 +29,32 @@ class Waits(NamedTuple):
 
 
 class Choice(Struct, gc=False, eq=False):
-    """The knowledge of a request, and of each model for it.
+    """The knowledge of a request, and of each model for this request.
 
     Attributes:
-        request: what was asked; seq: number of its decision.
+        request: the request; seq: number of its decision.
         now: seconds since the epoch; at: the router's clock, which never steps back.
-        seen: what is expected of each arm: reward, dollars, scores.
+        seen: predictions for each arm: reward, dollars, scores.
         excluded: why each arm may not be called, or None.
-        limited_to: the models that the request may be given to whatever they cost; None: to all.
-        reason: what a limit of money makes the reason of the decision, or None.
-        beyond: whether caps pay for no model, and the cheapest is called all the same.
-        tokens: input tokens that are counted apart, 0 where none are.
-        warm: tokens of the prompt that each model has just seen; None: not known.
-        saves: tokens at list price that a call of each model saves; None: no cache is known.
-        waits: how long calls take; None: it is not known, or does not matter.
-        price: of a dollar, in reward, see `Pacer.weigh`; slot: its context's in the window.
-        beside: what a call of each arm costs in reward beside its dollars; None: nothing.
-        left_usd: dollars that all its calls together may be expected to cost; most_usd: those that
-            they stay below in nine of ten cases.
-        plan: what may follow the call; None: nothing. planned: its expected reward and dollars.
-        k, why, propensity: the chosen arm, why, and with which probability it was chosen.
-        unpaced: whether the budget of a request does not pay it, as the router did not choose it.
-        kept: what capabilities keep of the call, by their names.
+        limited_to: the models that may be called for the request if cost is left aside; None: all.
+        reason: the decision's reason where a limit of money changed the decision, else None.
+        beyond: whether caps pay for no model, so that the cheapest is called nevertheless.
+        tokens: input tokens priced apart from the rest of a call; 0: none.
+        warm: tokens of the prompt that each model's cache holds; None: not known.
+        saves: tokens at list price that each model's cache saves; None: no cache is known.
+        waits: expected times of the calls; None: not known, or without influence.
+        price: price of a dollar in reward, see `Pacer.weigh`; slot: the context's slot in the
+            window.
+        beside: cost of calling each arm, in reward, other than its dollars; None: none.
+        left_usd: limit of the expected dollars of all calls of the request; most_usd: limit of the
+            dollars that these calls stay below in nine of ten cases.
+        plan: the calls that may follow; None: none.
+        planned: expected reward and dollars of the plan.
+        k, why, propensity: position of the chosen arm, why it was chosen, and with which
+            probability.
+        unpaced: whether the budget of a request does not pay the call, which another one than the
+            router chose.
+        kept: what capabilities store about the call, by their names.
     """
 
     request: Asked
@@ -84,17 +88,18 @@ class Choice(Struct, gc=False, eq=False):
         self.kept = {**(self.kept or {}), name: what}
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
-        """Rule out arms that the request can't be given to, whatever a dollar is worth."""
+        """Rule out arms that can't be called for the request, whatever a dollar is worth."""
         self.excluded = excluded
         self.limited_to = frozenset(
             name for name, why in zip(names, excluded, strict=True) if why is None
         )
 
     def cap(self, excluded: Excluded, reason: str | None) -> None:
-        """Rule out arms that a limit of money does not allow; `reason` is why that changes the
-        decision, where it does."""
+        """Rule out arms that a limit of money does not allow. `reason` becomes the decision's
+        reason; None: the limit changes nothing.
+        """
         self.excluded, self.reason = excluded, self.reason or reason
 
     def spare(self, usd: float) -> None:
-        """Limit what all its calls together may be expected to cost."""
+        """Limit the expected dollars of all calls of the request together."""
         self.left_usd = min(self.left_usd, usd)

@@ -17,8 +17,9 @@ Price = given.Price
 MAX_COST_USD = 1000.0
 """Dollars of one bill (the wire contract)."""
 LEAST_RIDGE = 1e-6
-"""Least λ_0, in observations; below it rounding beside a context of the largest norm may leave a
-negative ridge."""
+"""Least λ_0, in observations. With a smaller one, rounding next to a context of the largest norm
+may leave a negative ridge.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,9 @@ class CostPrior:
     Attributes:
         A: Σ xxᵀ over the bills above zero, shape (d, d).
         b: Σ ln(dollars)·x over them, shape (d,).
-        mean_usd: the mean bill, those of zero included.
-        n_eff: how many bills the prior counts for; None: as many as there were, up to a limit.
+        mean_usd: mean of all bills in dollars, bills of zero included.
+        n_eff: how many bills the prior counts for; None: the number of earlier bills, up to
+            `MOST_BILLS`.
     """
 
     A: Matrix
@@ -42,10 +44,10 @@ class CostPrior:
 class Prior:
     """A prior of a model's rewards.
 
-    One of: offline statistics `A` (d, d) and `b` (d,); the name of a model of the portfolio whose
-    coefficients are taken over (`like`); a guess of its mean reward (`expected_reward`). `n_eff` is
-    how many observations the prior counts for; None takes the profile's. `costs` is the prior of
-    bills from the same file.
+    A prior is one of three: offline statistics `A` (d, d) and `b` (d,); another model of the
+    portfolio whose coefficients are copied (`like`); a guess of the mean reward
+    (`expected_reward`). `n_eff` is the number of observations that the prior counts for; None: the
+    profile's. `costs` is the prior of bills from the same file.
     """
 
     A: Matrix | None = None
@@ -71,9 +73,10 @@ class ModelConfig:
     """One model of a portfolio.
 
     Attributes:
-        onboarding_pulls: None: the profile's number without a prior, none with one.
+        onboarding_pulls: calls before the model's score decides; None: the profile's number for a
+            model without a prior, 0 for a model with one.
         expected_cost_usd: expected mean cost of a request before the first bill, or None.
-        cost_prior: prior of costs from earlier bills; `expected_cost_usd` wins for the mean.
+        cost_prior: prior of costs from earlier bills; `expected_cost_usd` replaces its mean.
     """
 
     price: Price
@@ -85,10 +88,11 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """Everything that tunes a router.
+    """All parameters that tune a router.
 
     Attributes:
-        alpha, lambda_c, ridge, v_max: of `paper` alone, see docs/explanation/algorithm.md.
+        alpha, lambda_c, ridge, v_max: used only by the profile `paper`, see
+            docs/explanation/algorithm.md.
         gamma: factor by which an observation's weight falls with each step of the clock.
         n_eff: observations that a prior counts for by default.
         onboarding_pulls: calls of a joining model before its score decides.
@@ -109,7 +113,7 @@ class Knobs:
     commitment_ttl_seconds: float = 900.0
 
     def __post_init__(self) -> None:
-        # Comparisons that NaN fails.
+        # Each comparison is false for NaN.
         _require("alpha", self.alpha, 0.0 <= self.alpha < inf, "≥ 0")
         _require("gamma", self.gamma, 0.0 < self.gamma <= 1.0, "in (0, 1]")
         _require("lambda_c", self.lambda_c, 0.0 <= self.lambda_c < inf, "≥ 0")
@@ -136,7 +140,9 @@ def _require(name: str, value: float, fits: bool, what: str) -> None:
 PAPER = Knobs()
 """Knobs as the reference library has them; parity is tested bit by bit."""
 LIVE = Knobs(gamma=1.0 - 1.0 / MEMORY, lambda_c=0.0, onboarding_pulls=0)
-"""Knobs for a service that is never reset: docs/explanation/algorithm.md says why, knob by knob."""
+"""Knobs for a service that is never reset; docs/explanation/algorithm.md gives the reason of
+each.
+"""
 
 
 @runtime_checkable
@@ -144,7 +150,7 @@ class Checked(Protocol):
     """A capability's declaration that may contradict the rest of a router's."""
 
     def check(self, config: RouterConfig) -> None:
-        """Raise InvalidConfig if it does."""
+        """Raise InvalidConfig if the declaration contradicts the router's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +158,11 @@ class RouterConfig:
     """The declaration of a router. `offset` is its offset in `pb.routers`, the version of this
     configuration.
 
-    `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
-        force (−1: none).
-    `projection`: None: the workers' own.
-    `capabilities`: what is declared of each capability, by its name, see `registered`.
-    `snapshot`: the state from which the router
-    starts, see `router_state.portable`; unused afterwards.
+    `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when this
+        declaration came in force (−1: none).
+    `projection`: projection of prompts; None: the workers' own. `capabilities`: declarations of
+        capabilities by name, see `registered`. `snapshot`: the state from which the router starts,
+        see `router_state.portable`; not used afterwards.
     """
 
     models: Mapping[str, ModelConfig]
@@ -188,6 +193,7 @@ class RouterConfig:
 
     @property
     def paces(self) -> bool:
-        """Tell whether a capability sets the price of a dollar, as its declaration says by an
-        attribute of this name; see `Capability.pacer`."""
+        """Tell whether a capability sets the price of a dollar: its declaration has the attribute
+        `paces`, see `Capability.pacer`.
+        """
         return any(getattr(one, "paces", False) for one in self.capabilities.values())

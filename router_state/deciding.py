@@ -21,12 +21,13 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
         EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
-            no model may be called. That a cap is reached or a budget spent may have been noted.
+            no model may be called. The state may have noted that a cap is reached or a budget
+            spent.
     """
     if not state.hooks.complete and (request.session_id is not None or request.said is not None):
         registered.begin(state)
     arms, policy, pacer, hooks, now = state.arms, state.policy, state.pacer, state.hooks, float(now)
-    # What does not fit has moved nothing: the context is checked here.
+    # The context is checked first, so that a wrong one changes nothing.
     seen, at = policy.look(state, request), max(now, state.latest)
     choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [])
     for expect in hooks.expect:
@@ -50,7 +51,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     relaxed = policy.admit(state, choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
-    # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
+    # 4. What is written down. A pull or a probe explains the choice better than a cap or a
+    # ceiling.
     if choice.why == "ucb":
         for follow in hooks.follow:
             follow(choice, state.chance, pacer.budget_usd)
@@ -64,7 +66,7 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     arms.played(choice.k, state.t, pulled)
     if not choice.unpaced:
         pacer.commit(record.expected_cost_usd)
-    # Calls and money are counted beside the books, too.
+    # The arms and the debt count calls and money, too.
     for decided in hooks.decided:
         decided(choice, record)
     if record.seq % EVERY == 0 and pacer.budget_usd is not None:

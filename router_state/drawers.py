@@ -17,13 +17,13 @@ from router_state.changes import Journal
 from router_state.packing.framing import decoded
 
 DRAWERS, IN_DRAWER = 256, 32
-"""Drawers, each a piece of its own, and entries in one: 8,192 of a router."""
+"""Number of drawers, each a piece of its own, and of entries in one: 8,192 entries of a router."""
 IDLE_SECONDS = 86_400.0
-"""Seconds after which an idle entry is forgotten: no session lasts longer."""
+"""Seconds without use after which an entry is forgotten: no session pauses for longer."""
 
 
 class Entry(Protocol):
-    """One entry, a struct; `at` is when it was last used, in seconds since the epoch."""
+    """One entry, a struct; `at` is the time of its last use, in seconds since the epoch."""
 
     at: float
 
@@ -58,7 +58,7 @@ class Drawers(Generic[Kept]):
         return self.drawers.get(_drawer_of(name), {}).get(name)
 
     def use(self, name: str, entry: Kept) -> None:
-        """Keep an entry, used at its time `at`, which may have been kept before."""
+        """Store an entry, new or known, as used at its time `at`."""
         drawer = self.drawers.setdefault(_drawer_of(name), {})
         drawer.pop(name, None)
         drawer[name] = entry
@@ -80,8 +80,9 @@ class Drawers(Generic[Kept]):
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """Return the names of the pieces that hold them."""
-        # In one order, however the entries came: an exported router is equal to the byte.
+        """Return the names of the pieces that hold the entries."""
+        # Names are sorted, so that the bytes of an exported router do not depend on the order of
+        # its events.
         drawers = sorted(self.drawers.items())
         return tuple(f"{self._piece}{number}" for number, drawer in drawers if drawer)
 
@@ -101,7 +102,7 @@ class Drawers(Generic[Kept]):
                 self.drawers[number] = dict(kept)
 
     def are_sound(self) -> bool:
-        """Tell whether the entries stand where they belong, and not too many of them."""
+        """Tell whether every entry stands in its drawer, and no drawer has too many."""
         return all(
             len(drawer) <= IN_DRAWER and all(_drawer_of(name) == number for name in drawer)
             for number, drawer in self.drawers.items()

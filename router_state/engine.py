@@ -33,10 +33,10 @@ from router_state.totals import checked_cost
 
 
 class Engine:
-    """Moves the state of one router. Every event may be given again: what is contained already
+    """The engine of one router. Every event may be given again: an event that the state contains
     changes nothing.
 
-    `apply` is the one entrance: it takes an event as data and returns as data what it changed.
+    `apply` is the one entrance: it takes an event as data, and returns the changes as data.
 
     Args:
         state: the router's state, moved in place.
@@ -51,8 +51,8 @@ class Engine:
 
     @classmethod
     def start(cls, config: RouterConfig, records: Records | None = None) -> Self:
-        """Return an engine for a router that was just declared; with a snapshot it goes on from
-        that.
+        """Return an engine for a router that was just declared; a declared snapshot is its first
+        state.
 
         Raises:
             InvalidConfig: the declaration contradicts itself, or its snapshot.
@@ -65,26 +65,26 @@ class Engine:
         engine = cls(state, {} if records is None else records)
         redeclaring.declare(state, config, now=now)
         state.since.declared(config.offset)
-        # What nothing has changed yet is written, too: a reader misses no piece.
+        # Unchanged pieces are written, too, so that a reader misses none.
         state.journal.pieces.update(piece_names(state))
         return engine
 
     def apply(self, event: Event, now: float) -> Changes:
-        """Apply one event, at `now` in seconds since the epoch, and return all that it changed.
+        """Apply one event at time `now`, in seconds since the epoch, and return its changes.
 
-        A refusal is in the changes too, with its reason (`errors`), and may have some: a cap that
-        was reached is noted, though nothing was decided. Any other exception is a defect.
+        A refusal is part of the changes, with its reason (`errors`). A refused event may have
+        changed something: the state notes that a cap was reached. Any exception is a defect.
         """
         try:
             changes = _APPLY.get(type(event), _of_capability)(self, event, now)
-        # A refusal is data like a decision: what it has changed (a cap that was noted) is written
+        # A refusal is data like a decision: its changes, such as a cap that was noted, are written
         # with it.
         except RouterStateError as error:
             changes = Changes(Outcome.REFUSED, refusal=error)
         return changes.collect(self.state.journal)
 
     def started(self) -> Changes:
-        """Return what there is to write of a router that was just started."""
+        """Return everything there is to write of a router that was just started."""
         return Changes().collect(self.state.journal)
 
 
@@ -166,4 +166,4 @@ _APPLY: dict[type, Callable[[Engine, Any, float], Changes]] = {
     Aged: _aged,
     Crowded: _crowded,
 }
-"""Functions that move the state, by the kind of an event; `_of_capability` does for others."""
+"""Functions that change the state, by kind of event; `_of_capability` takes all other kinds."""

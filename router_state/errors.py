@@ -60,7 +60,7 @@ class CostOutOfRange(RouterStateError):
 
 
 class UnpricedModel(RouterStateError):
-    """A bill in tokens is of a model that is not in the portfolio: there is no price for them."""
+    """A bill in tokens names a model that is not in the portfolio, so the tokens have no price."""
 
     reason = "unpriced_model"
 
@@ -78,7 +78,7 @@ class UnknownVerifier(RouterStateError):
 
 
 class AttemptBeyondPlan(RouterStateError):
-    """A bill, a verdict or a reward is of an attempt that the request's plan does not have."""
+    """A bill, a verdict or a reward names an attempt that the request's plan does not have."""
 
     reason = "attempt_beyond_plan"
 
@@ -102,25 +102,29 @@ class InvalidConfig(RouterStateError):
 
 
 class TooManyMembers(RouterStateError):
-    """A pool has as many members as it may."""
+    """A pool has the largest allowed number of members."""
 
     reason = "too_many_members"
 
 
 class StaleGrant(RouterStateError):
-    """A grant names no owner of its pool, or an earlier one than its member has seen."""
+    """A grant names no owner of its pool, or an earlier owner than one that the member has
+    seen.
+    """
 
     reason = "stale_grant"
 
 
 class ImplausibleNumber(RouterStateError):
-    """A counter of a report is beyond what a pool can count on from."""
+    """A counter in a report is too large for a pool to add to."""
 
     reason = "invalid_field"
 
 
 class UnusablePrior(InvalidConfig):
-    """A prior says what no rewards or bills can have said, or what numbers can't hold."""
+    """A prior has statistics that no rewards or bills can have, or numbers beyond a float's
+    range.
+    """
 
     reason = "wrong_prior"
 

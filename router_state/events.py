@@ -21,9 +21,9 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Needs of a request, see `needs.offers.Offers`.
 
     Attributes:
-        output_tokens: how long the answer may become.
-        region: where the model has to run.
-        max_retention_days: how long the provider may keep the prompt.
+        output_tokens: largest length of the answer, in tokens.
+        region: region in which the model has to run.
+        max_retention_days: days for which the provider may keep the prompt.
     """
 
     vision: bool = False
@@ -41,14 +41,14 @@ class Asked(Struct, frozen=True, gc=False):
     Attributes:
         x: context, shape (d,), last entry 1.0.
         offset: where in `pb.requests` it was read.
-        allowed_models: only these, whatever they cost.
-        max_price_per_1k: only models with a list price up to this, in dollars per 1k tokens.
-        input_tokens: how many its prompt has; None: it does not say.
-        needs: what the model must be able to do; None: it does not say.
-        session_id: the conversation that it belongs to.
-        said: what it says of capabilities, by their names, see `registered.asked`.
+        allowed_models: the only models that may be called; None: all. max_price_per_1k: highest
+            list price of a model that may be called, in dollars per 1k tokens.
+        input_tokens: number of tokens of the prompt; None: not stated.
+        needs: what the model must be able to do; None: not stated.
+        session_id: the conversation that the request belongs to.
+        said: fields of capabilities, by their names, see `registered.asked`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
-            the record keeps them.
+            the request's record keeps them.
     """
 
     request_id: str
@@ -63,20 +63,21 @@ class Asked(Struct, frozen=True, gc=False):
     said: Mapping[str, Json] | None = None
 
     def said_of(self, name: str) -> Json:
-        """Return what it says of a capability; None: nothing."""
+        """Return what the request says of a capability; None: nothing."""
         return None if self.said is None else self.said.get(name)
 
 
 class Charged(Struct, frozen=True, gc=False):
-    """A request's bill came, in dollars or, priced as at the decision, in input and output tokens.
+    """A request's bill came, in dollars, or in input and output tokens at the prices of the
+    decision.
 
-    `model` is which one was called, where that is known: another one than was decided if the caller
-    could not wait. `x` is the context, shape (d,), where the record does not hold it. `offset` is
-    where in `pb.costs` it was read, `waited` whether that was before its decision. `status` is how
-    the call ended (None: with an answer), `retry_after` for how many seconds the model wants to be
-    left alone, `cached` how many of the input tokens were billed as cached. `latency` and
-    `first_token` are seconds from the call to the answer and to its first token. `attempt` numbers
-    the calls of the request's plan.
+    `model` is the model that was called, where that is known: a caller that did not wait for the
+        decision may have called another. `x` is the context, shape (d,), where the record does not
+        hold it. `offset` is the bill's offset in `pb.costs`; `waited`: whether the bill came
+        before its decision. `status` is how the call ended (None: with an answer). `retry_after`
+        is the number of seconds for which the model asks for no calls. `cached` is the number of
+        input tokens billed as cached. `latency` and `first_token` are seconds from the call to the
+        answer and to its first token. `attempt` numbers the calls of the request's plan.
     """
 
     request_id: str
@@ -96,12 +97,12 @@ class Charged(Struct, frozen=True, gc=False):
 
 
 class Judged(Struct, frozen=True, gc=False):
-    """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
-    and `waited` as of a bill.
+    """A request's reward came, in [0, 1]; `rank` is the rank of its source. `model`, `x`, `offset`
+    and `waited` are as in `Charged`.
 
-    A `request_id` that begins with `sessions.credit.WHOLE` is a session: `contexts` are those of
-    its requests that their records do not hold. `attempt` is which call of the request's plan it is
-    of; None: of the last one.
+    A `request_id` that begins with `sessions.credit.WHOLE` names a session: `contexts` are the
+    contexts of its requests that their records do not hold. `attempt` is the number of the
+    rewarded call in the request's plan; None: the last call.
     """
 
     request_id: str
@@ -118,8 +119,9 @@ class Judged(Struct, frozen=True, gc=False):
 
 
 class Verified(Struct, frozen=True, gc=False):
-    """A verifier's verdict on an answer came, in [0, 1]; `attempt` is the number of the call in its
-    request's plan, `x`, `offset` and `waited` are as of a reward."""
+    """A verifier's verdict on an answer came, in [0, 1]. `attempt` is the number of the call in
+    its request's plan; `x`, `offset` and `waited` are as in `Judged`.
+    """
 
     request_id: str
     verifier: str
@@ -132,42 +134,45 @@ class Verified(Struct, frozen=True, gc=False):
 
 
 class Orphaned(Struct, frozen=True, gc=False):
-    """A bill came whose request never got a decision: money all the same, apart from
-    `spend_usd`."""
+    """A bill came whose request never got a decision. Its dollars are counted apart from
+    `spend_usd`.
+    """
 
     cost_usd: float
 
 
 class Redeclared(Struct, frozen=True, gc=False):
-    """Another declaration is to be put in force."""
+    """A new declaration is to be put in force."""
 
     config: RouterConfig
 
 
 class Waited(Struct, frozen=True, gc=False):
-    """Time has passed: commitments older than their time limit expire, at most `limit`, the oldest
-    first."""
+    """Time has passed: commitments older than their time limit expire, at most `limit` of them,
+    the oldest first.
+    """
 
     limit: int = AT_MOST
 
 
 class Aged(Struct, frozen=True, gc=False):
-    """Requests decided before this time (seconds since the epoch) are forgotten, at most `limit`;
-    so are arms retired before it."""
+    """Requests decided before this time (seconds since the epoch) are forgotten, at most `limit`
+    of them. Arms retired before this time are forgotten, too.
+    """
 
     before: float
     limit: int = AT_MOST
 
 
 class Crowded(Struct, frozen=True, gc=False):
-    """Requests beyond `keep` are forgotten, at most `limit`."""
+    """The oldest requests are forgotten until `keep` are left, at most `limit` of them."""
 
     keep: int
     limit: int = AT_MOST
 
 
 class OfCapability(Struct, frozen=True):
-    """An event of a capability's own, which gets it by `Capability.applied`."""
+    """An event that only one capability knows, which applies it in `Capability.applied`."""
 
 
 Event = (

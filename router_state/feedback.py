@@ -1,4 +1,4 @@
-"""Apply a bill or a reward to its request: the books, the record, and what its model learns."""
+"""Apply a bill or a reward to its request: move the books, change the record, teach the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Changed = dict[str, RequestRecord | None]
 
 
 def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
-    """Book the bill of a request, or a later revision of it in place of what was charged so far.
+    """Book the bill of a request; a later revision replaces what was charged so far.
 
     Raises:
         UnknownRequest: no decision carries this request_id.
@@ -63,15 +63,16 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         billed(billing)
     if billing.reward is not None:
         learn_failure(state, billing, billing.reward)
-    # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
-    # an answer has not taught.
+    # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
+    # of an answer has come yet.
     if not billing.answered:
         if not unanswered:
             _learn_bill(state, billing)
         if unanswered or record.call is not None:
             billing.keep_attempt()
     record.bill = Settlement(cost_usd, event.revision)
-    # Candidates are published and no longer needed; with 64 models they are most of a record.
+    # The candidates were published with the decision. With 64 models they are most of a record, so
+    # they are dropped.
     record.candidates = None
     if record.waits is not None:
         record.waits = None
@@ -88,7 +89,7 @@ def remembered(records: Records, request_id: str) -> RequestRecord:
 
 
 def context_of(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
-    """Return a request's context, of its record or checked as it is given."""
+    """Return a request's context from its record, or else the given one once it is checked."""
     if record.x is not None:
         return record.x
     if given is not None:
@@ -97,7 +98,7 @@ def context_of(state: RouterState, record: RequestRecord, given: Vector | None) 
 
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
-    """Let the billed model learn the bill, and keep the model and its price in the record."""
+    """Let the billed model learn the bill, and store the model and its price in the record."""
     record, called, price = billing.record, billing.called, billing.record.price
     if record.label is None and called != record.called:
         record.answered_by = None if called == record.model else called
@@ -110,7 +111,7 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
 
 
 def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
-    """Let the billed model learn the bill of an answer, priced like that."""
+    """Let the billed model learn the bill of an answer at the given price."""
     record, arms, cost_usd = billing.record, state.arms, billing.cost_usd
     arm = arms.find(billing.called)
     # The model was dropped, or changed between free and priced, so that the ratio has another
@@ -140,9 +141,9 @@ def tokens_usd(
     """Return the dollars of a request's bill in tokens; None if they have no price.
 
     Args:
-        tokens: of input and of output.
-        called: the model that the bill is of.
-        cached: how many of the input tokens were billed as cached; None: not known.
+        tokens: numbers of input and of output tokens.
+        called: the model that was billed.
+        cached: number of input tokens billed as cached; None: not known.
     """
     price = price_of(state, record, called)
     if price is None:
@@ -156,10 +157,10 @@ def tokens_usd(
 
 
 def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
-    """Return what a bill's tokens are priced at: as at the decision, or what another model that was
-    called costs now; None if that is not in the portfolio.
+    """Return the price of a bill's tokens: the chosen model's at the decision, or the present
+    price of another model that was called; None if that model is not in the portfolio.
 
-    Of a request that has the bill of its answer, the price that was used.
+    Once the answer was billed, the price of that bill stays.
     """
     if called == record.model or record.is_answered:
         return record.price
@@ -181,15 +182,15 @@ def _priced(state: RouterState, record: RequestRecord, event: Charged) -> float:
 
 
 def learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
-    """Let the called model learn a failed call as if it had this reward."""
+    """Let the called model learn this reward from a failed call."""
     arm = state.arms.find(billing.called)
     if arm is not None and billing.x is not None:
         state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
 def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
-    """Learn a request's reward; one of higher rank, or of higher revision from the same source,
-    revises an earlier one.
+    """Learn a request's reward. A reward of higher rank, or of higher revision from the same
+    source, replaces an earlier one.
 
     Raises:
         UnknownRequest: no decision carries this request_id.
@@ -199,7 +200,7 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     reward, label = event.reward, record.label
     attempt = _attempt(record, event)
     source, rank, revision = event.source, event.rank, event.revision
-    # News are rewards of higher rank, and later revisions from the same source.
+    # Only rewards of higher rank, and later revisions from the same source, change anything.
     if (
         label is not None
         and rank <= label.rank
@@ -210,7 +211,7 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
     if label is None and event.model is not None:
-        # A caller that did not wait called another model, and the reward is of that one.
+        # A caller that did not wait may have called another model: the reward is that model's.
         record.answered_by = None if event.model == record.model else event.model
     if label is None and record.call is not None and record.call.plan is not None:
         plan = structs.replace(record.call.plan, labelled=attempt)
@@ -241,18 +242,21 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
 
 
 def _attempt(record: RequestRecord, event: Judged) -> int:
-    """Return the number of the call that a reward is of. Raises AttemptBeyondPlan."""
+    """Return the number of the rewarded call. Raises AttemptBeyondPlan."""
     plan = record.plan
     if event.attempt is None:
-        return 0 if plan is None else plan.last
+        # One that names a model of the plan is of that call.
+        called = [] if plan is None else [step.model for step in plan.steps]
+        return called.index(event.model) if event.model in called else plan.last if plan else 0
     if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
         raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
     return event.attempt
 
 
 def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:
-    """Learn a reward of a request, or of all that a capability says it is of; return the outcome,
-    and the requests that changed. Raises as `learn`, and as `Capability.shared`."""
+    """Learn the reward of a request, or of all requests among which a capability shares it. Return
+    the outcome and the records that changed. Raises as `learn` and `Capability.shared`.
+    """
     checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
@@ -265,7 +269,7 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
 def _learn_shared(
     state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
 ) -> tuple[Outcome, Changed]:
-    # Of what was found: in a table each look-up unpacks a record anew.
+    # The record that was found is used again: every look-up in a table unpacks a record anew.
     outcomes = {one.request_id: learn(state, requests, one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
     records.update(changed)

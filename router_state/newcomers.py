@@ -1,5 +1,4 @@
-"""Find new models that the budget can't afford to try, and tell the operator the budget that they
-need."""
+"""Find new models that the budget can't pay to try, and tell the operator which budget would."""
 
 from __future__ import annotations
 
@@ -10,27 +9,30 @@ from router_state.changes import Journal
 from router_state.kernel import EVERY, WINDOW, Arm, Candidates
 
 PATIENCE = WINDOW // EVERY
-"""Solutions of λ_t in a row that must agree: those in which the whole window is renewed. It is high
-for a while after every debt, but a debt is paid back sooner (`HORIZON`)."""
+"""Number of solutions of λ_t in a row that must agree: as many as renew the whole window. λ_t is
+high for a while after every debt, but a debt is paid back sooner (`HORIZON`).
+"""
 LOSS = 0.02
-"""Reward that trying may cost per request, dollars counted by their price (lab/docs); budgets,
-where there is no such price."""
+"""Mean loss per request that trying may cost: in reward, dollars included at their price
+(lab/docs), or in budgets where dollars have no price.
+"""
 FEW_BILLS = 40.0
-"""Bills from which a model is no newcomer any more."""
+"""Number of bills with which a model stops being a newcomer."""
 TRIAL = 0.02
-"""Share of requests that would go to a newcomer with the budget that it needs, all else as now:
-what trying gets where the gap is 1, the largest reward."""
+"""Share of requests that would go to a newcomer under the budget that the alert names. Trying
+gives this share to an arm whose gap to the best is 1, the largest reward.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Unaffordable:
-    """A newcomer that would not be worth its price at this budget even if every answer of it earned
-    1.
+    """A newcomer that would not be worth its price at this budget even if each of its answers
+    earned 1.
 
     Attributes:
-        expected_cost_usd: of one call.
-        needed_budget_usd: per request, with which 20 of the next 1,000 requests can go to it, all
-            else as now.
+        expected_cost_usd: expected cost of one call.
+        needed_budget_usd: budget per request with which 20 of the next 1,000 requests can go to the
+            newcomer, if all else stays.
     """
 
     model: str
@@ -40,7 +42,7 @@ class Unaffordable:
 
 @dataclass(slots=True)
 class Newcomers:
-    """A watch over new models, every few decisions; its state is not durable."""
+    """A watch over new models that looks every few decisions; its state is not durable."""
 
     found: dict[str, Unaffordable] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)
@@ -55,13 +57,14 @@ class Newcomers:
         now: float,
         journal: Journal,
     ) -> None:
-        """Note whom a budget per request has no place for, given a decision for the k-th arm; raise
-        an alert once it is certain."""
-        # Even with the largest possible reward they would score below the chosen arm.
+        """Note the newcomers that the budget per request can't pay for, after a decision for the
+        k-th arm; raise an alert once enough decisions agree.
+        """
+        # Even with the largest possible reward these would score below the chosen arm.
         hopeless = [arms.all[j] for j in arms.hopeless(seen, k, budget, FEW_BILLS)]
         if not (hopeless or self._looks):
             return
-        # Any other is looked at from the beginning, should it come to that again.
+        # A newcomer that has a place now is counted from 0 if it loses that place again.
         self._looks = {arm.name: self._looks.get(arm.name, 0) + 1 for arm in hopeless}
         self.found = {name: one for name, one in self.found.items() if name in self._looks}
         for arm in hopeless:
@@ -73,7 +76,8 @@ class Newcomers:
         self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal
     ) -> None:
         news = arm.name not in self.found
-        # Its calls replace others that cost a budget each, so only its extra cost counts.
+        # Calls of the newcomer replace others that cost a budget each, so only the difference
+        # counts.
         needed = budget + (cost_usd - budget) * TRIAL
         self.found[arm.name] = Unaffordable(arm.name, cost_usd, needed)
         if news:

@@ -1,4 +1,4 @@
-"""Define the plan of a request: the calls that may follow each other, and what became of them."""
+"""Define the plan of a request: the calls that may follow each other, and their outcomes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from router_state.kernel.given import Price, Vector
 
 
 class Taught(NamedTuple):
-    """An observation for a model's rewards: a context, shape (d,), and a value, both times the root
-    of its weight."""
+    """An observation for a model's rewards: a context, shape (d,), and a value, both multiplied by
+    the square root of the observation's weight.
+    """
 
     x: Vector
     reward: float
@@ -21,11 +22,11 @@ class Step(Struct, gc=False, frozen=True, omit_defaults=True):
     """One call of a plan, and the look at its answer.
 
     Attributes:
-        expected_cost_usd: of the call; price: the model's at the decision.
-        verify: the verifier that looks at the answer; None: nobody does.
-        accept_at: the verdict from which the answer is returned; None: it is returned whatever the
-            verdict.
-        fee_usd: what the verdict costs.
+        expected_cost_usd: expected cost of the call; price: price of the model at the decision.
+        verify: the verifier that looks at the answer; None: none does.
+        accept_at: least verdict with which the answer is returned; None: it is returned whatever
+            the verdict.
+        fee_usd: dollars of the verdict.
     """
 
     model: str
@@ -37,7 +38,7 @@ class Step(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
-    """What a verifier said of an answer, in [0, 1], and whether its table has a label with it."""
+    """A verdict in [0, 1]; `learned`: the verifier's table has learned a label with it."""
 
     verdict: float
     revision: int = 0
@@ -46,7 +47,7 @@ class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Attempt(Struct, gc=False, frozen=True, omit_defaults=True):
-    """What is known of one call of a plan: its bill, and the verdicts on its answer, by verifier.
+    """One call of a plan as it is known: its bill, and the verdicts on its answer, by verifier.
 
     `unanswered`: the bill so far is of a call that failed.
     """
@@ -62,16 +63,17 @@ NOTHING = Attempt()
 
 
 class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
-    """The calls of a request in order, and what is known of each; a plan is changed by making
-    another one.
+    """The calls of a request in order, and the knowledge of each. A plan is immutable: a change
+    makes a new one.
 
     Attributes:
         goes_on: probability of the second call, as expected at the decision.
-        gap: by how much less the second answer earns for following one that did not pass, if both
-            models erred alike.
+        gap: reward that the second answer loses because the first did not pass, if both models
+            erred on the same prompts.
         first_propensity: probability that the first call was of this model, whatever follows.
-        labelled: number of the attempt that the request's reward is of; −1: there is none.
-        revised: what a revision of that reward counts for.
+        labelled: number of the attempt that the request's reward belongs to; −1: there is no
+            reward.
+        revised: weight of a revision of that reward.
     """
 
     steps: tuple[Step, ...]
@@ -84,7 +86,9 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
 
     @property
     def failed(self) -> bool | None:
-        """Tell whether the first answer did not pass, or none came; None: no verdict has come."""
+        """Tell whether the first call failed: its answer did not pass, or no answer came. None: no
+        verdict has come.
+        """
         step = self.steps[0]
         if self.made[0].unanswered:
             return True
@@ -107,7 +111,7 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
 
     @property
     def awaited_usd(self) -> float:
-        """Return the dollars that are expected of what has not come."""
+        """Return the expected dollars of bills and verdicts that have not come."""
         found = 0.0
         step, first = self.steps[0], self.made[0]
         if first.cost_usd is None:
@@ -125,7 +129,7 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
 
     @property
     def may_go_on(self) -> bool:
-        """Tell whether a second call may come, or its bill."""
+        """Tell whether a second call, or its bill, may still come."""
         second = len(self.steps) > 1 and self.made[1].cost_usd is None
         return second and self.failed is not False
 
@@ -135,6 +139,6 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
         return self.made[0].cost_usd is None or self.may_go_on
 
     def with_attempt(self, number: int, attempt: Attempt) -> Plan:
-        """Return the plan with something else known of one call."""
+        """Return the plan with one call replaced."""
         made = (*self.made[:number], attempt, *self.made[number + 1 :])
         return structs.replace(self, made=made)

@@ -53,7 +53,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         feedback.context_of(state, record, event.x),
         called,
         cost_usd,
-        # So that the difference is by how much the whole request is charged with more.
+        # With this, the difference is the change of what the whole request is charged.
         cost_usd - moved_usd,
         first,
         made.cost_usd is not None and not made.unanswered,
@@ -121,14 +121,14 @@ def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
 
 
 def _having(plan: Plan | None, attempt: int) -> Plan:
-    """Return a plan that has such a call. Raises AttemptBeyondPlan."""
+    """Return the plan if it has this call. Raises AttemptBeyondPlan."""
     if plan is None or not 0 <= attempt < len(plan.steps):
         raise AttemptBeyondPlan(f"nothing was planned as attempt {attempt}: attempts count from 0")
     return plan
 
 
 def _single(record: RequestRecord) -> Plan:
-    """Return the plan of a request that was given none: its one call, as it is known."""
+    """Return a plan for a request that has none: its one call, as far as known."""
     bill, step = record.bill, Step(record.model, record.expected_cost_usd, record.price)
     made = NOTHING
     if bill is not None:
@@ -142,11 +142,11 @@ def _single(record: RequestRecord) -> Plan:
 def _book(
     state: RouterState, request_id: str, record: RequestRecord, plan: Plan, *, revision: int | None
 ) -> float:
-    """Put a plan of which more is known into the record and on the books; return by how many
-    dollars the request is charged with more.
+    """Store a changed plan in the record and move the books; return by how many dollars the charge
+    of the request rises.
 
     Args:
-        revision: of the bill that came; None: none came.
+        revision: revision of the bill that came; None: no bill came.
     """
     before, bill = record.charged_usd, record.bill
     if record.plan is not None and record.plan.may_go_on and plan.failed is False:
@@ -156,7 +156,7 @@ def _book(
     if revision is None and bill is not None:
         revision = bill.revision
     if revision is not None:
-        # What was closed stays closed: a verdict that is revised opens nothing again.
+        # A closed request stays closed, even if a verdict is revised.
         is_open = plan.is_open and not record.expired and (bill is None or bill.open)
         record.bill = Settlement(plan.spent_usd, revision, is_open)
         state.settled += bill is None
@@ -165,7 +165,9 @@ def _book(
 
 
 def release(state: RouterState, plan: Plan) -> None:
-    """Note that a plan's second call will not be made: it is in flight no more."""
+    """Note that a plan's second call will not be made, so that it no longer counts as in
+    flight.
+    """
     arm = state.arms.find(plan.steps[1].model)
     if arm is not None:
         arm.costs.awaited = max(arm.costs.awaited - 1, 0)

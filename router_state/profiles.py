@@ -1,4 +1,4 @@
-"""Profiles: the knobs that a declaration names, and a router's own settings over them."""
+"""Profiles: named sets of knobs, and a router's own settings in place of single knobs."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from router_state.errors import InvalidConfig
 UNUSED: Mapping[str, frozenset[str]] = MappingProxyType(
     {"paper": frozenset(), "live": frozenset({"alpha", "lambda_c", "ridge", "v_max"})}
 )
-"""Knobs that a profile does not use, by profile: a declaration that names one is refused."""
+"""Knobs that a profile does not use, by profile: a declaration that sets one is refused."""
 PROFILES: Mapping[str, Knobs] = MappingProxyType({"paper": PAPER, "live": LIVE})
 """Profiles by the names that a declaration gives."""
 
 
 def n_eff_of(t_adapt: float, *, gamma: float) -> float:
-    """Return how many observations a prior may count for so that it is outweighed after `t_adapt`
-    requests.
+    """Return the number of observations for a prior that is outweighed after `t_adapt` requests.
 
-    Equation 13 of ParetoBandit: (γ^(−T_adapt) − 1)/(1 − γ); its limit T_adapt where nothing is
-    forgotten.
+    ParetoBandit Eq. 13: (γ^(−T_adapt) − 1)/(1 − γ); without forgetting (γ = 1) its limit T_adapt.
     """
     if gamma >= 1.0:
         return float(t_adapt)
     try:
         return float((gamma**-t_adapt - 1.0) / (1.0 - gamma))
-    # `knobs_for` refuses it by its name, instead of an error of arithmetic here.
+    # `knobs_for` then refuses the knob by its name; an error of arithmetic would not name it.
     except OverflowError:
         return inf
 
 
 def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs:
-    """Return the knobs of a profile with a router's own settings over them; `t_adapt` sets `n_eff`.
+    """Return the knobs of a profile, with a router's own settings in place of the profile's;
+    `t_adapt` sets `n_eff`.
 
     Raises:
         InvalidConfig: an unknown profile or knob, one that the profile does not use, or a value out

@@ -14,11 +14,11 @@ from router_state.plan import Plan
 
 
 class Basis(Struct, frozen=True, gc=False):
-    """The last events that the state contained when it decided: with the events themselves, enough
-    to decide again.
+    """The last events that the state contained at a decision: with the events themselves, enough
+    to repeat the decision.
 
-    Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and
-    the same two offsets when the declaration in force had come in force.
+    Last offsets of `pb.costs` and `pb.rewards` (−1: none), the number of expired commitments, and
+    the two offsets at the time when the present declaration came in force.
     """
 
     costs: int
@@ -29,15 +29,17 @@ class Basis(Struct, frozen=True, gc=False):
 
 
 class Call(Struct, gc=False, frozen=True, omit_defaults=True):
-    """Further facts about the call of a request, if it was not simply made and answered.
+    """Further facts about the call of a request, if there are any beyond its decision and its
+    bill.
 
-    `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
-    the calls of a model that is watched, see `outages`. `session_id` is its conversation,
-    `before` its request before, and `warm` the tokens of it that each model had in its cache.
-    `cache` is what cached input of the decided model cost then. `wait` is what its time counts for
-    so far, in the unit of the target. `lost_seconds` is how long attempts that failed took. `kept`
-    is what other capabilities keep of it, by their names. `plan` is what may follow the call, and
-    what became of that. `unpaced`: the budget of a request does not pay it.
+    `unanswered`: the bills so far are of failed attempts, which cost `lost_usd` dollars and took
+        `lost_seconds`. `nth` numbers the calls of a watched model, see `outages`. `session_id` is
+        the conversation, `before` the conversation's request before this one, and `warm` the
+        number of prompt tokens in each model's cache. `cache` is the decided model's price of
+        cached input at the decision. `wait` is the charged time of the request so far, in the unit
+        of the latency target. `kept` holds what other capabilities store about the call, by their
+        names. `plan` is the plan of further calls, and its outcome. `unpaced`: the budget of a
+        request does not pay the call.
     """
 
     unanswered: bool = False
@@ -55,11 +57,11 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 PLAIN = Call()
-"""A call about which nothing has to be kept."""
+"""A call without further facts."""
 
 
 class Settlement(Struct, gc=False):
-    """The bill of a call; `open`: another call of its plan may have to be paid for."""
+    """The bill of a call; `open`: another call of the request's plan may still be billed."""
 
     cost_usd: float
     revision: int
@@ -67,7 +69,9 @@ class Settlement(Struct, gc=False):
 
 
 class Label(Struct, gc=False):
-    """The reward of an answer, and the arm's `forgotten` when it was learned (see Arms)."""
+    """The reward of an answer, and the `forgotten` of the arm's regression when it learned the
+    reward.
+    """
 
     reward: float
     source: str
@@ -77,15 +81,14 @@ class Label(Struct, gc=False):
 
 
 class RequestRecord(Struct, gc=False, eq=False):
-    """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where
+    """One decided request. `offset` is the request's offset in `pb.requests`; `x` is None if
     another store keeps the context.
 
-    `expired` says that the bill did not come in time, so the commitment stands at its expectation.
-    `answered_by` is the model that was called where that was another one than the decided one;
-    `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
-    `call` is what else is known of the call, None where there is nothing. `waits` are expected
-    seconds of each arm and, where slow calls are counted, the probability of being one, for who
-    publishes them, too.
+    `expired`: the bill did not come in time, so the expected cost stays charged. `answered_by` is
+        the model that was called if it is not the decided one; `price` is then that model's price.
+        `input_tokens` is the number of the prompt's tokens, if it was stated. `call` holds further
+        facts about the call; None: there are none. `waits` are each arm's expected seconds and, if
+        slow calls are counted, its probability of a slow call; they are also published.
     """
 
     seq: int
@@ -113,7 +116,7 @@ class RequestRecord(Struct, gc=False, eq=False):
     @property
     def called(self) -> str:
         """Return the model that answered, or the decided one."""
-        # The first bill or reward that names a model tells it.
+        # The first bill or reward that names a model says which one was called.
         return self.answered_by or self.model
 
     @property
@@ -123,7 +126,7 @@ class RequestRecord(Struct, gc=False, eq=False):
 
     @property
     def plan(self) -> Plan | None:
-        """Return what may follow the call, if anything was planned."""
+        """Return the plan of the request; None: only one call was decided."""
         return None if self.call is None else self.call.plan
 
     @property
@@ -133,7 +136,7 @@ class RequestRecord(Struct, gc=False, eq=False):
 
     @property
     def awaited_usd(self) -> float:
-        """Return the dollars that are expected of what is awaited."""
+        """Return the expected dollars of awaited bills and verdicts."""
         if not self.is_awaited:
             return 0.0
         plan = self.plan
@@ -141,8 +144,9 @@ class RequestRecord(Struct, gc=False, eq=False):
 
     @property
     def charged_usd(self) -> float:
-        """Return the dollars that it is charged with: bills, verdicts, and what is expected of the
-        rest."""
+        """Return the dollars charged to the request: bills, verdicts, and the expected cost of
+        what is awaited.
+        """
         plan = self.plan
         if plan is None:
             return self.expected_cost_usd if self.bill is None else self.bill.cost_usd
@@ -156,4 +160,4 @@ class RequestRecord(Struct, gc=False, eq=False):
 
 
 Records = MutableMapping[str, RequestRecord]
-"""Requests of a router by request_id; who changes one assigns it back."""
+"""Records of a router's requests by request_id; code that changes a record assigns it back."""

@@ -1,4 +1,4 @@
-"""The capabilities that there are, in the order in which their hooks are called."""
+"""All capabilities, in the order in which their hooks are called."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ KINDS: tuple[type[Capability], ...] = (
     Incumbents,
     Attempts,
 )
-"""Their classes; of two that change the same, the later one has the last word."""
+"""The classes of capabilities. If two change the same thing, the later one overrides the
+earlier.
+"""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
-"""Those of which a request may say something."""
+"""Capabilities that read fields of a request."""
 
 
 def read(said: Any) -> dict[str, object]:
@@ -43,13 +45,17 @@ def read(said: Any) -> dict[str, object]:
 
 
 def asked(said: Any) -> dict[str, object] | None:
-    """Return what a request on the wire says of capabilities, by name; None: nothing."""
-    found = {kind.name: one for kind in _ASKED if (one := kind.asked(said)) is not None}
-    return found or None
+    """Return the fields of capabilities in a request on the wire, by capability; None: none."""
+    found: dict[str, object] | None = None
+    for kind in _ASKED:
+        if (one := kind.asked(said)) is not None:
+            found = found or {}
+            found[kind.name] = one
+    return found
 
 
 def told(record: RequestRecord) -> dict[str, object]:
-    """Return the fields of `pb.routes` about what capabilities kept of a call."""
+    """Return the fields of `pb.routes` for what capabilities stored of a call."""
     found: dict[str, object] = {}
     if record.call is not None and record.call.kept:
         for kind in KINDS:
@@ -77,7 +83,7 @@ def document_model(config: RouterConfig, model: str) -> dict[str, object]:
 
 
 def pack(config: RouterConfig) -> dict[str, Json]:
-    """Return the declarations as the piece of the configuration keeps them."""
+    """Return the declarations of capabilities for the piece with the configuration."""
     found = {kind.name: kind.pack_declared(config.capabilities.get(kind.name)) for kind in KINDS}
     return {name: kept for name, kept in found.items() if kept is not None}
 
@@ -89,8 +95,9 @@ def unpack(body: Mapping[str, Json]) -> dict[str, object]:
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
-    """Give a router the capabilities that are declared, and take from it the others; those that
-    began without a declaration stay."""
+    """Add the declared capabilities to a router and remove all others, except those that began
+    without a declaration.
+    """
     before = {one.name: one for one in state.capabilities}
     found: list[Capability] = []
     for kind in KINDS:
@@ -107,7 +114,9 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
 
 
 def begin(state: RouterState) -> None:
-    """Give a router the capabilities that need no declaration: an event is about one of them."""
+    """Add the capabilities that need no declaration to a router, as an event concerns one of
+    them.
+    """
     there = {one.name: one for one in state.capabilities}
     for kind in KINDS:
         if kind.undeclared and kind.name not in there:
@@ -118,7 +127,7 @@ def begin(state: RouterState) -> None:
 
 
 def end(state: RouterState) -> None:
-    """Take from a restored router the capabilities that nobody declares and that hold nothing."""
+    """Remove from a restored router the undeclared capabilities without any state."""
     declared = state.config.capabilities
     _give(state, [one for one in state.capabilities if one.name in declared or one.pieces])
 
@@ -138,7 +147,7 @@ def _overrides(one: Capability, hook: str) -> bool:
 
 
 def head(state: RouterState) -> dict[str, Json]:
-    """Return what the head keeps of capabilities."""
+    """Return the fields of the head that capabilities store."""
     there = {one.name: one for one in state.capabilities}
     found: dict[str, Json] = {}
     for kind in KINDS:

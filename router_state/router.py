@@ -1,4 +1,4 @@
-"""Everything a router has learned and owes: the state that the engine moves."""
+"""The state of a router, which the engine changes: all that the router has learned and owes."""
 
 from __future__ import annotations
 
@@ -25,31 +25,33 @@ C = TypeVar("C", bound=Capability)
 
 
 class Policy(Protocol):
-    """The way in which a router decides and learns. Policies hold no state: all of it is the
-    router's.
+    """The way in which a router decides and learns. Policies hold no state; the router does.
 
     Attributes:
-        ticks: by how much a decision moves the clock of forgetting.
+        ticks: steps by which a decision moves the clock of forgetting.
     """
 
     @property
     def ticks(self) -> int: ...
 
     def look(self, state: RouterState, request: Asked) -> Candidates:
-        """Return what is expected of each arm for a request: reward, and dollars."""
+        """Return the expected reward and dollars of each arm for a request."""
         ...
 
     def prepare(self, state: RouterState, choice: Choice) -> bool:
-        """Prepare a decision; tell whether the arms' predictions changed."""
+        """Prepare a decision; return whether the arms' predictions changed."""
         ...
 
     def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """Rule out arms that the budget can't afford; return the reason if none would be left."""
+        """Rule out arms that the budget can't pay for; return the decision's reason if no arm
+        would be left, else None.
+        """
         ...
 
     def choose(self, state: RouterState, choice: Choice) -> None:
-        """Complete the scores of all arms, and choose one of those that are not excluded: the arm,
-        why, and with which probability."""
+        """Complete the scores of all arms and choose an arm that is not excluded: set `choice.k`,
+        `choice.why` and `choice.propensity`.
+        """
         ...
 
     def chance_of(self, state: RouterState, choice: Choice, k: int) -> float:
@@ -59,7 +61,9 @@ class Policy(Protocol):
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
     ) -> float:
-        """Learn a request's first reward; return how much the arm had forgotten by then."""
+        """Learn a request's first reward; return the `forgotten` of the arm's regression at that
+        time.
+        """
         ...
 
     def bill(
@@ -69,11 +73,11 @@ class Policy(Protocol):
         ...
 
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
-        """Return the pacer from now on: the present one if it can go on."""
+        """Return the pacer to be used from now on: the present pacer if it can go on."""
         ...
 
     def chance(self, state: RouterState, config: RouterConfig) -> Chances:
-        """Return the random generator from now on: the present one if it can go on."""
+        """Return the random generator to be used from now on: the present one if it can go on."""
         ...
 
     def statistics(
@@ -88,19 +92,19 @@ class Policy(Protocol):
 
 
 class RouterState(Totals):
-    """One router's state, its totals among it. `redeclaring.declare` adds its arms.
-    Requests are remembered beside it, see `RequestRecord`.
+    """One router's state, a `Totals` with more. `redeclaring.declare` adds the arms. Requests are
+    stored outside, see `RequestRecord`.
 
     Attributes:
-        config: the declaration in force; policy: the one of its profile.
-        arms: what is known of every model.
-        pacer: spends the budget.
-        capabilities: what it has beside plain routing, in the order of `registered.KINDS`; hooks:
-            what events call of them.
-        journal: what has changed since it was last written.
-        chance: draws posterior samples, ties, probes and pulls.
-        newcomers: whom the budget has no place for; not kept.
-        since: what was applied since the last decision, in its order.
+        config: the declaration in force; policy: the policy of its profile.
+        arms: the knowledge of every model.
+        pacer: the pacer, which spends the budget.
+        capabilities: the router's capabilities, in the order of `registered.KINDS`; hooks: the
+            hooks that events call.
+        journal: changes since the state was last written.
+        chance: random generator of posterior samples, ties, probes and pulls.
+        newcomers: watch over models that the budget can't pay for; not durable.
+        since: events applied since the last decision, in order.
     """
 
     __slots__ = (
@@ -140,15 +144,16 @@ class RouterState(Totals):
         return self.pacer.unreachable
 
     def having(self, kind: type[C]) -> C | None:
-        """Return the router's capability of a kind, if it has that."""
+        """Return the router's capability of a kind; None if it has none."""
         return next((one for one in self.capabilities if isinstance(one, kind)), None)
 
     def put_in_force(self, config: RouterConfig, policy: Policy) -> None:
-        """Replace the declaration, the policy, the pacer and what draws. What is owed in dollars
-        stays owed."""
+        """Replace the declaration, the policy, the pacer and the random generator. Debts in
+        dollars stay.
+        """
         pacer, chance = policy.pacer(self, config), policy.chance(self, config)
         solved = pacer.solves or self.arms.beside is not None
-        # Prices of another kind are solved without a history.
+        # A new pacer solves for its prices without a history.
         if solved != (self.arms.window is not None) or not pacer.follows(self.pacer):
             self.arms.begin_window(solved=solved)
         self.config, self.policy, self.pacer, self.chance = config, policy, pacer, chance

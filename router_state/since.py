@@ -2,8 +2,8 @@
 replayed to the bit.
 
 Bills, rewards and declarations come on topics of their own, and only the worker knows in which
-order it took them. So a decision publishes the events since the one before it, as a text of steps
-with blanks between them:
+order it applied them. So a decision publishes the events since the decision before, as a text of
+steps with blanks between them:
 
     c12         bills up to offset 12 of `pb.costs`
     r7          rewards up to offset 7 of `pb.rewards`
@@ -12,10 +12,9 @@ with blanks between them:
     x2          two commitments expired, the oldest ones
     f40         the requests decided up to seq 40 were forgotten
     g41-43,45   these requests were forgotten, by their seq
-    e1.5        the leases that had ended by this time were given back
-    l5          what its pool lends, by the grant at offset 5 of `pb.leases`
-    t1.5        models that had retired before this time were dropped
-    ?           more than fits: the order was not kept
+    e1.5 the grants that had ended by this time were given back l5 the grants of the pool at offset
+    5 of `pb.leases` t1.5 models that had retired before this time were dropped ?
+    more than fits: the order was not kept
 """
 
 from __future__ import annotations
@@ -31,22 +30,25 @@ from router_state.packing.framing import Json
 MOST_STEPS = 64
 """Most steps kept between two decisions."""
 MOST_LETTERS = 4_000
-"""Bytes of all steps together: enough for several hundred forgotten requests that are not in a
-row."""
+"""Most bytes of all steps together: enough for several hundred forgotten requests that are not in
+a row.
+"""
 MOST_TOLD = 16
-"""Decisions whose steps are kept: after a crash the last answers are given again. A decision
-without steps needs no place, as nearly every one of a batch."""
+"""Most decisions whose steps are kept: after a crash the last answers are published again. A
+decision without steps needs no place; that is nearly every decision of a batch.
+"""
 UNKNOWN = "?"
 """Mark of steps that were not kept."""
 
 
 Packed = tuple[str, int, list[tuple[int, str]]]
-"""The types in which it is read: the steps, `since_seq`, and `told`."""
+"""The steps, `since_seq` and `told`, as stored."""
 
 
 class Step(NamedTuple):
-    """One step; `number` is its offset, count or seq, `seqs` are ranges with both ends. `grant` is
-    the grant at the offset, once it was read."""
+    """One step; `number` is an offset, a count or a seq, `seqs` are inclusive ranges. `grant` is
+    the grant at the offset, once it was read.
+    """
 
     kind: str
     number: int = 0
@@ -57,14 +59,14 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Since:
-    """The steps since the last decision, and those that led to the last ones.
+    """The steps since the last decision, and the steps before each of the last decisions.
 
     Steps of one kind in a row are one step.
 
     Attributes:
-        steps: at most `MOST_STEPS`, or `UNKNOWN` alone.
-        told: {seq: steps} of the last decisions that had any.
-        since_seq: the first decision whose steps are known.
+        steps: at most `MOST_STEPS` steps, or only `UNKNOWN`.
+        told: {seq: steps} of the last decisions that had any steps.
+        since_seq: seq of the first decision whose steps are known.
     """
 
     steps: list[str] = field(default_factory=list)
@@ -72,21 +74,21 @@ class Since:
     since_seq: int = 1
 
     def pack(self) -> list[Json]:
-        """Return it as JSON has it."""
+        """Return the steps as JSON."""
         return [self.text(), self.since_seq, list(self.told.items())]
 
     @classmethod
     def unpack(cls, packed: Packed) -> Since:
-        """Invert `pack`, in the types in which it is read."""
+        """Invert `pack`, once the JSON has been converted to `Packed`."""
         text, since_seq, told = packed
         return cls(text.split(), dict(told), since_seq)
 
     def text(self) -> str:
-        """Return the steps as they are kept and published."""
+        """Return the steps as the text that is stored and published."""
         return " ".join(self.steps)
 
     def decided(self, seq: int) -> None:
-        """Keep the steps as those that led to a decision, and begin anew."""
+        """Store the steps under a decision that they led to, and begin anew."""
         if not self.steps:
             return
         told = self.told
@@ -98,29 +100,30 @@ class Since:
             del told[self.since_seq - 1]
 
     def led_to(self, seq: int) -> str | None:
-        """Return the steps that led to a decision; None where they are not kept any more."""
+        """Return the steps that led to a decision; None if they are no longer kept."""
         return self.told.get(seq, "") if seq >= self.since_seq else None
 
     def billed(self, offset: int, *, waited: bool = False) -> None:
-        """Note a bill; `waited`: it had overtaken its decision. A bill without an offset (−1) came
-        from no topic and is no step.
+        """Note a bill; `waited`: the bill came before its decision. A bill without an offset (−1)
+        came from no topic and is not a step.
         """
-        # Those that had waited are listed one by one, as of several bills only one is booked.
+        # Bills that had waited are listed one by one: if several wait for one decision, only one
+        # is booked.
         if offset >= 0:
             self._append(f"C{offset}") if waited else self._reach(f"c{offset}")
 
     def rewarded(self, offset: int, *, waited: bool = False) -> None:
-        """Note a reward, as a bill."""
+        """Note a reward, see `billed`."""
         if offset >= 0:
             self._append(f"R{offset}") if waited else self._reach(f"r{offset}")
 
     def declared(self, offset: int, *, now: float | None = None) -> None:
-        """Note a declaration that was put in force; `now` None: the router began with it."""
+        """Note a declaration that was put in force; `now` None: it is the router's first."""
         if offset >= 0:
             self._append(f"d{offset}" if now is None else f"d{offset}@{now!r}")
 
     def expired(self, count: int) -> None:
-        """Note commitments that expired, the oldest ones."""
+        """Note that the oldest `count` commitments expired."""
         if count:
             before = self._last("x")
             self._reach(f"x{count + (int(before) if before else 0)}")
@@ -130,17 +133,17 @@ class Since:
         self._reach(f"f{seq}")
 
     def forgotten(self, seqs: Iterable[int]) -> None:
-        """Note that some requests were forgotten, by the numbers of their decisions."""
+        """Note that some requests were forgotten, by the seq of their decisions."""
         if numbers := sorted([*_numbers(self._last("g") or ""), *seqs]):
             self._reach(f"g{_ranges(numbers)}")
 
     def granted(self, offset: int) -> None:
-        """Note a grant; of several in a row the last one counts."""
+        """Note a set of grants; of several in a row the last one counts."""
         if offset >= 0:
             self._reach(f"l{offset}")
 
     def given_back(self, now: float) -> None:
-        """Note that the leases which had ended by a time were given back."""
+        """Note that the grants which had ended by a time were given back."""
         before = self._last("e")
         self._reach(f"e{max(now, float(before)) if before else now!r}")
 
@@ -149,7 +152,7 @@ class Since:
         self._append(f"t{before!r}")
 
     def _last(self, kind: str) -> str | None:
-        """Return what stands in the last step, if it is of this kind."""
+        """Return the text of the last step behind its letter, if the step is of this kind."""
         return self.steps[-1][1:] if self.steps and self.steps[-1][0] == kind else None
 
     def _reach(self, step: str) -> None:
@@ -162,13 +165,14 @@ class Since:
         if steps and steps[0] == UNKNOWN:
             return
         steps.append(step)
-        # Bounded, as a router without requests may get bills and rewards for days.
+        # The number of steps is bounded: a router without requests may get bills and rewards for
+        # days.
         if len(steps) > MOST_STEPS or sum(map(len, steps)) > MOST_LETTERS:
             self.steps = [UNKNOWN]
 
 
 def steps_of(text: str) -> list[Step] | None:
-    """Return the steps of a text; None where they were not kept. Raises ValueError."""
+    """Return the steps of a text; None if they were not kept. Raises ValueError."""
     return None if text == UNKNOWN else [_step(part) for part in text.split()]
 
 

@@ -16,7 +16,7 @@ def checked_cost(cost_usd: float) -> float:
     Raises:
         NonFiniteInput, CostOutOfRange: not a cost.
     """
-    # One comparison for a good bill; a NaN fails it too.
+    # One comparison suffices for a good bill; it is false for a NaN, too.
     if not 0.0 <= cost_usd <= MAX_COST_USD:
         if not isfinite(cost_usd):
             raise NonFiniteInput("a cost is not finite")
@@ -38,7 +38,7 @@ def checked_reward(reward: float) -> float:
 
 
 class Forgotten:
-    """The parts of a router's totals that come from forgotten requests."""
+    """The part of a router's totals that comes from forgotten requests."""
 
     __slots__ = ("bills", "requests", "rewards", "spend_usd")
 
@@ -51,16 +51,17 @@ class Totals:
     """Counts and sums over a router's requests, and its clocks.
 
     Attributes:
-        seq: decisions made; the last one's number.
-        settled: decisions whose bill has come; expired: those whose bill did not come in time.
-        rewards_applied: decisions that have a reward.
+        seq: number of decisions, which is the last decision's number.
+        settled: number of decisions whose bill has come; expired: number of those whose bill did
+            not come in time.
+        rewards_applied: number of decisions that have a reward.
         t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
-        latest: when something last happened, in seconds since the epoch.
+        latest: time of the last event, in seconds since the epoch.
         spent: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
         committed: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of
             seq}.
-        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no
-            remembered request stands for.
+        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that belongs to
+            forgotten requests.
     """
 
     __slots__ = (
@@ -95,12 +96,12 @@ class Totals:
 
     @property
     def committed_usd(self) -> float:
-        """Dollars that decisions are expected to cost whose bill is awaited."""
+        """Expected dollars of decisions whose bill is awaited."""
         return self.committed.usd
 
     @property
     def in_flight(self) -> int:
-        """Decisions whose bill is awaited."""
+        """Number of decisions whose bill is awaited."""
         return len(self.open_commitments)
 
     def commit(self, request_id: str, record: RequestRecord, ticks: int) -> None:
@@ -118,17 +119,19 @@ class Totals:
             self.settled += 1
             self._close(request_id, record)
         else:
-            # By the difference: `settled` counts requests, and this one is counted.
+            # Only the difference is booked: `settled` counts this request already.
             self.spent.add(cost_usd)
             self.spent.add(-before.cost_usd)
 
     def move(
         self, request_id: str, record: RequestRecord, *, before_usd: float, awaited_usd: float
     ) -> None:
-        """Book what has come of a plan, and how much is still awaited of it.
+        """Book the bills and verdicts of a plan that have come, and the dollars that are still
+        awaited.
 
         Args:
-            record: as it is now; before_usd: what it had spent; awaited_usd: what was awaited.
+            record: the changed record; before_usd: dollars spent before the change; awaited_usd:
+                dollars awaited before the change.
         """
         bill = record.bill
         if bill is not None and bill.cost_usd != before_usd:
@@ -144,13 +147,13 @@ class Totals:
                     self.committed = Total()
 
     def expire(self, request_id: str, record: RequestRecord) -> None:
-        """Stop waiting for a bill; the commitment stands at its expectation."""
+        """Stop waiting for a bill; the expected cost stays charged."""
         self._close(request_id, record)
         record.expired = True
         self.expired += 1
 
     def forget(self, request_id: str, record: RequestRecord) -> None:
-        """Count a request as one that is not remembered any more."""
+        """Count a request as forgotten."""
         self._close(request_id, record)
         gone = self.forgotten
         gone.requests += 1
@@ -160,9 +163,10 @@ class Totals:
             gone.spend_usd += record.bill.cost_usd
 
     def _close(self, request_id: str, record: RequestRecord) -> None:
-        """Take a commitment off the sum, if it is still in it."""
+        """Subtract a commitment from the sum, if the sum still contains it."""
         if self.open_commitments.pop(request_id, None) is not None:
             self.committed.add(-record.awaited_usd)
-            # Reset to 0 when nothing is awaited, as what is kept of roundings is rounded, too.
+            # The sum is reset to 0 when nothing is awaited, as the stored rounding errors are
+            # rounded, too.
             if not self.open_commitments:
                 self.committed = Total()

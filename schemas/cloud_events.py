@@ -1,8 +1,8 @@
-"""Add the headers of CloudEvents 1.0 (Kafka's binary mode) to what is published; the value stays as
-it is.
+"""Add the headers of CloudEvents 1.0 (Kafka's binary mode) to published records; values do not
+change.
 
-An event that is read needs nothing: in binary mode its value is the event, and its `ce_` headers
-are left alone.
+Events that are read need no conversion: in binary mode the value is the event, and its `ce_`
+headers are ignored.
 """
 
 import hashlib

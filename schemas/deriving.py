@@ -1,8 +1,8 @@
 """Derive from a schema a msgspec struct that holds the same fields, and the check of one.
 
-Names, types, bounds, defaults and properties are the schema's. So are the validators: those of a
-field are called with its value, those of the whole with the struct. A schema that says something
-that has no counterpart here raises TypeError at import.
+A struct takes names, types, bounds, defaults and properties from its schema, and also the
+validators: those of a field are called with its value, those of the whole event with the struct. A
+schema with a feature that has no counterpart here raises TypeError at import.
 """
 
 from __future__ import annotations
@@ -22,24 +22,29 @@ from pydantic.fields import FieldInfo
 from schemas.fields import LARGEST_INT
 
 Step = Callable[[Any], Any]
-"""Takes a value, and returns what the schema keeps of it. Raises ValueError where it is wrong."""
+"""Function that takes a value and returns the value that the schema would keep. Raises ValueError
+for a wrong value.
+"""
 REMEMBERED = 4096
-"""Most texts that are remembered for having a pattern, as the same few routers come again."""
+"""Most texts that are remembered to match a pattern, as the same few routers come again and
+again.
+"""
 BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length")
 """Bounds that pydantic and msgspec call by the same names."""
 Scalar = str | bool | Annotated[int, Meta(ge=-LARGEST_INT, le=LARGEST_INT)] | float | None
 Flat = Scalar | list[Scalar] | dict[str, Scalar]
 FREE = dict[str, Scalar | list[Scalar] | dict[str, Flat]]
-"""Free JSON that can be wrong by its length alone: of few levels, with integers that every reader
-keeps."""
+"""Free JSON that can be wrong only by its length: it has few levels, and integers that every
+reader keeps exact.
+"""
 
 
 class Twin(NamedTuple):
     """A struct of a schema.
 
     Attributes:
-        check: returns a struct as its schema keeps it. Raises ValueError for one that its schema
-            refuses.
+        check: function that returns a struct with the values that the schema would keep. Raises
+            ValueError if the schema would refuse them.
         free: names of the fields of free JSON, whose length is not checked.
     """
 
@@ -126,7 +131,7 @@ def _plain(declared: object) -> Counterpart:
 
 
 def _each(said: Iterable[object]) -> Iterator[object]:
-    """Yield all that is said of a type: bounds and validators."""
+    """Yield the annotations of a type: bounds and validators."""
     for one in said:
         yield from one.metadata if isinstance(one, FieldInfo) else (one,)
 
@@ -174,8 +179,11 @@ def _of_each(step: Step) -> Step:
 
 
 def _check(steps: Mapping[str, list[Step]], wholes: list[Step]) -> Step:
-    """Return what takes a struct's values through their steps, and returns the struct."""
-    # As source, without a loop, which would take as long again as what it goes through.
+    """Return the function that passes a struct's values through their steps, and returns the
+    struct.
+    """
+    # The function is generated as source without a loop: the loop would take as long as all its
+    # steps.
     lines, named = ["def check(event):"], dict[str, object](set_=force_setattr)
 
     def call(step: Step, value: str) -> str:

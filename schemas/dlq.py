@@ -53,7 +53,7 @@ HEADERS: Final = (
 class DeadLetter:
     """The place of a refused record, and the reason why it was refused.
 
-    `topic` is the full name; `stage` says what was being done (`decode`, or the agent's name);
+    `topic` is the full name; `stage` is the step that failed (`decode`, or the agent's name);
     `reason` is a `Reason`, or a code that a newer version wrote. `message` must hold no value of
     the event but a number that is out of its bounds.
     """
@@ -68,8 +68,8 @@ class DeadLetter:
 
     @classmethod
     def of(cls, error: Exception, *, topic: str, partition: int, offset: int, stage: str) -> Self:
-        """Describe a refusal; an error without a `reason` is internal, and its text, which may
-        quote, is left out.
+        """Describe a refusal. An error without a `reason` is internal; its text is left out, as it
+        may quote the event.
         """
         known: Reason | str | None = getattr(error, "reason", None)
         kind = type(error)

@@ -19,11 +19,11 @@ _KEY: TypeAdapter[str] = TypeAdapter(RouterId)
 """Checks the key of a tombstone, which has no value to check."""
 
 CONTENT = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
-"""Rules for reading everything on the wire: exact types, finite numbers, unknown fields ignored."""
+"""Rules for reading all events: exact types, finite numbers, unknown fields ignored."""
 
 
 class Content(BaseModel):
-    """A part of an event, or an event: immutable once it was checked."""
+    """An event, or a part of one. It is immutable once it was checked."""
 
     model_config = CONTENT
 
@@ -217,7 +217,7 @@ def _explain(model: type[Value], error: ValidationError) -> MalformedEvent:
 
 
 def _where(path: tuple[int | str, ...], names: Collection[str]) -> str:
-    """Return which field is meant; names that a client chose are left out."""
+    """Return the path of a field; names that a client chose are left out."""
     of_key = path[-1:] == ("[key]",)
     parts = path[:-2] if of_key else path
     where = ".".join(str(part) if isinstance(part, int) or part in names else "*" for part in parts)

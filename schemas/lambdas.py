@@ -87,9 +87,9 @@ class PeriodStanding(Content):
     forecast_low_usd: float
     forecast_high_usd: float
     binds: Annotated[bool, Field(description="Whether it is the tightest")]
-    pool: RouterId | None = optional("The pool that lends it; absent: the router's own budget")
-    line: str | None = optional("The pool whose budget is lent, and its period: acme/month")
-    lease_until: UtcTime | None = optional("When the lease ends, unless it is renewed")
+    pool: RouterId | None = optional("The pool that grants it; absent: the router's own budget")
+    line: str | None = optional("The pool whose budget is granted, and its period: acme/month")
+    lease_until: UtcTime | None = optional("When the grant ends, unless it is renewed")
 
 
 class FloorStanding(Content):

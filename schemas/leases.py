@@ -1,4 +1,4 @@
-"""Topic `leases`: reports of members to their pool (`report`), and money that a pool lends to a
+"""Topic `leases`: reports of members to their pool (`report`), and money that a pool grants to a
 member (`grant`). Workers write and read it, nobody else.
 
 Key: whom it is for: `pool_id` of a report, `member_id` of a grant. Version 1. Compatible: new
@@ -27,7 +27,7 @@ Number = Annotated[int, Field(ge=-1, le=LARGEST_INT)]
 
 
 class Lease(Content):
-    """Lend dollars of one period of one budget."""
+    """Grant dollars of one period of one budget."""
 
     line: Annotated[
         str, Field(max_length=160, description="The pool whose budget it is, and its name")

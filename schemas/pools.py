@@ -75,7 +75,7 @@ class PoolDeclared(Value):
         )
     )
     lease_seconds: Annotated[float, Field(ge=5, le=86_400)] | None = optional(
-        "How long a lease lasts unless it is renewed; absent: 600"
+        "How long a grant lasts unless it is renewed; absent: 600"
     )
 
     @property

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 BYTES_PER_TOKEN = 4
-"""UTF-8 bytes of a prompt that count as a token: about right for English with any tokenizer. Where
-they are more or fewer, bills show what share of the list price input costs."""
+"""UTF-8 bytes of a prompt that count as a token: about right for English with any tokenizer. If a
+prompt has more or fewer, bills show which share of the list price input costs.
+"""
 
 
 class Senses(Protocol):

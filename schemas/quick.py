@@ -3,18 +3,19 @@ time that their schemas take.
 
 A schema is the truth, and its struct is derived from it (`schemas/deriving.py`). What a struct does
 not take as it stands is read again with the schema: for the reason of a refusal, or because only
-the schema understands it. `tests/unit/test_schemas_quick.py` compares both on drawn JSON.
+the schema understands it. `tests/schemas/test_quick.py` compares both on drawn JSON.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import MsgspecError
 from msgspec.json import Decoder
 
 from schemas.costs import CostReported
-from schemas.deriving import Step, twin_of
+from schemas.deriving import Twin, twin_of
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.fields import MAX_METADATA_BYTES
 from schemas.reasons import Reason
@@ -38,10 +39,29 @@ if TYPE_CHECKING:
     Reward: TypeAlias = RewardObserved
 else:
     Request, Bill, Reward = SCHEMA_OF
-_READ: dict[type, tuple[Step, Step, tuple[str, ...]]] = {
-    twin.struct: (Decoder(twin.struct).decode, twin.check, twin.free) for twin in _TWINS.values()
-}
-"""Decoder, check and fields of free JSON of each struct; a decoder compiles its type once."""
+Reader: TypeAlias = Callable[[bytes | None], Any]
+"""Reads the value of a record."""
+
+
+def _quickly(twin: Twin) -> Reader:
+    decode, check, free = Decoder(twin.struct).decode, twin.check, twin.free
+
+    def quickly(value: bytes | None) -> Any:
+        try:
+            event = check(decode(value))
+        except NOT_QUICK:
+            return None
+        if WRITTEN_SHORTER * len(value or b"") > MAX_METADATA_BYTES:
+            for name in free:
+                if getattr(event, name) is not None:
+                    return None
+        return event
+
+    return quickly
+
+
+_QUICKLY = {twin.struct: _quickly(twin) for twin in _TWINS.values()}
+"""Readers by struct; a decoder compiles its type once."""
 
 
 def read(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:
@@ -52,23 +72,29 @@ def read(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:
     """
     event = quickly(kind, value)
     if event is None:
-        whole = decode_keyed(SCHEMA_OF[kind], key=key, value=value)
-        return kind(**{name: getattr(whole, name) for name in type(whole).model_fields})
+        return _wholly(kind, key=key, value=value)
     if key is not None and key != event.router_id.encode():
         raise MalformedEvent(Reason.WRONG_KEY, "the key is not the router_id of the value")
     return event
 
 
+def reader_of(kind: type[Q]) -> Callable[[bytes | None], Q]:
+    """Return a `read` of values alone, whose keys are compared elsewhere."""
+    quickly = _QUICKLY[kind]
+
+    def value_read(value: bytes | None) -> Q:
+        event: Q | None = quickly(value)
+        return _wholly(kind, key=None, value=value) if event is None else event
+
+    return value_read
+
+
 def quickly(kind: type[Q], value: bytes | None) -> Q | None:
     """Return an event, or None where its schema has to read it."""
-    decode, check, free = _READ[kind]
-    try:
-        event: Q = check(decode(value))
-    except NOT_QUICK:
-        return None
-    for name in free:
-        if getattr(event, name) is not None and WRITTEN_SHORTER * len(value or b"") > (
-            MAX_METADATA_BYTES
-        ):
-            return None
+    event: Q | None = _QUICKLY[kind](value)
     return event
+
+
+def _wholly(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:
+    whole = decode_keyed(SCHEMA_OF[kind], key=key, value=value)
+    return kind(**{name: getattr(whole, name) for name in type(whole).model_fields})

@@ -123,7 +123,9 @@ class RewardObserved(Event):
         elif self.verifier is None or self.verdict is None or self.request_id is None:
             raise refuse(Reason.MISSING_FIELD, "a verdict needs request_id, verifier and verdict")
         elif self.reward is not None:
-            raise refuse(Reason.INVALID_FIELD, "a verdict is no reward: send each by itself")
+            raise refuse(
+                Reason.INVALID_FIELD, "the event has a verdict and a reward: send each by itself"
+            )
         return self
 
     @property

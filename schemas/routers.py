@@ -246,7 +246,7 @@ class RouterDeclared(Event):
         "tightest binds"
     )
     pool: RouterId | None = optional(
-        "The pool whose leases limit what the router spends, beside its own budgets"
+        "The pool whose grants limit what the router spends, beside its own budgets"
     )
     when_spent: WhenSpent | None = optional(
         "What follows when nothing is left: the cheapest model (default), refusal, or as before"

@@ -39,7 +39,7 @@ TOPICS: Final = {
     "leases": Topic(
         True,
         "delete",
-        "What a member says to its pool, and what a pool lends to a member; workers write it.",
+        "Reports of members to their pool, and grants of a pool to its members; workers write it.",
     ),
     "routes": Topic(False, "delete", "The decision on a request: exactly one, or one dead letter."),
     "lambda": Topic(

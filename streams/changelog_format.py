@@ -1,4 +1,4 @@
-"""Define what a changelog record has beside key and value: fences, and the owner's epoch."""
+"""Define the marks of a changelog: fences, and the owner's epoch in the header of each record."""
 
 from collections.abc import Iterable, Mapping
 

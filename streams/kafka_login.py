@@ -77,7 +77,7 @@ class KafkaLogin(BaseSettings):
 
     @property
     def logs_in(self) -> bool:
-        """Say whether Kafka learns who asks: by a password, or by a certificate."""
+        """Tell whether clients log in to Kafka, by a password or by a certificate."""
         return self.security_protocol.startswith("SASL") or (
             self.security_protocol == "SSL" and self.ssl_certfile is not None
         )

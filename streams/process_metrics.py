@@ -13,7 +13,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# A second series for each counter, its time of birth, which nothing here asks for.
+# The client would add a second series for each counter, its time of creation, which nothing here
+# uses.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 

@@ -107,8 +107,8 @@ class Settings(KafkaLogin):
     retry_for: float = Field(60.0, ge=0.0, le=DAY, examples=["60"])
     stall_after: float = Field(30.0, gt=0.0, le=DAY, examples=["30"])
 
-    # Whose reward wins: the first named source outranks those after it; sources not named share the
-    # lowest rank.
+    # Ranks of sources of rewards: the first named source outranks those after it; sources not
+    # named share the lowest rank.
     source_ranks: Annotated[tuple[str, ...], NoDecode] = Field(
         ("human", "judge", "user", "metric"), min_length=1, examples=["human,judge,user,metric"]
     )

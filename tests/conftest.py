@@ -1,6 +1,6 @@
 """The real parts which tests share: one Kafka and one Redis for the whole run. Missing parts fail,
 they never skip. And the settings of Hypothesis: `ci`, the same few examples every time;
-`--hypothesis-profile=long` for a night (pytest tests/unit).
+`--hypothesis-profile=long` for a night (pytest tests/router_state).
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ if not any(map(os.environ.get, NAMES)) and all(map(shutil.which, ("java", "mvn")
     os.environ.setdefault("PB_BROKER", "local")
 
 TESTS = Path(__file__).parent
-COMPUTING = ("agents", "unit")
+WAITING = (
+    *("chaos", "client", "containers", "doors/gateway", "doors/integrations", "integration"),
+    *("parity", "reference"),
+)
+"""Folders of tests that wait for brokers, workers and browsers; the others compute."""
 LONGEST = [
     *("quick_round", "dashboard", "pages", "cli", "litellm", "compose", "hazards", "router"),
     *("broker", "demo", "restarts", "secured", "replay_into", "readiness", "snapshot_elsewhere"),
@@ -79,8 +83,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
     paths = sorted({item.path: None for item in items}, key=lambda p: ranks.get(p.name, len(ranks)))
-    computing = [TESTS / folder for folder in COMPUTING]
-    parts = {path: any(map(path.is_relative_to, computing)) for path in paths}
+    waiting = [TESTS / folder for folder in WAITING]
+    parts = {path: any(map(path.is_relative_to, waiting)) for path in paths}
     place = {
         path: position / len(files)
         for files in ([p for p in paths if parts[p] == kind] for kind in (False, True))

@@ -19,7 +19,7 @@ from router_state.pools.pool import Pool
 from streams.partitioner import partition_of
 from streams.settings import Settings
 from tests.memory_worker import Left, MemoryWorker
-from tests.unit.ledgers import kept
+from tests.router_state.periods.ledgers import kept
 
 PARTITIONS = 6
 SETTINGS = Settings(prefix="pb.", app_id="pools", partitions=PARTITIONS)

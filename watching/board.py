@@ -43,9 +43,10 @@ Seen = RouteDecided | CostReported | RewardObserved | LambdaUpdated | AlertRaise
 
 @dataclass(slots=True)
 class Board:
-    """Numbers of one router since the view began; `state` is the worker's own account.
+    """Numbers of one router since the view began; `state` is the last state that a worker
+    published.
 
-    What was reached, and at which cost, is the dashboard's own computation.
+    Mean rewards and costs are computed as for the dashboard.
 
     Attributes:
         rank: the rank of a label's source, as for the dashboard.
@@ -117,13 +118,13 @@ class Board:
             self._fleet.take(topic, event, at=self._clock, now=self._clock)
 
     def _begin_anew(self) -> None:
-        """Forget the decisions of an earlier router of this name, which was let go."""
+        """Forget the decisions of an earlier, removed router of this name."""
         fresh = Board(self.router_id)
         for name in ANEW:
             setattr(self, name, getattr(fresh, name))
 
     def declare(self, record: Record) -> None:
-        """Take in a record of `pb.routers`: its models and prices."""
+        """Read a record of `pb.routers`: models and prices."""
         self._fleet.observe("routers", record, now=record.timestamp / 1000.0)
 
     def pareto(self) -> Pareto:

@@ -14,8 +14,7 @@ W = TypeVar("W")
 MOST = 100_000
 """Most requests that are remembered, over all routers; some minutes at 1,000 events a second."""
 MOST_EARLY = 10_000
-"""Most bills and labels that are kept while their decision, which is on another topic, is not read
-yet."""
+"""Most bills and labels that are kept until their decision, which is on another topic, is read."""
 
 
 @dataclass(slots=True)
@@ -24,8 +23,9 @@ class Request:
 
     Attributes:
         propensity: probability with which the model was chosen.
-        expected_reward, expected_cost_usd: of the chosen model, as the decision expected them.
-        label_rank: rank and revision of the label; bill_revision: of the bill.
+        expected_reward, expected_cost_usd: reward and dollars that the decision expected of the
+            chosen model.
+        label_rank: rank and revision of the label; bill_revision: revision of the bill.
     """
 
     router_id: str
@@ -44,7 +44,7 @@ IN_SESSION = 100
 
 
 class Joined(Generic[W]):
-    """The last requests, by the hash of their ids: a collision of two of 64 bits is not to be
+    """The last requests, by the hash of their ids: a collision of 64-bit hashes is not to be
     expected.
     """
 
@@ -78,16 +78,16 @@ class Joined(Generic[W]):
         return True
 
     def forget(self, router_id: str) -> None:
-        """Forget the requests of a router that was let go."""
+        """Forget the requests of a removed router."""
         kept = self._requests.items()
         self._requests = {key: one for key, one in kept if one.router_id != router_id}
 
     def _note(self, session: int, key: int) -> None:
-        """Remember that a request is of a session."""
+        """Remember that a request belongs to a session."""
         found = self._sessions.pop(session, None)
         if found is None:
             found = deque(maxlen=IN_SESSION)
-        # In order of use: the first has been idle for the longest time.
+        # Sessions stand in order of use: the first has been idle for the longest time.
         self._sessions[session] = found
         found.append(key)
         if len(self._sessions) > MOST_EARLY:
@@ -99,7 +99,7 @@ class Joined(Generic[W]):
         return [self._requests[key] for key in keys if key in self._requests]
 
     def get(self, router_id: str, request_id: str) -> Request | None:
-        """Return a request, None where it is not known (any more)."""
+        """Return a request; None if it is not known, or no longer."""
         return self._requests.get(hash((router_id, request_id)))
 
     def wait(self, router_id: str, request_id: str, what: W) -> None:

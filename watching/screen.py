@@ -67,7 +67,7 @@ def _first_step(board: Board) -> str:
 
 
 def line(board: Board, *, now: float, total: int | None = None) -> str:
-    """Return the same in one line of text."""
+    """Return the board in one line of text."""
     state, ratio, reward = board.state, board.spend_per_budget, board.mean_reward
     of = "" if total is None else f"/{total}"
     # Only the last decisions of an older router were read.
@@ -95,7 +95,7 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
 
 
 def as_json(board: Board, *, now: float) -> dict[str, object]:
-    """Return the same as a JSON document."""
+    """Return the board as a JSON document."""
     return {
         "router_id": board.router_id,
         "requests_per_second": round(board.rate(now), 3),
@@ -110,7 +110,7 @@ def as_json(board: Board, *, now: float) -> dict[str, object]:
 
 
 def alert_lines(board: Board) -> list[str]:
-    """Return the last alerts, a sentence each."""
+    """Return the last alerts, one sentence each."""
     return [f"{alert.observed_at:%H:%M:%S} {sentence(alert)}." for alert in board.alerts]
 
 

@@ -18,8 +18,9 @@ RECENT = 1.0 / 200.0
 """Weight of the newest decision in an expectation: a memory of some 200 decisions."""
 
 FEW = 10
-"""Labels, and bills, below which a router is not compared with its models: a mean of fewer moves by
-more than most models differ."""
+"""Fewest labels, and fewest bills, for which a router is compared with its models: a mean of fewer
+scatters more than most models differ.
+"""
 
 
 @dataclass(slots=True)
@@ -58,13 +59,14 @@ def half_width(total: float, squares: float, n: float) -> float:
 class Always:
     """Estimate the mean outcome of always calling one model, over the decided requests.
 
-    `filled` is the mean of outcomes where they are known and of expectations elsewhere. `robust` is
-    the mean of what was expected plus that of w·(outcome − expected), w = 1{called}/propensity
-    (doubly robust, Dudík et al. 2011, arXiv:1103.4601). Outcomes are taken to be missing at random.
+    `filled` is the mean of known outcomes and, elsewhere, of expected outcomes. `robust` is the
+    mean of expected outcomes plus the mean of w·(outcome − expected), w = 1{called}/propensity
+    (doubly robust, Dudík et al. 2011, arXiv:1103.4601). Outcomes are assumed to be missing at
+    random.
 
     Attributes:
-        rated, expected: decisions that had the model as a candidate, and the sum of the outcomes
-            that they expected; `now`: a mean of the same that forgets older decisions.
+        rated, expected: number of decisions with the model as a candidate, and sum of the outcomes
+            that they expected; `now`: mean of these expectations that forgets older decisions.
         weight, weights: Σw and Σw²; gap, gaps: Σw·(outcome − expected) and the sum of its squares.
         missed: Σ(outcome − expected).
     """
@@ -79,7 +81,7 @@ class Always:
     missed: float = 0.0
 
     def expect(self, value: float) -> None:
-        """Take in what a decision expected."""
+        """Add the outcome that a decision expected."""
         self.rated += 1
         self.expected += value
         # A plain mean at first, so that the first decision does not weigh too much.
@@ -88,8 +90,9 @@ class Always:
     def observe(
         self, value: float, expected: float, propensity: float, *, before: float | None
     ) -> None:
-        """Take in the outcome of a call, or the one that replaces an earlier one."""
-        # A call without a logged chance says nothing about a policy that always calls.
+        """Add the outcome of a call, or replace an earlier one."""
+        # A call without a logged propensity tells nothing about a policy that always calls the
+        # model.
         weight = 1.0 / propensity if propensity > 0.0 else 0.0
         self.missed += value - (expected if before is None else before)
         if before is None:
@@ -130,7 +133,7 @@ class ModelTally:
     """One model of a router.
 
     Attributes:
-        chosen: decisions for it; labels, bills: of its calls.
+        chosen: number of decisions for the model; labels, bills: labels and bills of its calls.
         deviation_now: the standard deviation of the expected quality; None: not known.
         called, answered: billed calls, and the answered ones among them.
     """
@@ -159,7 +162,7 @@ class ModelTally:
         return Point(
             name,
             cost_usd=max(0.0, self.cost.filled(billed) if cost is None else cost[0]),
-            # Few labels, carried over to all requests, may lead anywhere.
+            # Few labels, extrapolated to all requests, are not reliable.
             quality=min(
                 1.0, max(0.0, self.quality.filled(labelled) if quality is None else quality[0])
             ),
@@ -202,7 +205,7 @@ class Tally:
         return found
 
     def decide(self, decision: RouteDecided) -> None:
-        """Take a request's first decision in."""
+        """Add a request's first decision."""
         self.decisions += 1
         self.model(decision.model).chosen += 1
         for candidate in decision.candidates or ():
@@ -217,7 +220,7 @@ class Tally:
                 )
 
     def label(self, request: Request, reward: float) -> None:
-        """Take in the label that counts for a request."""
+        """Add the label that counts for a request."""
         before, request.label = request.label, reward
         model = self.model(request.model)
         for mean in (self.labels, model.labels):
@@ -225,7 +228,7 @@ class Tally:
         model.quality.observe(reward, request.expected_reward, request.propensity, before=before)
 
     def bill(self, request: Request, cost_usd: float) -> None:
-        """Take in the bill that counts for a request."""
+        """Add the bill that counts for a request."""
         before, request.bill = request.bill, cost_usd
         model = self.model(request.model)
         for mean in (self.bills, model.bills):
@@ -249,14 +252,14 @@ class Tally:
             measured = min(self.labels.n, self.bills.n) >= FEW
             doubts = self.labels.doubt, self.bills.doubt
             router = Point("this router", cost, quality, *doubts, measured=measured)
-        # What a model earns on requests that another one got is known of none.
+        # No model's reward is known on requests that another model got.
         basis = f"estimated over {self.decisions:,} requests"
         return Pareto(models, router, budget_usd=budget_usd, basis=basis)
 
 
 def budget_of(state: LambdaUpdated | None) -> float | None:
-    """Return a router's budget per request; None without one, or where it moves with what is left
-    of a period.
+    """Return a router's budget per request; None if there is none, or if it depends on the money
+    left in a period.
     """
     if state is None or state.budgets or state.floor or not state.budget_usd_per_request:
         return None

@@ -34,7 +34,7 @@ def config_of(
     """Return a declaration as the core's configuration.
 
     Args:
-        offset: where in `pb.routers` it was read.
+        offset: offset of the declaration in `pb.routers`.
         references: priors that were read from the files which the declaration names, by model.
 
     Raises:
@@ -80,7 +80,7 @@ def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
         case LikePrior(like=like, n_eff=n_eff):
             prior = Prior(like=like, n_eff=n_eff)
         case ReferencedPrior():
-            # Its file may have costs only.
+            # The prior's file may have costs only.
             prior = None if referenced is None or referenced.A is None else referenced
     return ModelConfig(
         price,
@@ -100,10 +100,10 @@ def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | Non
 
 
 def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
-    """Return a declaration that means a configuration; priors, which have done their work, are left
-    out.
+    """Return a configuration as a declaration. Priors are left out: they are part of the learned
+    state by now.
 
-    Knobs are named only where they differ from the profile's.
+    Only knobs that differ from the profile's are named.
     """
     models: dict[str, dict[str, object]] = {}
     for name, model in config.models.items():

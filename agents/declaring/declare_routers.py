@@ -35,8 +35,9 @@ from schemas.routers import RouterDeclared, decode_router
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One declaration as read. `declared` None: the router is removed; `refusal`: a fault that is
-    already known."""
+    """One declaration as read. `declared` None: the router is removed; `refusal`: a fault found
+    while reading.
+    """
 
     message: Record
     router_id: str
@@ -47,7 +48,7 @@ class Declaration:
 
     @property
     def weight(self) -> int:
-        """Bound the bytes of the state that it starts."""
+        """Return a bound of the bytes of the state that the declaration starts."""
         if self.declared is None:
             return 0
         return len(self.message.value or b"") + len(self.declared.models) * arm_bytes(
@@ -56,15 +57,15 @@ class Declaration:
 
 
 async def declare_routers(partition: Partition, messages: list[Record]) -> None:
-    """Compare each declaration with the router's state: models join, retire or change price, the
+    """Bring each router in line with its declaration: models join, retire or change price, the
     budget changes.
 
     Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to
     `router_states`; `pb.lambda` shows the offset in force, and a tombstone once the router is gone.
-    A declaration that is read again changes nothing; a refused one is followed by the one in force,
-    with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`, `wrong_partition`,
-    `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `wrong_projection`,
-    `corrupt_snapshot`, `invalid_config`.
+    A declaration that is read again changes nothing. After a refused declaration the one in force
+    is written again, with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`,
+    `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`,
+    `wrong_projection`, `corrupt_snapshot`, `invalid_config`.
     """
     read = Answers()  # refused or forwarded without a look at the state
     declarations = [
@@ -73,7 +74,8 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     declared: list[str] = []
     overtaken: list[str] = []
     await partition.clear_removed()
-    # Small: all partitions declare at a time, and a produce request has each batch three times.
+    # Portions are small: all partitions declare at the same time, and a produce request holds each
+    # batch three times.
     limit = partition.group_bytes // 8
     for portion in [
         *chunks(
@@ -86,25 +88,28 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     ] or [[]]:
         async with partition.lane.group() as answers:
             declared += [d.router_id for d in portion if _put_in_force(d, partition, answers)]
-            # Refused and stray ones count with the last portion: a crash before it reads them
-            # again.
+            # Refused and stray declarations count with the last portion: after a crash before it
+            # they are read again.
             is_last = not declarations or portion[-1] is declarations[-1]
             if is_last:
                 answers.strays += read.strays
                 answers.refused += read.refused
             overtaken += _overtaken(answers, partition)
             partition.contain(messages if is_last else [d.message for d in portion])
-        # A router that is declared again finds no records of the one before.
+        # A router that is declared again must find no records of the removed one.
         await partition.clear_removed()
     if any(d.declared is None for d in declarations):
-        # Sent before the event is done, as the state does not tell the next worker of it.
+        # The report is sent before the event is done, as the state does not tell the next worker
+        # of it.
         await publish(partition.worker)
     await repeat(overtaken, partition)
     await route_waiting(declared, partition)
 
 
 def _overtaken(answers: Answers, partition: Partition) -> list[str]:
-    """Note the declarations in force that a refused record follows; return their routers."""
+    """Note which declarations in force are followed by a refused record on the topic; return their
+    routers.
+    """
     last: dict[str, int] = {}
     for source, _ in (*answers.refused, *answers.refused_later):
         router_id = (source.key or b"").decode(errors="replace")
@@ -114,8 +119,9 @@ def _overtaken(answers: Answers, partition: Partition) -> list[str]:
 
 
 async def _read(message: Record, partition: Partition, answers: Answers) -> Declaration | None:
-    """Decode one declaration and read its references; refuse it or forward it if it can't be
-    applied here."""
+    """Decode one declaration and read its references; refuse or forward a declaration that can't
+    be applied here.
+    """
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
@@ -146,7 +152,7 @@ async def _priors(declared: RouterDeclared | None, partition: Partition) -> dict
 
 
 def _put_in_force(declaration: Declaration, partition: Partition, answers: Answers) -> bool:
-    """Put one declaration in force and tell whether it was."""
+    """Put one declaration in force; return whether it is in force."""
     message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
     if partition.watermarks.is_applied(message.topic, message.offset):
         # A crash may have come between the commit and its tombstone on `pb.lambda`.
@@ -199,15 +205,16 @@ def _declare(
 
 
 def _require_room(partition: Partition) -> None:
-    """Raise TooManyRouters where this worker has as many as it may."""
+    """Raise TooManyRouters if this worker has the largest allowed number of routers."""
     found = partition.worker.routers
     if found >= partition.ports.limits.routers_per_worker:
         raise TooManyRouters(f"this worker has {found}; PB_ROUTERS_PER_WORKER is the limit")
 
 
 def _check(declaration: Declaration, partition: Partition) -> None:
-    """Raise the Refusal that a declaration deserves: none where a worker has written it again, and
-    none where the router can't be read."""
+    """Raise a Refusal if a declaration must be refused. A declaration that a worker has written
+    again, or whose router can't be read, is not refused.
+    """
     message, router_id, routers = declaration.message, declaration.router_id, partition.routers
     engine = routers.engine(router_id)
     if router_id in routers.unreadable or is_repeated(
@@ -236,7 +243,7 @@ def _check(declaration: Declaration, partition: Partition) -> None:
 def _require_same_coordinates(
     before: RouterConfig, after: RouterConfig, partition: Partition
 ) -> None:
-    """Raise WrongProjection if contexts would change their meaning for what was learned."""
+    """Raise WrongProjection if contexts would no longer mean what the router has learned from."""
     encoder = partition.ports.encoder
     own = "" if encoder is None else encoder.projections.get(before.dimensions, "")
     was, now = (own if one.projection is None else one.projection.sha256 for one in (before, after))

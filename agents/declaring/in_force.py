@@ -1,8 +1,8 @@
 """Keep the document in force of a router, so that `pb.routers` always ends with it.
 
-The topic is compacted: only a router's last record stays. If that was refused, the declaration in
-force would be gone. So a worker keeps each document that it puts in force, and writes it again
-after a refused one.
+The topic is compacted: only a router's last record stays. If the last record was refused, the
+declaration in force would be gone. So a worker stores each document that it puts in force, and
+writes the document again after a refused record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from router_state.packing.framing import body_of, frame
 from schemas.headers import BASED_ON, REPEATED
 
 LEAST_BYTES = 500
-"""Bytes of a changelog record beside a kept document; for a short document, all of its bytes."""
+"""Bytes of a changelog record beside the document, and the least that a document counts for."""
 _HEAD = struct.Struct(">?q")
 """`last`, offset: big-endian, so that no padding depends on the machine."""
 
@@ -36,9 +36,8 @@ class InForce:
     """A declaration in force.
 
     Attributes:
-        offset: where on `pb.routers` it stands.
-        last: whether no other record of its router stands behind it, as far as this worker has
-            read.
+        offset: offset of the declaration on `pb.routers`.
+        last: whether the declaration is the router's last record, as far as this worker has read.
         packed: the document, compressed.
     """
 
@@ -48,8 +47,9 @@ class InForce:
 
     @classmethod
     def of(cls, value: bytes, *, offset: int) -> Self:
-        """Return a declaration just put in force, without its snapshot, which is large and no
-        longer needed."""
+        """Return a declaration that was just put in force, without its snapshot, which is large
+        and no longer needed.
+        """
         if b'"snapshot"' in value:
             value = orjson.dumps(
                 {name: part for name, part in orjson.loads(value).items() if name != "snapshot"}
@@ -62,7 +62,7 @@ class InForce:
         return zlib.decompress(self.packed)
 
     def pack(self) -> bytes:
-        """Return it as a framed record: `last`, offset, the document."""
+        """Return a framed record of `last`, the offset and the document."""
         return frame(_HEAD.pack(self.last, self.offset) + self.packed)
 
     @classmethod
@@ -83,10 +83,10 @@ def _store(partition: Partition, router_id: str, one: InForce) -> None:
 
 
 def in_force(partition: Partition, router_id: str) -> InForce | None:
-    """Return what is in force of a router, None of one that is not declared.
+    """Return a router's declaration in force; None for a router that is not declared.
 
-    Where no document is kept of it, or a damaged or another one, its document follows from the
-    configuration, and nobody knows what stands behind it.
+    If the stored document is missing, damaged or another one, the document is derived from the
+    configuration. It is then not known whether other records follow the declaration on the topic.
     """
     engine = partition.routers.engine(router_id)
     if engine is None:
@@ -105,7 +105,7 @@ def in_force(partition: Partition, router_id: str) -> InForce | None:
 def is_repeated(
     message: Message, headers: Iterable[tuple[str, bytes]], partition: Partition, router_id: str
 ) -> bool:
-    """Tell whether a declaration is what is in force, written again by a worker."""
+    """Tell whether a record is the declaration in force, written again by a worker."""
     if message.value is None or not any(name == REPEATED for name, _ in headers):
         return False
     found = in_force(partition, router_id)
@@ -113,13 +113,14 @@ def is_repeated(
 
 
 def keep(partition: Partition, router_id: str, value: bytes, *, offset: int) -> None:
-    """Keep a document that was just put in force."""
+    """Store a document that was just put in force."""
     _store(partition, router_id, InForce.of(value, offset=offset))
 
 
 def overtake(partition: Partition, router_id: str, *, offset: int) -> bool:
-    """Note that the record at this offset is not in force; tell whether it follows the one that
-    is."""
+    """Note that the record at this offset is not in force; return whether it follows the
+    declaration in force.
+    """
     found = in_force(partition, router_id)
     if found is None or found.offset > offset:
         return False
@@ -128,8 +129,9 @@ def overtake(partition: Partition, router_id: str, *, offset: int) -> bool:
 
 
 async def repeat(router_ids: Collection[str], partition: Partition) -> None:
-    """Write again what is in force of those routers behind whose declaration another record stands.
-    Raises Gone."""
+    """Write the declaration in force of these routers again if another record follows it on the
+    topic. Raises Gone.
+    """
     overtaken = []
     for router_id in sorted(router_ids):
         with partition.aside.trying("repeat", keys.HEAD, router_id):
@@ -146,7 +148,7 @@ async def repeat(router_ids: Collection[str], partition: Partition) -> None:
 
 
 def _repeat(partition: Partition, router_id: str, answers: Answers) -> None:
-    # Looked at again: another declaration may have come into force.
+    # Checked again: another declaration may have come into force meanwhile.
     if (one := _overtaken(partition, router_id)) is None:
         return
     _store(partition, router_id, one)
@@ -156,7 +158,9 @@ def _repeat(partition: Partition, router_id: str, answers: Answers) -> None:
 
 
 def _overtaken(partition: Partition, router_id: str) -> InForce | None:
-    """Return what is in force of a router if its topic ends with another record."""
+    """Return a router's declaration in force if the router's last record on the topic is another
+    one.
+    """
     found = in_force(partition, router_id)
     return None if found is None or found.last else found
 

@@ -22,15 +22,15 @@ from schemas.quick import Bill, Reward
 from schemas.rewards import MAX_AHEAD
 
 NOTHING: Mapping[Ref, Vector | None] = MappingProxyType({})
-"""Contexts from the store outside of the table, where none were read."""
+"""Contexts from the external store if none were read."""
 E = TypeVar("E", Bill, Reward)
 
 
 class BookFeedback(Batch, Generic[E]):
-    """Join each bill or reward to its request, and let the router's state take it in.
+    """Join each bill or reward to its request, and apply it to the router's state.
 
     Attributes:
-        kind: how an event is decoded.
+        kind: decoder of the topic's events.
     """
 
     __slots__ = ("_contexts", "_intake", "_partition")
@@ -64,7 +64,8 @@ class BookFeedback(Batch, Generic[E]):
     async def _read(self, missing: list[Ref]) -> None:
         contexts = self._partition.ports.contexts
         assert contexts is not None
-        # A decision on its way has its context neither in the store nor on the changelog yet.
+        # The context of a decision that is not durable yet is neither in the store nor on the
+        # changelog.
         await self._partition.lane.under_way.settled()
         found = await contexts.get(missing, self._decided_at)
         self._contexts |= dict(zip(missing, found, strict=True))
@@ -76,7 +77,7 @@ class BookFeedback(Batch, Generic[E]):
         return None if record is None else record.decided_at
 
     def apply(self, answers: Answers) -> None:
-        """Book them."""
+        """Book the batch's bills or rewards."""
         partition, intake = self._partition, self._intake
         answers.strays += intake.strays
         answers.refused += intake.refused
@@ -92,9 +93,9 @@ class PaceSpend(BookFeedback[Bill]):
     """Settle the commitment of each request with its bill.
 
     Reads `pb.costs` (key router_id). Writes the router's state and the request's record to
-    `router_states`; `pb.lambda` follows. The same or a lower revision again changes nothing, a
-    higher one books the difference. Dead letters: everything of `CostReported`,
-    `cost_out_of_range`, and `orphan_cost` after a wait, with the money in `unmatched_cost_usd`.
+    `router_states`; `pb.lambda` follows. The same or a lower revision changes nothing, a higher
+    one books the difference. Dead letters: everything of `CostReported`, `cost_out_of_range`, and
+    `orphan_cost` after a wait; `unmatched_cost_usd` counts the dollars of orphans.
     """
 
     __slots__ = ()
@@ -102,11 +103,13 @@ class PaceSpend(BookFeedback[Bill]):
 
 
 class LearnFromRewards(BookFeedback[Reward]):
-    """Join each reward to the context of its request and move the arm that answered it.
+    """Join each reward to the context of its request, and let the arm that answered learn the
+    reward.
 
     Reads `pb.rewards` (key router_id). Writes the router's state and the request's record to
     `router_states`. The same reward again, or one of lower rank, changes nothing; a higher rank or
-    revision moves the response by the difference. One of a session goes to its requests. Dead
+    revision moves the response by the difference. The reward of a session goes to its requests.
+    Dead
     letters: everything of `RewardObserved`, `from_the_future`, `context_lost`, and `orphan_reward`
     after a wait.
     """
@@ -116,7 +119,7 @@ class LearnFromRewards(BookFeedback[Reward]):
 
 
 def _refs(partition: Partition, event: Bill | Reward) -> list[Ref]:
-    """Return the requests that an event is about."""
+    """Return the requests that an event refers to."""
     if event.request_id:
         return [(event.router_id, event.request_id)]
     found = partition.routers.requests_of(event.router_id, event.subject)
@@ -131,8 +134,9 @@ def _book(
     *,
     contexts: Mapping[Ref, Vector | None],
 ) -> None:
-    """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes
-    nothing."""
+    """Apply one bill or reward, let it wait, or refuse it. An event that the state contains
+    changes nothing.
+    """
     if partition.watermarks.is_applied(message.topic, message.offset):
         return
     if (error := _refusal(event, partition)) is not None:
@@ -150,7 +154,8 @@ def _refusal(event: Bill | Reward, partition: Partition) -> Refusal | None:
         and event.observed_at is not None
         and event.observed_at > utc(partition.clock()) + MAX_AHEAD
     ):
-        # By the clock, so the refusal is kept: read again after a crash it would be accepted.
+        # The clock decides this, so the refusal is stored: read again after a crash, the event
+        # would be accepted.
         return FromTheFuture("observed_at is more than 5 minutes ahead")
     return partition.routers.why_unreadable(event.router_id)
 
@@ -162,7 +167,7 @@ def apply_waiting(router_id: str, subject: str, partition: Partition, answers: A
         partition.parking.unpark(parked)
         is_bill = parked.topic == partition.feedback_topics[0]
         event = waiting(Bill, parked) if is_bill else waiting(Reward, parked)
-        # The decision was made in this group: its record still has the context.
+        # The decision was made in this group, so its record still has the context.
         _apply(event, parked, partition, answers, contexts=NOTHING)
 
 
@@ -174,8 +179,9 @@ def _apply(
     *,
     contexts: Mapping[Ref, Vector | None],
 ) -> None:
-    """Apply one event of a request that is decided; `source` is its message, or the event as it
-    waited."""
+    """Apply one event of a decided request; `source` is the event's message, or its parked
+    form.
+    """
     moved = core_event(event, source, contexts, rank_of=partition.ports.rank_of)
     changes = partition.routers.apply(event.router_id, moved, now=partition.clock())
     if changes.refusal is not None:

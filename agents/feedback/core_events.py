@@ -1,5 +1,6 @@
-"""Turn requests, bills and rewards as they are on the wire into events of the core, for workers and
-for replays alike."""
+"""Convert requests, bills and rewards from the wire to events of the core, for workers and
+replays.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def needs_of(event: Request) -> Needs | None:
 
 def charged(event: Bill, *, offset: int, x: Vector | None = None, waited: bool = False) -> Charged:
     """Return a bill; see `Charged`."""
-    # By position, in the order of `Charged`: a history has as many bills as decisions.
+    # Arguments go by position, which is faster: a history has as many bills as decisions.
     return Charged(
         event.request_id,
         event.cost_usd,
@@ -74,7 +75,7 @@ def judged(
     """Return a reward from a source of this rank, or a verdict; see `Judged` and `Verified`."""
     if event.verifier is not None:
         return verified(event, offset=offset, x=x, waited=waited)
-    assert event.reward is not None  # as its schema says
+    assert event.reward is not None  # the schema requires it
     assert event.source is not None
     return Judged(
         event.subject,
@@ -95,7 +96,7 @@ def verified(
     event: Reward, *, offset: int, x: Vector | None = None, waited: bool = False
 ) -> Verified:
     """Return a verdict; see `Verified`."""
-    assert event.verifier is not None  # as its schema says
+    assert event.verifier is not None  # the schema requires it
     assert event.verdict is not None
     return Verified(
         event.subject,
@@ -119,8 +120,8 @@ def core_event(
     """Return a bill or a reward as an event of the core.
 
     Args:
-        source: its message, or the event as it waited.
-        contexts: those that were read from the store outside of the table.
+        source: the event's message, or its parked form.
+        contexts: contexts that were read from the external store.
         rank_of: rank of a reward's source.
     """
     x = contexts.get((event.router_id, event.subject))

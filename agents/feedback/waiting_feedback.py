@@ -25,14 +25,14 @@ ORPHANS: Final[Mapping[type[Bill | Reward], type[Refusal]]] = {
 
 
 def parked_from(message: Message, event: Bill | Reward, partition: Partition) -> Parked:
-    """Return a source event in the form in which it waits for its request."""
+    """Return a source event in its parked form, in which it waits for its request."""
     error = ORPHANS[type(event)]("no decision of this request appeared in time")
     due = partition.clock() + partition.ports.limits.orphan_wait
     return Parked.of(message, error, router_id=event.router_id, request_id=event.subject, due=due)
 
 
 def wait(message: Message, event: Bill | Reward, partition: Partition, answers: Answers) -> None:
-    """Let an event wait for its request; refuse it where too many wait."""
+    """Let an event wait for its request; refuse the event if too many wait."""
     parked = parked_from(message, event, partition)
     if isinstance(event, Bill):
         due = _overtake_other_bills(parked, event, partition)
@@ -41,8 +41,8 @@ def wait(message: Message, event: Bill | Reward, partition: Partition, answers: 
             partition.note_unbooked(parked, event.router_id, "duplicate")
             return
         parked = structs.replace(parked, due=due)
-    # While requests are still to be answered nothing is refused for want of room: the next one may
-    # be what this waits for. `Partitions.hold_back` bounds how many come.
+    # While requests are still to be answered, no event is refused for want of room: the next
+    # request may be the one that it waits for. `Partitions.hold_back` bounds the number of events.
     if len(partition.parking) < partition.ports.limits.parked_events or partition.lags():
         partition.parking.park(parked)
         partition.note_unbooked(parked, event.router_id, "waiting")
@@ -52,10 +52,10 @@ def wait(message: Message, event: Bill | Reward, partition: Partition, answers: 
 
 
 def _overtake_other_bills(parked: Parked, bill: Bill, partition: Partition) -> float | None:
-    """Return until when a bill waits; None where it changes nothing.
+    """Return the time until which a bill waits; None if the bill changes nothing.
 
-    One bill waits for each call of a request, the one of highest revision, so that an orphan's
-    money is booked once.
+    Of the bills for one call of a request, only that of the highest revision waits, so that an
+    orphan's dollars are booked once.
     """
     due = parked.due
     for other in partition.parking.waiting_for(parked.router_id, parked.request_id):

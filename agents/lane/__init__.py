@@ -1,2 +1,3 @@
-"""The eight steps of a partition's groups, and what becomes of an event on which the worker
-fails."""
+"""The eight steps of a partition's groups, and the isolation of an event on which the worker
+fails.
+"""

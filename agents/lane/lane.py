@@ -20,7 +20,9 @@ from ground.boundary import BoundaryError
 
 
 class Awaited(BoundaryError):
-    """Something was awaited while a group was being applied: others may have seen half of it."""
+    """Code awaited something while a group was being applied, so other tasks may have seen half of
+    the group.
+    """
 
     reason = "awaited"
 
@@ -28,24 +30,24 @@ class Awaited(BoundaryError):
 class Lane:
     """The only writer of one partition. A group passes eight steps:
 
-    1. `take`: what waits is taken, and each agent makes a batch of its topic's events.
-    2. `applying`: the agents apply it, and nothing is awaited meanwhile. An event on which the
-       worker fails rolls the group back.
-    3. `contain`: the state now contains these offsets of its sources.
-    4. `pack`: what changed becomes one record batch: pieces, records and offsets.
-    5. `send`: it goes its way, and the next group may be applied.
-    6. `land`: once the one before it is on the log it is written, and it is there when Kafka has
-       it, at the offset where this owner's next batch belongs.
-    7. `answer`: decisions and dead letters leave, and Kafka has them.
-    8. `finish`: its source offsets may be committed, as all before them.
+    1. `take`: waiting events are taken, and each agent makes a batch of its topic's events.
+    2. `applying`: the agents apply the batches, and nothing is awaited meanwhile. An event on which
+       the worker fails rolls the group back.
+    3. `contain`: the state notes the offsets of the batches as contained.
+    4. `pack`: the changes become one record batch: pieces, records and offsets.
+    5. `send`: the record batch is handed on, and the next group may be applied.
+    6. `land`: the record batch is written once that of the group before is on the log. It is
+       durable when Kafka has it at the offset where this owner's next batch belongs.
+    7. `answer`: decisions and dead letters are sent, and Kafka confirms them.
+    8. `finish`: the source offsets may be committed, once those of all groups before may.
 
-    Up to 4 a group can be undone, as nobody has seen it. From 5 on it can't: whether a batch that
-    failed is on the log only the log knows. So a failure there ends the process, with all groups
-    behind it, and the partition is recovered from the log.
+    Up to step 4 a group can be undone, as nobody has seen it. From step 5 on it can't: if writing
+    fails, only the log knows whether it has the record batch. So a failure there ends the process,
+    and with it all later groups; the partition is recovered from the log.
 
     Attributes:
-        coming: what waits for its group.
-        under_way: the groups that are not finished.
+        coming: events that wait for their group.
+        under_way: groups that are applied and not finished.
         delivered: parked events whose answer is delivered, to be forgotten with the next group.
     """
 
@@ -59,8 +61,9 @@ class Lane:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, decode: Decode) -> list[Batch]:
-        """Wait for this partition's turn, and take the batches of a group; none where what waits is
-        still being prepared."""
+        """Wait for this partition's turn, and take the batches of a group; none if the waiting
+        batches are still being prepared.
+        """
         await self._inbox.arrived.wait()
         if not self.coming:
             self._inbox.arrived.clear()
@@ -70,8 +73,9 @@ class Lane:
         return self.coming.take(decode, self.spawn)
 
     def apply(self, batches: Sequence[Batch]) -> None:
-        """Apply batches together, and send the group on its way. Raises InternalError, which leaves
-        everything as it was."""
+        """Apply batches together, and send the group. Raises InternalError, after which nothing
+        has changed.
+        """
         began = time.monotonic()
         with self.applying(batches) as group:
             for batch in batches:
@@ -86,11 +90,11 @@ class Lane:
 
     @asynccontextmanager
     async def group(self, batches: Sequence[Batch] = ()) -> AsyncIterator[Answers]:
-        """Apply changes that are no agent's; at the end they are durable and their answers
+        """Apply changes that come from no agent; at the end they are durable and their answers
         delivered. Nothing may be awaited inside.
 
         Args:
-            batches: events of which the group is the end.
+            batches: events that are done with this group.
 
         Raises:
             Gone: the partition was lost; nothing was changed.
@@ -101,16 +105,17 @@ class Lane:
         try:
             await asyncio.shield(self.send(group))
         except asyncio.CancelledError:
-            self.under_way.require_sound()  # who waits is not cancelled where the lane has stopped
+            self.under_way.require_sound()  # waiting tasks end with an error, too
             raise
 
     @contextmanager
     def applying(self, batches: Sequence[Batch] = ()) -> Iterator[Group]:
-        """Change the partition; at the end the group of these batches holds what is to be written.
-        An InternalError leaves everything as it was."""
+        """Change the partition; at the end the group of these batches holds the changes to be
+        written. After an InternalError nothing has changed.
+        """
         group = Group(list(batches))
-        # Their answers are delivered, so they are forgotten with this group. A crash before that
-        # repeats the answers and loses none.
+        # The answers of these parked events are delivered, so the events are forgotten with this
+        # group. A crash before that repeats the answers and loses none.
         delivered, self.delivered = self.delivered, []
         others: list[bool] = []
         look = asyncio.get_running_loop().call_soon(others.append, True)
@@ -120,8 +125,8 @@ class Lane:
                 for parked in delivered:
                     self._partition.parking.unpark(parked)
                 yield group
-                # From here on no event is to blame: a group that can't be packed is undone, and
-                # each of its events tried alone.
+                # From here on no single event is to blame: a group that can't be packed is undone,
+                # and each of its events is tried alone.
                 group.answers.at, packing = None, self._name(group)
                 if others:
                     raise Awaited("the event loop went on while a group was being applied")
@@ -140,7 +145,7 @@ class Lane:
             look.cancel()
 
     def _name(self, group: Group) -> str:
-        """Return what is packed, in words."""
+        """Return the group's content in words, for an error."""
         starts = [f"{one.messages[0].topic}@{one.messages[0].offset}" for one in group.batches]
         number = self._partition.number
         return f"a record batch of partition {number}, from {', '.join(starts)} on"
@@ -155,22 +160,22 @@ class Lane:
             self._partition.parking.answer(parked)
 
     def contain(self, batch: Batch) -> None:
-        """Note that the state contains the events of a batch, and all before them."""
+        """Note that the state contains the events of a batch, and all events before them."""
         self._partition.contain(batch.messages)
 
     def pack(self, group: Group) -> None:
-        """Make one record batch of what has changed."""
+        """Make one record batch of the group's changes."""
         group.contexts = self._partition.write()
         group.changes = self._partition.table.take()
 
     def send(self, group: Group) -> asyncio.Task[None]:
-        """Send a group on its way, behind all before it."""
+        """Send a group, behind all groups before it."""
         return self.spawn(self._travel(group, self.under_way.add(group)))
 
     async def _travel(self, group: Group, before: Group | None) -> None:
         try:
             await self.land(group, before)
-        except BaseException as error:  # let pass: who waits for it is told
+        except BaseException as error:  # let pass: waiting tasks get it
             self.under_way.failed(group, error)
             raise
         self.under_way.landed(group)
@@ -197,7 +202,7 @@ class Lane:
         self.delivered += group.answers.delivered
 
     def finish(self, group: Group) -> None:
-        """Let its source offsets be committed, once those of all groups before it may."""
+        """Let the group's source offsets be committed, once those of all groups before may."""
         group.finished = True
         for first in self.under_way.take_finished():
             for batch in first.batches:
@@ -205,10 +210,10 @@ class Lane:
             self._ports.meter.finished(first)
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        """Start a task that lives until the lane stops; what escapes it ends the process."""
+        """Start a task that lives until the lane stops; an exception in it ends the process."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        # The first callback: nobody who awaits the task goes on before it.
+        # The first callback runs before any code that awaits the task goes on.
         task.add_done_callback(self._ended)
         return task
 
@@ -222,5 +227,6 @@ class Lane:
         self.under_way.stop()
         for task in self._tasks:
             task.cancel()
-        # Else a circle: its routers would stay in memory, see `streams.service.collecting`.
+        # Without this a circle of references would keep the routers in memory, see
+        # `streams.service.collecting`.
         del self._partition

@@ -1,5 +1,6 @@
-"""Isolate an event on which the worker fails: after three tries it is refused, and all others go
-on."""
+"""Isolate an event on which the worker fails: after three tries it is refused, and all other
+events go on.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +17,20 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LIVES = 3
-"""Number of tries of an event alone, so that a defect that depends on other things may pass.
+"""Number of tries of an event by itself, as a defect that depends on other things may pass.
 """
 
 
 class on_behalf_of:  # noqa: N801  # it reads as what it does
-    """A context manager that attributes errors of the block to one event. Errors that end the
-    process pass.
+    """A context manager that attributes errors of its block to one event. Errors that end the
+    process pass unchanged.
 
-    A class, since a generator would take longer than much of what it surrounds.
+    It is a class, since a generator would take longer than many of the blocks.
 
     Args:
-        source: a message or a parked event, with topic, partition and offset; or what is moved in
+        source: a message or a parked event, with topic, partition and offset; or a description in
             words.
-
-    Raises:
-        InternalError: quotes nothing of the event.
+        Raises: InternalError: the block failed; the text quotes nothing of the event.
     """
 
     __slots__ = ("_source",)
@@ -51,8 +50,9 @@ class on_behalf_of:  # noqa: N801  # it reads as what it does
 
 
 def blamed(error: BaseException | None, source: Message | str | None) -> InternalError | None:
-    """Return an error as one that concerns this source alone; None for what ends the process, and
-    for what no source is to blame for."""
+    """Return an error as an InternalError of this source; None for an error that ends the process
+    or that no source is to blame for.
+    """
     if isinstance(error, InternalError):
         return error
     if source is None or not isinstance(error, Exception) or isinstance(error, BoundaryError):
@@ -69,12 +69,12 @@ async def try_alone(
     step: Callable[[list[T]], Awaitable[None]],
     refuse: Callable[[T, InternalError], Awaitable[None]],
 ) -> None:
-    """Do a step for all items together; where that fails for one of them, for each alone, and
-    refuse those that fail again.
+    """Do a step for all items together. If that fails for one of them, do it for each item alone,
+    and refuse those that fail again.
 
     Args:
-        step: raises InternalError when it has failed; then it has changed nothing.
-        refuse: called with an item that has failed as often as it has lives.
+        step: function that raises InternalError if it fails, and has then changed nothing.
+        refuse: function called with an item that has failed `LIVES` times.
     """
     try:
         await step(list(items))
@@ -89,8 +89,9 @@ async def alone(
     refuse: Callable[[T, InternalError], Awaitable[None]],
     error: InternalError,
 ) -> None:
-    """Do a step for an item that has failed, as often as it has lives; refuse it where that fails,
-    too."""
+    """Do a step again for an item that has failed, up to `LIVES` times; refuse the item if the
+    step still fails.
+    """
     for _ in range(LIVES):
         try:
             await step([item])

@@ -1,4 +1,4 @@
-"""The groups of one partition that are applied, and not finished yet."""
+"""The groups of one partition that are applied and not finished yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from agents.ports import Table
 from ground.boundary import BoundaryError
 
 UNDER_WAY: Final = 2
-"""Most groups of a partition that are applied and not durable yet: one's record batch travels, the
-next one's is packed. More would only make them smaller (`benchmarks.stream`)."""
+"""Most groups of a partition that are applied and not durable: while one record batch travels, the
+next is packed. A higher number would only make groups smaller (`benchmarks.stream`).
+"""
 UNANSWERED: Final = 8
-"""Groups of a partition that are not finished, those whose answers are on their way included."""
+"""Most groups of a partition that are not finished, including those whose answers are being
+sent.
+"""
 
 
 class Voided(BoundaryError):
@@ -25,14 +28,14 @@ class Voided(BoundaryError):
 
 
 class Gone(Exception):
-    """The partition is not this worker's any more; its next owner goes on."""
+    """The partition no longer belongs to this worker; its next owner goes on."""
 
     reason = "partition_gone"
     retriable = False
 
 
 class UnderWay:
-    """The groups under way, in their order; their number is bounded."""
+    """The unfinished groups, in order; their number is bounded."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -46,11 +49,12 @@ class UnderWay:
         return iter(self._groups)
 
     async def room(self, *, whole: bool = True) -> None:
-        """Wait until another group may be applied. Groups grow meanwhile.
+        """Wait until another group may be applied. More events may come meanwhile.
 
         Args:
-            whole: as much is there as a group takes. What is less waits until the batch that
-                travels has landed: each group costs as much as the decisions of several requests.
+            whole: whether as many events wait as a group takes. A smaller group waits until the
+                travelling record batch has landed: each group costs as much time as the decisions
+                of several requests.
 
         Raises:
             Voided: no group may follow.
@@ -70,13 +74,15 @@ class UnderWay:
         self.require_sound()
 
     async def settled(self) -> None:
-        """Return when everything that has been applied by now is durable. Raises Voided, Gone."""
+        """Return when all groups that have been applied by now are durable. Raises Voided,
+        Gone.
+        """
         if self._groups and not self._groups[-1].durable.done():
             await asyncio.wait([self._groups[-1].durable])
         self.require_sound()
 
     def look_again(self) -> None:
-        """Let those who wait for room look again: the table has been opened."""
+        """Wake the tasks that wait for room, as the table has been opened."""
         self._room.set()
 
     def add(self, group: Group) -> Group | None:
@@ -99,7 +105,7 @@ class UnderWay:
             group.durable.set_result(False)
 
     def break_off(self, error: BaseException) -> None:
-        """Let no group follow: it is not known what the state is, or what is on the log."""
+        """Let no group follow, as the state or the log is not known any more."""
         self._broken = error
         self._room.set()
 
@@ -109,7 +115,7 @@ class UnderWay:
         self._room.set()
 
     def require_sound(self) -> None:
-        """Raise Gone where the partition was lost, and Voided where no group may follow."""
+        """Raise Gone if the partition was lost, and Voided if no group may follow."""
         if self._gone:
             raise Gone("this partition was lost meanwhile")
         if self._broken is not None:

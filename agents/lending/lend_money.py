@@ -1,4 +1,4 @@
-"""Apply declarations of pools, reports of members and grants, and let pools grant."""
+"""Apply declarations of pools, reports and grants, and let pools grant."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ from schemas.leases import LeaseNoted
 from schemas.pools import decode_pool
 
 UNPACKED_AT_ONCE = 20
-"""Most routers unpacked for their report in one round, after a worker has started."""
+"""Most routers that one round unpacks for their report, after a worker has started."""
 
 SECONDS_AT_ONCE = 0.01
-"""Seconds of the event loop after which pools wait for the next record batch."""
+"""Seconds of the event loop for one record batch of grants; then other pools wait for the next
+one.
+"""
 
 
 class _Money(Batch):
@@ -47,7 +49,9 @@ class _Money(Batch):
         self._partition = partition
 
     def apply(self, answers: Answers) -> None:
-        """Apply the events; one that is contained already or belongs elsewhere changes nothing."""
+        """Apply the events. An event that the state contains or that belongs elsewhere changes
+        nothing.
+        """
         partition = self._partition
         for message in self.messages:
             if partition.watermarks.is_applied(message.topic, message.offset):
@@ -75,7 +79,7 @@ class DeclarePools(_Money):
     """Put declarations of pools in force.
 
     Reads `pb.pools` (key pool_id; null: the pool is gone). Writes the pool to `router_states`, and
-    a last report to `pb.leases` where it leaves its own pool. A declaration that is read again
+    a last report to `pb.leases` if the pool leaves its parent. A declaration that is read again
     changes nothing. Dead letters: everything of `PoolDeclared`, `wrong_partition`,
     `invalid_config`.
     """
@@ -91,12 +95,12 @@ class DeclarePools(_Money):
 
 
 class LendMoney(_Money):
-    """Take reports of members into their pool, and grants of a pool into its member.
+    """Apply reports of members to their pools, and grants of pools to their members.
 
-    Reads `pb.leases` (key: whom it is for). Writes pools and routers to `router_states`, and what a
-    member says to a grant to `pb.leases`. Both are numbered, so one that comes again, or late,
-    changes nothing. Dead letters: everything of `LeaseNoted`, `wrong_partition`, `stale_grant`,
-    `too_many_members`, `invalid_config`.
+    Reads `pb.leases` (key: the recipient). Writes pools and routers to `router_states`, and a
+    member's report about a new grant to `pb.leases`. Reports and grants are numbered, so one that
+    comes again, or late, changes nothing. Dead letters: everything of `LeaseNoted`,
+    `wrong_partition`, `stale_grant`, `too_many_members`, `invalid_config`.
     """
 
     __slots__ = ()
@@ -123,8 +127,9 @@ class LendMoney(_Money):
 
 
 def leaving(partition: Partition, router_id: str, pool_id: str | None) -> list[Note]:
-    """Return a router's last report to its pool, where its next declaration names another one, or
-    none."""
+    """Return a router's last report to its pool if the router's next declaration names another
+    pool, or none.
+    """
     if partition.pools.members.get(router_id) in (None, pool_id):
         return []
     now, engine = partition.clock(), partition.routers.engine(router_id)
@@ -134,7 +139,7 @@ def leaving(partition: Partition, router_id: str, pool_id: str | None) -> list[N
 
 
 async def lend(partitions: Iterable[Partition]) -> None:
-    """Let members report and pools grant, where due."""
+    """Send the due reports of members, and let pools grant."""
     for partition in partitions:
         if partition.pools:
             with suppress(Gone):
@@ -142,7 +147,7 @@ async def lend(partitions: Iterable[Partition]) -> None:
 
 
 async def _lend(partition: Partition) -> None:
-    """Raise Gone where the partition is lost meanwhile."""
+    """Send one partition's reports and grants. Raises Gone."""
     async with partition.lane.group() as answers:
         answers.notes += _report(partition)
     await asyncio.sleep(0)
@@ -178,7 +183,9 @@ def _report(partition: Partition) -> list[Note]:
 def _report_router(
     partition: Partition, router_id: str, engine: Engine, *, due: bool = False
 ) -> list[Note]:
-    """Return a router's report; what it gives back is given back in its state first."""
+    """Return a router's report. Holdings that have ended are first given back in the router's
+    state.
+    """
     now, periods = partition.clock(), engine.state.having(Periods)
     if periods is not None and any(line.has_lapsed(now) for line in periods.ledger.held):
         partition.routers.apply(router_id, Lapsed(), now=now)
@@ -186,8 +193,9 @@ def _report_router(
 
 
 def _grant(pool_ids: deque[str], partition: Partition) -> list[Note]:
-    """Let as many pools grant as a record batch has bytes for, and the event loop has time for; one
-    that is not done stays the first."""
+    """Let as many pools grant as fit into the bytes of a record batch and the event loop's time; a
+    pool that is not done stays the first.
+    """
     found: list[Note] = []
     aside, pools, limit = partition.aside, partition.pools, partition.group_bytes // 2
     began = time.perf_counter()

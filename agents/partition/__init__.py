@@ -1,1 +1,1 @@
-"""The partitions of a worker, and what each owns."""
+"""The partitions of a worker, and the parts that each owns."""

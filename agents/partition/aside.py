@@ -1,5 +1,6 @@
-"""Set aside the router or the pool on which work by the clock fails: the others go on, and it is
-tried again after its next change."""
+"""Set aside a router or a pool on which timed work fails: all others go on, and the failed one is
+tried again after its next change.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ class Aside:
     """Routers and pools of one partition that are set aside.
 
     Attributes:
-        failed: by work and kind, the records of those on which the work has failed, as they were
-            then: whatever changes a router or a pool changes its record.
+        failed: by work and kind, the records of routers and pools at the time when the work failed
+            on them. Every change of a router or a pool changes its record.
     """
 
     def __init__(self, table: Table, *, ports: Ports, news: News) -> None:
@@ -31,7 +32,7 @@ class Aside:
         self.failed: dict[tuple[str, bytes], dict[str, bytes | None]] = {}
 
     def skips(self, work: str, kind: bytes, name: str) -> bool:
-        """Tell whether a work has failed on a router or a pool that has not changed since."""
+        """Tell whether this work has failed on a router or a pool that has not changed since."""
         failed = self.failed.get((work, kind))
         return (
             failed is not None
@@ -41,7 +42,7 @@ class Aside:
 
     @contextmanager
     def trying(self, work: str, kind: bytes, name: str) -> Iterator[None]:
-        """Do a work for one router or pool, which is set aside where that fails. Errors that end
+        """Do some work for one router or pool, and set it aside if the work fails. Errors that end
         the process pass.
 
         Args:
@@ -57,14 +58,14 @@ class Aside:
             self.note(work, kind, name, why=type(error).__name__)
 
     def note(self, work: str, kind: bytes, name: str, *, why: str) -> None:
-        """Set a router or a pool aside, with an alert, once until the work succeeds again."""
+        """Set a router or a pool aside, with one alert until the work succeeds again."""
         known = self.failed.setdefault((work, kind), {})
         if name not in known:
             self._tell(work, kind, name, why)
         known[name] = self._table.get(keys.key(kind, name))
 
     def done(self, work: str, kind: bytes, name: str) -> None:
-        """Note that a work has succeeded."""
+        """Note that the work has succeeded."""
         if (known := self.failed.get((work, kind))) is not None:
             known.pop(name, None)
 

@@ -1,5 +1,4 @@
-"""Note what of a partition is still to be published: routers whose state has changed, and
-alerts."""
+"""Note what a partition must still publish: routers whose state has changed, and alerts."""
 
 from __future__ import annotations
 
@@ -13,14 +12,14 @@ class News:
     """Changes of one partition since the last publication.
 
     Attributes:
-        routers: those whose published state is older than the durable one.
+        routers: routers whose published state is older than the durable one.
         alerts: (router_id, alert), in order.
     """
 
     def __init__(self) -> None:
         self.routers: set[str] = set()
         self.alerts: list[tuple[str, Alert]] = []
-        # For each published router, the bills and rewards since then that changed nothing.
+        # By published router, the bills and rewards since then that changed nothing.
         self._unbooked: dict[str, list[Unbooked]] = {}
 
     def changed(self, router_id: str, alerts: Iterable[Alert] = ()) -> None:
@@ -29,8 +28,9 @@ class News:
         self.alerts += [(router_id, alert) for alert in alerts]
 
     def unbooked(self, router_id: str, event: Unbooked) -> None:
-        """Note an event that changed nothing; for a router that was never published nobody waits
-        for it."""
+        """Note an event that changed nothing, unless its router was never published: nobody waits
+        for it then.
+        """
         self.routers.add(router_id)
         if (noted := self._unbooked.get(router_id)) is not None:
             noted.append(event)

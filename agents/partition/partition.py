@@ -1,5 +1,6 @@
-"""A partition of this worker: it owns its inbox, its routers, its table and its lane. Agents are
-what is done with its events."""
+"""A partition of this worker: it owns its inbox, its routers, its table and its lane. Agents
+handle its events.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +27,27 @@ from router_state.state import invariants
 from schemas.lambdas import Contained, Unbooked
 
 BOOKED: Final[tuple[Literal["costs", "rewards"], ...]] = ("costs", "rewards")
-"""Source topics of which a client may wait to see that its event was taken in."""
+"""Source topics on which a client may wait until its event was applied."""
 CONTAINED: Final = tuple(Contained.model_fields)
-"""Source topics whose last offset a state on `pb.lambda` names."""
+"""Source topics whose last contained offset a state on `pb.lambda` names."""
 VALIDATED: Final = 200
-"""Most requests of a router whose invariants are checked after each group: some milliseconds."""
+"""Most requests of a router for which invariants are checked after each group: that takes some
+milliseconds.
+"""
 
 
 Agents = Mapping[str, Callable[["Partition", list[Record]], Batch]]
-"""Agent of each source topic, which makes a batch of a partition's events; in the order in which
-the batches of a group are applied."""
+"""The agent of each source topic, which makes a batch of a partition's events, in the order in
+which a group applies its batches.
+"""
 
 
 class Worker:
-    """The partitions of one worker, and what they share.
+    """The partitions of one worker, and the objects that they share.
 
     Attributes:
-        agents: what is done with the events of each source topic.
-        turns: whose group is applied next.
+        agents: the agent of each source topic.
+        turns: the order in which partitions apply their groups.
         publishing: a lock held while sending, so that older states are sent before newer ones.
     """
 
@@ -75,20 +79,21 @@ class Partition(Recovered):
     """One partition of this worker.
 
     Attributes:
-        worker: all partitions of this worker, and what they share.
-        inbox: what was fetched.
-        waits: how long bills and rewards have waited to be taken.
-        lane: the only writer.
-        news: what is to be published.
-        aside: routers and pools on which work by the clock fails.
-        group_bytes: bytes of changes that one group aims at; the rest of a record batch is for what
-            is small and many.
+        worker: all partitions of this worker, and the objects that they share.
+        inbox: events that were fetched.
+        waits: times for which bills and rewards have waited.
+        lane: the only writer of the partition.
+        news: changes that are to be published.
+        aside: routers and pools on which timed work fails.
+        group_bytes: bytes of changes that one group aims at; the rest of a record batch is room for
+            many small changes.
         feedback_topics: full names of the topics of bills and of rewards.
-        requests_seen_at: time at which the last request taken in was sent, seconds since the epoch.
+        requests_seen_at: time at which the last applied request was sent, seconds since the epoch.
         undelivered: refusals whose dead letters are to be sent again.
-        interrupted: whether something may be left to be finished, see `agents.upkeep.waits_end`.
-        encoding_waiting: held by who answers requests that waited for their routers: what another
-            one encodes is not encoded twice.
+        interrupted: whether a crash or a roll-back may have left work to be finished, see
+            `agents.upkeep.waits_end`.
+        encoding_waiting: lock held while waiting requests are answered, so that no prompt is
+            encoded twice.
     """
 
     def __init__(self, number: int, worker: Worker) -> None:
@@ -118,8 +123,9 @@ class Partition(Recovered):
         self.encoding_waiting = asyncio.Lock()
 
     async def read_again(self) -> None:
-        """Read the requests again of which the table has only the place; one that is gone from the
-        log is refused."""
+        """Read the requests again of which the table stores only the place; a request that is gone
+        from the log is refused.
+        """
         missing = [parked for parked in self.parking if parked.private and parked.value is None]
         if missing:
             offsets = [parked.offset for parked in missing]
@@ -135,27 +141,27 @@ class Partition(Recovered):
         """Refuse an event on which this worker fails; its offset is contained from then on."""
         async with self.lane.group(batches) as answers:
             self.refuse_later(parked, error, answers)
-            # The offset of an event that had waited is contained already; then this changes
-            # nothing.
+            # If the event had waited, its offset is contained already, and this changes nothing.
             self.watermarks.advance(parked.topic, parked.offset)
             self.count("internal_error")
 
     def refuse_later(self, parked: Parked, error: Exception, answers: Answers) -> None:
-        """Refuse an event by a decision that depends on the state: it stands, whatever the state is
-        after a crash."""
+        """Refuse an event for a reason that depends on the state. The refusal is stored, so that
+        it stands whatever the state is after a crash.
+        """
         refused = parked.refuse(error)
         self.parking.park(refused)
         answers.refused_later.append((refused, error))
         self.note_unbooked(parked, parked.router_id, "refused")
 
     def refuse_again(self, parked: Parked, answers: Answers) -> None:
-        """Refuse a parked event for the reason that it was parked with."""
+        """Refuse a parked event with the reason that it was parked with."""
         self.refuse_later(parked, parked.refusal, answers)
 
     def note_unbooked(
         self, source: Message, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]
     ) -> None:
-        """Let the router's next state on `pb.lambda` say that a bill or reward was taken in and
+        """Let the router's next state on `pb.lambda` say that a bill or reward was read and
         changed nothing.
 
         Args:
@@ -168,7 +174,7 @@ class Partition(Recovered):
             self.news.unbooked(router_id, event)
 
     def contain(self, messages: Sequence[Record]) -> None:
-        """Note that the state contains these events of one topic, and all before them."""
+        """Note that the state contains these events of one topic, and all events before them."""
         super().contain(messages)
         if messages[-1].topic == self._requests:
             self.requests_seen_at = (messages[-1].timestamp or 0) / 1000.0
@@ -179,8 +185,9 @@ class Partition(Recovered):
         self.interrupted = True
 
     def written(self, changed: dict[str, Changes]) -> None:
-        """Check the invariants of what a group has changed, if the settings ask for it, and note
-        that it is to be published. Raises InternalError."""
+        """Note the routers that a group has changed as to be published, and check their invariants
+        if the settings ask for it. Raises InternalError.
+        """
         if self.ports.limits.validate_state:
             for router_id in changed:
                 self._validate(router_id)
@@ -191,7 +198,7 @@ class Partition(Recovered):
         engine = self.routers.engine(router_id)
         assert engine is not None
         with on_behalf_of(f"the state of router {router_id}"):
-            # Those of requests only where few are remembered.
+            # Invariants of requests are checked only if few are remembered.
             if len(engine.records) <= VALIDATED:
                 invariants.check(engine.state, engine.records)
             else:
@@ -199,8 +206,9 @@ class Partition(Recovered):
                     raise AssertionError(fault)
 
     async def clear_removed(self) -> None:
-        """Delete what removed routers have left, a record batch at a time; after a crash the next
-        owner goes on with it."""
+        """Delete the remaining records of removed routers, a record batch at a time; after a crash
+        the next owner goes on.
+        """
         while self.routers.removed:
             async with self.lane.group():
                 self.routers.removed.clear(self.group_bytes)
@@ -211,9 +219,10 @@ class Partition(Recovered):
         return {name: self.watermarks.of(self.ports.outbox.topic[name]) for name in CONTAINED}
 
     def lags(self, name: str = "requests") -> bool:
-        """Tell whether there are events of a topic that the state does not contain yet: requests
-        without an answer, or declarations that are not in force."""
-        # While the end is not known there may be events: to wait too long is harmless, to refuse
-        # too early is not.
+        """Tell whether a topic has events that the state does not contain yet: requests without an
+        answer, or declarations that are not in force.
+        """
+        # While the end of the topic is not known, it may have events: waiting too long is
+        # harmless, refusing too early is not.
         end = self.ports.log.end_of(name, self.number)
         return end is None or end - 1 > self.watermarks.of(self.ports.outbox.topic[name])

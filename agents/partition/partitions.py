@@ -16,14 +16,14 @@ class Partitions(Worker):
     """The partitions that this worker owns and has recovered.
 
     Attributes:
-        held: partitions whose bills and rewards wait on the log.
+        held: partitions whose bills and rewards are not fetched for now.
     """
 
     def __init__(self, ports: Ports, agents: Agents, declare: Declare) -> None:
         super().__init__(ports, agents)
         self._declare = declare
         self.held: frozenset[int] = frozenset()
-        # Of partitions that were lost before these were published.
+        # Alerts of partitions that were lost before the alerts were published.
         self._alerts: list[tuple[str, Alert]] = []
 
     async def recovered(self, numbers: frozenset[int]) -> None:
@@ -32,8 +32,8 @@ class Partitions(Worker):
         new = [self._make(number) for number in numbers - self._partitions.keys()]
         for partition in new:
             await partition.read_again()
-        # Shown when all are complete: until then a request whose value is still being read would be
-        # taken for one without a body.
+        # Partitions are shown when all are complete: until then, a request whose value is still
+        # being read would be taken for one without a body.
         for partition in new:
             if partition.table.owned:  # it may have been lost meanwhile
                 self._start(partition)
@@ -60,7 +60,7 @@ class Partitions(Worker):
         partition.lane.spawn(pass_declarations(partition, self._declare))
 
     def lost(self, numbers: frozenset[int]) -> None:
-        """Forget everything about partitions that are not this worker's any more."""
+        """Forget everything about partitions that no longer belong to this worker."""
         for number in numbers:
             if (partition := self._partitions.pop(number, None)) is not None:
                 partition.lane.stop()
@@ -75,28 +75,28 @@ class Partitions(Worker):
         """Forget the refusals whose dead letters were delivered: the next owner would repeat
         them."""
         for partition in self:
-            # One that a rebalance has closed takes no more groups.
+            # A partition that a rebalance has closed takes no more groups.
             if partition.lane.delivered and partition.table.open:
                 async with partition.lane.group():
                     pass
 
     def contained(self, topic: str, number: int) -> int:
-        """Return the last offset of a source that a partition's state contains, −1 before the first
-        and where the partition is not this worker's."""
+        """Return the last offset of a source that a partition's state contains; −1 before the
+        first, and for a partition of another worker.
+        """
         return self[number].watermarks.of(topic) if number in self else -1
 
     async def hold_back(self) -> None:
-        """Take no more bills and rewards where too many wait already for requests that are still to
-        be answered.
+        """Stop fetching bills and rewards of partitions where too many wait for requests that are
+        still to be answered.
 
-        Nothing waits inside an agent for that: its queue would fill up and keep the requests from
-        the worker.
+        No agent waits for room: its queue would fill up and keep requests from the worker.
         """
         self.held = frozenset(one.number for one in self if self._is_crowded(one))
         self.ports.log.hold(self.held)
 
     def _is_crowded(self, partition: Partition) -> bool:
-        # Half the limit to let go: at the limit itself every event would hold the partition again.
+        # Fetching goes on at half the limit: at the limit itself every event would stop it again.
         waiting, limit = len(partition.parking), self.ports.limits.parked_events
         most = limit // 2 if partition.number in self.held else limit
         return partition.lags() and waiting >= most

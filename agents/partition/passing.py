@@ -1,5 +1,6 @@
-"""Pass what comes of a partition on: groups through its lane, declarations beside them. An event on
-which the worker fails is tried alone, and refused if it fails again."""
+"""Pass a partition's events on: groups through its lane, declarations beside them. An event on
+which the worker fails is tried alone, and refused if it fails again.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ from agents.taking.next_group import router_of
 from ground.messages import Record
 
 Declare = Callable[[Partition, list[Record]], Awaitable[None]]
-"""Puts declarations in force. Raises InternalError."""
+"""Function that puts declarations in force. Raises InternalError."""
 
 
 class Declarations(Batch):
-    """Declarations, which are put in force beside the groups."""
+    """A batch of declarations, which are put in force beside the groups."""
 
     __slots__ = ()
     name = "routers"
 
 
 async def pass_groups(partition: Partition) -> None:
-    """Pass what comes of the agents' topics, group by group, until the partition is lost."""
+    """Pass the events of the agents' topics, group by group, until the partition is lost."""
     agents = partition.worker.agents
 
     def decode(name: str, records: list[Record]) -> Batch:
@@ -59,7 +60,9 @@ async def _each_alone(partition: Partition, batch: Batch, error: InternalError) 
 
 
 async def pass_declarations(partition: Partition, declare: Declare) -> None:
-    """Pass declarations beside all else: they come seldom, and take several record batches."""
+    """Pass declarations beside the groups: declarations come seldom, and take several record
+    batches.
+    """
     inbox, ports = partition.inbox, partition.ports
 
     async def step(records: list[Record]) -> None:

@@ -1,4 +1,6 @@
-"""Say when routers decide on books that are old: bills and labels wait, and requests do not."""
+"""Raise alerts for routers that decide on old books: their bills and labels wait, and their
+requests do not.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,15 @@ from router_state.changes import Alert
 log = logging.getLogger(__name__)
 
 ALERT_AFTER, CALM_BELOW = 5.0, 1.0
-"""Seconds that feedback waits: after the first an alert is raised, and again only after falling
-below the second."""
+"""Seconds that feedback waits. Above the first an alert is raised; a further alert needs a fall
+below the second first.
+"""
 MOST_ROUTERS: Final = 64
-"""Routers of a partition that are told, those of which most waits first."""
+"""Most routers of a partition for which an alert is raised: those with the most waiting events."""
 
 
 class Behind:
-    """The partitions whose feedback waits, as of the last look."""
+    """The partitions whose feedback waited at the last look."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
         self._partitions = partitions
@@ -27,8 +30,9 @@ class Behind:
         self._decided: dict[Partition, int] = {}
 
     async def look(self) -> None:
-        """Raise `feedback_behind` for routers of a partition that decides requests while its
-        feedback waits."""
+        """Raise `feedback_behind` for routers of a partition that decides requests while feedback
+        waits.
+        """
         decided = {one: one.applied()["requests"] for one in self._partitions}
         self._alerted &= decided.keys()
         for partition, offset in decided.items():

@@ -20,17 +20,19 @@ from schemas.event import encode
 log = logging.getLogger(__name__)
 
 ROUTERS_AT_ONCE = 100
-"""Routers published before other work gets its turn; a router takes some 50 µs once unpacked."""
+"""Routers that are published before other work gets its turn; an unpacked router takes some 50
+µs.
+"""
 
 Place = tuple[Partition, str]
-"""A router, and where it lives."""
+"""A router, and the partition that it belongs to."""
 
 
 async def publish(worker: Worker) -> None:
-    """Publish λ_t of every router that has changed since the last time, a tombstone of one that is
-    gone, and the alerts.
+    """Publish λ_t of every router that has changed since the last time, a tombstone for each
+    removed router, and the alerts.
 
-    After a recovery that is every router, in portions, between which other work goes on.
+    After a recovery every router is published, in portions, between which other work goes on.
     """
     async with worker.publishing:  # older states are sent before newer ones
         changed = [
@@ -47,7 +49,7 @@ async def _publish(portion: list[Place], worker: Worker) -> None:
         await unpack_ahead(partition, router_id)
     now, outbox = utc(worker.ports.clock()), worker.ports.outbox
     owners = {partition for partition, _ in portion}
-    # Once a partition: each look reads the first events that wait.
+    # Once per partition: each look reads the first waiting events.
     ages = {partition: partition.waits.longest() for partition in owners}
     updates = [
         (partition, update)
@@ -58,7 +60,7 @@ async def _publish(portion: list[Place], worker: Worker) -> None:
         _tell_unreadable(partition)
     alerting = {partition for partition in worker if partition.news.alerts}
     alerts = worker.take_alerts()
-    # Only what is durable is published; a failed group ends the process first.
+    # Only durable changes are published; a failed group ends the process first.
     lost = {one for one in owners | alerting if not await _settled(one)}
     deliveries = [
         await outbox.produce(outbox.topic["lambda"], value, router_id.encode())
@@ -71,7 +73,9 @@ async def _publish(portion: list[Place], worker: Worker) -> None:
 
 
 async def _settled(partition: Partition) -> bool:
-    """Return when all changes of a partition are durable; false where it was lost."""
+    """Wait until all changes of a partition are durable; return false if the partition was
+    lost.
+    """
     try:
         await partition.lane.under_way.settled()
     except Gone:
@@ -82,8 +86,9 @@ async def _settled(partition: Partition) -> bool:
 def _update(
     partition: Partition, router_id: str, *, now: datetime, books_age: float
 ) -> tuple[str, bytes | None] | None:
-    """Return a router's record: its state, or a tombstone; None where the router can't be read, or
-    writing it fails, until its next change."""
+    """Return a router's key and record: its state, or a tombstone. None: the router can't be read,
+    or writing its record failed and the router has not changed since.
+    """
     found: tuple[str, bytes | None] | None = None
     with partition.aside.trying("publish", keys.HEAD, router_id):
         if (engine := partition.routers.engine(router_id)) is not None:
@@ -104,7 +109,7 @@ def _update(
 
 
 def _tell_unreadable(partition: Partition) -> None:
-    """Raise an alert, and log a line, for each router that turned out to be unreadable."""
+    """Raise an alert, and log a line, for each router that was found unreadable."""
     now = partition.clock()
     for router_id, why in partition.routers.take_set_aside().items():
         log.error("router %s can't be read and is set aside: %s", router_id, why)
@@ -117,7 +122,7 @@ def _tell_unreadable(partition: Partition) -> None:
 
 
 def _encoded(alerts: list[tuple[str, Alert]], ports: Ports) -> list[tuple[str, bytes]]:
-    """Return alerts as they are published; one that can't be written is logged."""
+    """Return alerts as records; an alert that can't be encoded is logged."""
     found = []
     for router_id, alert in alerts:
         try:

@@ -1,4 +1,4 @@
-"""Write decisions, states and alerts as they are published."""
+"""Encode decisions, states and alerts as the values of their topics."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Unbooked
 
 PARTS = 1e6
-"""Rewards and shares that are published for people to read are whole numbers of such parts."""
+"""Parts per unit: rewards and shares that are published for people to read are rounded to 1 ÷
+`PARTS`.
+"""
 FALLBACKS = 4
 """Most models that a decision names beside the chosen one."""
 FAR = 50.0
-"""Largest logarithm of a cost's tenth ÷ its median: of a model whose bills say nothing."""
+"""Largest logarithm of a cost's quantile ÷ its median, which a model without informative bills
+gets.
+"""
 TENTH = 1.2816
-"""Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
+"""Deviations from the mean beyond which a tenth of a normal distribution lies on either side."""
 _SCORE = itemgetter("score")
 
 
@@ -39,8 +43,9 @@ def route_value(
     repeat: bool,
     since: str | None = None,
 ) -> bytes:
-    """Return the value of a `pb.routes` record; candidates are left out once the record has dropped
-    them, and so is `since`, the steps that led to it, where they are not kept any more."""
+    """Return the value of a `pb.routes` record. Candidates are left out once the record has
+    dropped them. So is `since`, the steps before the decision, once they are no longer kept.
+    """
     value: dict[str, object] = {
         "router_id": router_id,
         "request_id": request_id,
@@ -113,8 +118,9 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
             variance, spread, paid = unsure[at + 1 : at + 4]
             candidate["shared"] = shared
             candidate["deviation"] = _rounded(sqrt(abs(variance)))
-            # Bills are taken to be lognormal: their median is below the mean by half the variance
-            # of their logarithm, and eight of ten are within `TENTH` deviations of it.
+            # Bills are taken to be lognormal: the logarithm of their median is below that of the
+            # mean by half the logarithm's variance, and eight of ten bills are within `TENTH`
+            # deviations of the median.
             median, tenth = cost_usd * exp(-0.5 * spread), exp(min(TENTH * sqrt(spread), FAR))
             candidate["cost_low_usd"] = median / tenth
             candidate["cost_high_usd"] = median * tenth
@@ -124,7 +130,7 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
 
 
 def _rounded(share: float) -> float:
-    # In a fifth of the time of `round`, which writes the number and reads it again.
+    # This takes a fifth of the time of `round`, which writes the number and reads it again.
     return int(share * PARTS + 0.5) / PARTS
 
 
@@ -151,10 +157,10 @@ def lambda_value(
     """Return the value of a `pb.lambda` record, see `LambdaUpdated`: the router's pacing state.
 
     Args:
-        books_age: seconds that feedback has waited, 0 where none waits.
+        books_age: seconds that the oldest feedback has waited; 0: none waits.
     """
-    # Written as it is, not by the schema, which takes six times as long: of thousands of routers
-    # each says so several times a second.
+    # The value is written directly, not by the schema, which takes six times as long: thousands of
+    # routers publish several times a second.
     value: dict[str, object] = {
         "router_id": router_id,
         "seq": state.seq,
@@ -175,7 +181,7 @@ def lambda_value(
         "applied": applied,
     }
     for one in state.capabilities:
-        value |= one.standing(observed_at.timestamp())
+        value |= one.lambda_fields(observed_at.timestamp())
     if found := state.newcomers.found:
         value["unaffordable"] = [
             {
@@ -193,7 +199,7 @@ def lambda_value(
 
 
 def alert_raised(router_id: str, alert: Alert) -> AlertRaised:
-    """Return an alert as it is published on `pb.alerts`."""
+    """Return an alert as an event of `pb.alerts`."""
     return AlertRaised(
         router_id=router_id,
         kind=AlertKind(alert.kind),

@@ -10,9 +10,9 @@ from router_state.config import Vector
 def mean_context(d: int) -> Vector:
     """Return the context that stands for every prompt, shape (d,): zeros, and the bias 1.0.
 
-    It assumes contexts whose features have mean 0 over the router's prompts, as centred principal
-    components have over those that they were fitted to. Elsewhere it is the origin: only the bias
-    is known of the request.
+    The mean of features is 0 if they are centred principal components, over the prompts that they
+    were fitted to. For other features this context is the origin: only the bias of the request is
+    known.
     """
     x = np.zeros(d)
     x[-1] = 1.0

@@ -1,4 +1,4 @@
-"""Give requests their contexts: as sent, or encoded from the prompt."""
+"""Give requests their contexts, which were sent with them or are encoded from their prompts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.quick import Request
 
 
 class Prepared(Struct, frozen=True):
-    """A request with its context; None if it needs none, or the error why it has none."""
+    """A request with its context; None if the request needs none, or the error why it has none."""
 
     message: Message
     event: Request
@@ -31,8 +31,9 @@ class Prepared(Struct, frozen=True):
 
 
 async def prepare(requests: list[Prepared], partition: Partition) -> list[Prepared]:
-    """Give every undecided request its context; prompts are encoded together, off the event
-    loop."""
+    """Return every undecided request with its context; prompts are encoded together, off the event
+    loop.
+    """
     prompts = [i for i, request in enumerate(requests) if needs_encoding(request, partition)]
     encoded: dict[int, Vector | EncoderUnavailable] = {}
     if prompts and (encoder := partition.ports.encoder) is not None:
@@ -54,7 +55,9 @@ def _prompt(request: Prepared, partition: Partition) -> Prompt:
 
 
 def needs_encoding(request: Prepared, partition: Partition) -> bool:
-    """Tell whether a request's prompt is to be encoded: nobody has decided on it yet."""
+    """Tell whether a request's prompt must be encoded: the request is not decided and carries no
+    context.
+    """
     event, encoder = request.event, partition.ports.encoder
     if (
         encoder is None
@@ -80,7 +83,9 @@ def _is_too_large(event: Request, partition: Partition) -> bool:
 
 
 def context_of(request: Prepared, engine: Engine, partition: Partition) -> Vector:
-    """Return the context of a request that carries and gets none. Raises its refusal."""
+    """Return the context of a request that carries none and has no prompt. Raises the request's
+    refusal.
+    """
     if is_wordless(request.event.prompt, request.event.needs):
         return mean_context(engine.state.arms.d)
     if isinstance(request.x, EncoderUnavailable):

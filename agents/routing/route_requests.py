@@ -1,4 +1,4 @@
-"""Answer requests: one decision or one dead letter each, whatever is repeated."""
+"""Answer requests: one decision or one dead letter each, even if events come again."""
 
 from __future__ import annotations
 
@@ -29,21 +29,23 @@ from schemas.requests import RequestNamed
 from schemas.rewards import subject_of
 
 UNDECLARED = "no router of this id was declared"
-"""Text of the refusal of a request whose router nobody declares in time."""
+"""Text of the refusal of a request whose router is not declared in time."""
 LOOK_EVERY, LOOKS = 0.02, 250
-"""Seconds between two looks at whether declarations are in force, and the number of looks: after
-five seconds a request waits as for an undeclared router."""
+"""Seconds between two checks whether declarations are in force, and the number of checks: after
+five seconds a request waits like one of an undeclared router.
+"""
 
 
 class RouteRequests(Batch):
     """Decide which model answers each request.
 
     Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its
-    context to `router_states`, then `pb.routes`. The same request_id gets the same decision again,
-    whatever its body, `repeat` true; an event that is delivered again after a crash gets exactly
-    the answer it had. Dead letters: everything of `RequestSubmitted`, `unknown_router` after a
-    wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`,
-    `no_affordable_model`, `no_capable_model`, `cap_reached`, `session_spent`, `too_many_in_flight`.
+    context to `router_states`, then `pb.routes`. The same request_id gets the same decision again
+    with `repeat` true, whatever its body is. An event that is delivered again after a crash gets
+    exactly the same answer. Dead letters: everything of `RequestSubmitted`, `unknown_router` after
+    a wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`,
+    `no_affordable_model`, `no_capable_model`, `cap_reached`, `session_spent`,
+    `too_many_in_flight`.
     """
 
     __slots__ = ("_looks", "_partition", "_refused", "_requests", "_strays")
@@ -66,7 +68,9 @@ class RouteRequests(Batch):
         ]
 
     def preparation(self) -> Coroutine[object, object, None] | None:
-        """Return the work to be awaited: declarations on the log, and the encoder."""
+        """Return the work that must be awaited: for declarations on the log, and for the
+        encoder.
+        """
         if self._looks and _may_be_declared(self._requests, self._partition):
             return self._look_again()
         if any(
@@ -77,7 +81,7 @@ class RouteRequests(Batch):
         return None
 
     def apply(self, answers: Answers) -> None:
-        """Decide."""
+        """Decide the batch's requests."""
         answers.strays += self._strays
         answers.refused += self._refused
         for request in self._requests:
@@ -85,8 +89,8 @@ class RouteRequests(Batch):
             decide(request, self._partition, answers)
 
     async def _look_again(self) -> None:
-        # A worker that comes back reads its backlogs side by side, and only so many requests may
-        # wait: declarations that are on the log come into force first.
+        # A worker that comes back reads its backlogs side by side, and the number of waiting
+        # requests is limited. So declarations on the log come into force first.
         self._looks -= 1
         await asyncio.sleep(LOOK_EVERY)
 
@@ -100,15 +104,16 @@ def given(event: Request) -> Vector | None:
 
 
 def _may_be_declared(requests: list[Prepared], partition: Partition) -> bool:
-    """Tell whether the router of a request is unknown, and may be declared on the log."""
+    """Tell whether the router of any request is unknown, and may be declared on the log."""
     return any(
         request.event.router_id not in partition.routers for request in requests
     ) and partition.lags("routers")
 
 
 def _named(message: Message) -> Request | None:
-    """Return the ids of a request that can't be decoded, if they can be read: it may already have
-    its answer."""
+    """Return the ids of a request that can't be decoded, if they can be read: the request may
+    already have its answer.
+    """
     try:
         named = decode_keyed(RequestNamed, key=message.key, value=message.value)
     except MalformedEvent:
@@ -117,8 +122,9 @@ def _named(message: Message) -> Request | None:
 
 
 def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
-    """Answer one request, let it wait for its router, or refuse it. Feedback that waited for its
-    decision is applied at once."""
+    """Answer one request, let it wait for its router, or refuse it. Feedback that waited for the
+    decision is applied at once.
+    """
     message, event = request.message, request.event
     parking, engine = partition.parking, partition.routers.engine(event.router_id)
     known = None if engine is None else engine.records.get(event.request_id)
@@ -130,13 +136,14 @@ def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
         and known is not None
         and not (contained and known.offset > message.offset)
     ):
-        # Read again after a crash, or after its wait, it is still the first answer.
+        # If the event is read again after a crash, or after its wait, this is still the first
+        # answer.
         _answer(request, known, engine, partition, answers, repeat=known.offset != message.offset)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
         return
-    # Earlier requests of the router wait, its declaration being in force: `route_waiting` is about
-    # to answer them, and then this one.
+    # Earlier requests of the router wait although its declaration is in force: `route_waiting` is
+    # about to answer them, and then this one.
     behind = request.parked is None and (event.router_id, None) in parking.waiting
     try:
         if isinstance(request.x, MalformedEvent):
@@ -162,7 +169,7 @@ def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
 
 
 def _decided(request: Prepared, engine: Engine, partition: Partition) -> RequestRecord:
-    """Return the decision on a request. Raises its refusal."""
+    """Return the decision on a request. Raises the request's refusal."""
     event = request.event
     moved = asked(
         event,
@@ -180,7 +187,7 @@ def _decided(request: Prepared, engine: Engine, partition: Partition) -> Request
 
 
 def _context(request: Prepared, engine: Engine, partition: Partition) -> Vector:
-    """Return the context on which a request is decided. Raises a refusal where it has none."""
+    """Return the context on which a request is decided. Raises a refusal if there is none."""
     if engine.state.in_flight >= partition.ports.limits.in_flight_per_router:
         raise TooManyInFlight(
             f"{engine.state.in_flight} requests of this router await their bill "
@@ -202,11 +209,11 @@ def _answer(
 ) -> None:
     """Answer a request with its decision."""
     event, parked = request.event, request.parked
-    # Most requests belong to no trace.
+    # Most requests have no trace.
     is_traced = parked is not None or getattr(request.message, "headers", None)
     trace: Headers = trace_of_message(request.message) if is_traced else ()
     since = engine.state.since.led_to(record.seq)
-    # The steps are kept for an answer that is repeated after a crash.
+    # The steps are stored for an answer that is sent again after a crash.
     if since is None and not repeat:
         since = UNKNOWN
     value = route_value(event.router_id, event.request_id, record, repeat=repeat, since=since)

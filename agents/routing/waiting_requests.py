@@ -16,9 +16,10 @@ from schemas.quick import Request
 
 
 async def route_waiting(router_ids: Collection[str], partition: Partition) -> None:
-    """Answer the requests that waited for routers which are declared now, and those that have come
-    behind them meanwhile: a router's requests are decided in the order of their topic. Raises
-    Gone."""
+    """Answer the requests that waited for routers which are declared now, and the requests that
+    came behind them meanwhile: a router's requests are decided in the order of their topic. Raises
+    Gone.
+    """
     async with partition.encoding_waiting:
         last = -1
         while waiting := _waiting(sorted(set(router_ids)), partition, after=last):
@@ -29,7 +30,7 @@ async def route_waiting(router_ids: Collection[str], partition: Partition) -> No
 
 
 def _waiting(router_ids: list[str], partition: Partition, *, after: int) -> list[Parked]:
-    """Return what waits for routers behind an offset."""
+    """Return the requests behind an offset that wait for these routers."""
     return [
         parked
         for router_id in router_ids
@@ -39,7 +40,7 @@ def _waiting(router_ids: list[str], partition: Partition, *, after: int) -> list
 
 
 async def _answer(partition: Partition, portion: list[Parked]) -> None:
-    """Decide some that have waited, or refuse what can't be read any more."""
+    """Decide a portion of waiting requests; refuse those that can't be read any more."""
     batch = take_in(
         portion,
         Request,
@@ -51,7 +52,7 @@ async def _answer(partition: Partition, portion: list[Parked]) -> None:
         [Prepared(t.message, t.event, given(t.event), t.message) for t in batch.taken], partition
     )
     async with partition.lane.group() as answers:
-        # Between the look and the turn one may have been answered or refused.
+        # A request may have been answered or refused between the look and the turn.
         for parked, error in batch.refused:
             if partition.parking.is_waiting(parked):
                 partition.refuse_later(parked, error, answers)
@@ -67,5 +68,5 @@ def is_being_answered(parked: Parked, partition: Partition) -> bool:
 
 
 def end_wait(parked: Parked, partition: Partition, answers: Answers) -> None:
-    """Refuse a request whose router nobody has declared in time."""
+    """Refuse a request whose router was not declared in time."""
     partition.refuse_again(parked, answers)

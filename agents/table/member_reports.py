@@ -1,5 +1,4 @@
-"""Decide when a member reports to its pool: soon where its spend moves, seldom where nothing
-does."""
+"""Decide when a member reports to its pool: soon if its spend moves, seldom if nothing does."""
 
 from __future__ import annotations
 
@@ -10,13 +9,13 @@ from router_state.periods.reporting import Reported
 OFTEN = 1.0
 """Seconds between two reports of a member whose spend moves."""
 MOVED = 0.01
-"""Share of what is left by which a member's spend must have moved for a report at once."""
+"""Least change of a member's spend, as a share of its money left, for a report at once."""
 SELDOM = 10.0
 """Seconds after which a member reports any change, however small."""
 QUARTER = 0.25
-"""Share of a grant's time after which a member reports that it is alive."""
+"""Share of a grant's time after which a member reports even without a change."""
 ALONE = 5.0
-"""Seconds after which a member that holds nothing asks again."""
+"""Seconds after which a member without holdings reports again."""
 
 
 class Last:
@@ -33,14 +32,15 @@ class Last:
 
 
 class Reports:
-    """The last reports of members, "router:…" or "pool:…"; not durable, so each is repeated after a
-    recovery."""
+    """The last reports of members, "router:…" or "pool:…". They are not durable, so each member
+    reports again after a recovery.
+    """
 
     def __init__(self) -> None:
         self._last: dict[str, Last] = {}
 
     def forget(self, member: str) -> None:
-        """Forget a member, which has another pool, or none."""
+        """Forget a member that has another pool now, or none."""
         self._last.pop(member, None)
 
     def may_be_due(self, member: str, moves: int, *, now: float) -> bool:
@@ -56,8 +56,8 @@ class Reports:
         """Return a report to be sent.
 
         Args:
-            until: when the last of what the member holds ends.
-            due: only where it is worth one.
+            until: time at which the member's last holding ends.
+            due: whether to return a report only if one is due.
         """
         last = self._last.get(member)
         if due and last is not None and last.at <= now < last.again_at:

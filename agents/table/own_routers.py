@@ -1,5 +1,6 @@
-"""The routers of one partition: engines over the durable table, unpacked when first needed, written
-back once a group."""
+"""The routers of one partition: engines over the durable table, unpacked when first needed,
+written back once per group.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ class Routers:
     """The routers of one partition. A group applies events to them, then `write` is called once.
 
     Attributes:
-        unreadable: routers whose records can't be read, and why; they are left as they are, and all
-            others go on.
+        unreadable: routers whose records can't be read, and the reason. Their records stay, and all
+            other routers go on.
         removed: removed routers of which records are left.
     """
 
@@ -37,11 +38,12 @@ class Routers:
         self.index(found)
 
     def index(self, found: Mapping[bytes, list[bytes]]) -> None:
-        """Take them from the table, whose keys were found by their kinds. Of the values none is
-        unpacked: with 10,000 routers the first event waits for nothing else."""
+        """Index the routers by the keys of the table, `found` by kind. No value is unpacked: with
+        10,000 routers the first event waits for nothing else.
+        """
         self._engines: dict[str, Engine] = {}
-        # Every declared router has an entry, unpacked or not. A dict for its order: once the router
-        # is unpacked, the oldest decision comes first.
+        # Every declared router has an entry, unpacked or not. The entry is a dict for its order:
+        # once the router is unpacked, the oldest decision comes first.
         self._request_ids: dict[str, dict[str, None]] = {}
         self._changes: defaultdict[str, Changes] = defaultdict(Changes)
         self.unreadable: dict[str, str] = {}
@@ -66,13 +68,13 @@ class Routers:
         return len(self._request_ids)
 
     def knows(self, router_id: str, subject: str) -> bool:
-        """Tell whether a request has its decision, or any request of a session."""
+        """Tell whether a request, or any request of a session, is decided."""
         if subject.startswith(WHOLE):
             return bool(self.requests_of(router_id, subject, most=1))
         return subject in self._request_ids.get(router_id, ())
 
     def requests_of(self, router_id: str, subject: str, *, most: int = CREDITED) -> list[str]:
-        """Return the last requests of a session that are remembered, at most so many."""
+        """Return the latest remembered requests of a session, at most `most`."""
         engine = self.engine(router_id)
         sessions = None if engine is None else engine.state.having(Sessions)
         if engine is None or sessions is None:
@@ -80,18 +82,19 @@ class Routers:
         return list(sessions.requests_of(subject.removeprefix(WHOLE), engine.records, most=most))
 
     def remembered(self, router_id: str) -> list[str]:
-        """Return the requests of a router that are remembered."""
+        """Return the remembered requests of a router."""
         return list(self._request_ids.get(router_id, ()))
 
     def remembers(self, router_id: str) -> int:
-        """Return how many requests of a router are remembered."""
+        """Return the number of remembered requests of a router."""
         return len(self._request_ids.get(router_id, ()))
 
     def engine(
         self, router_id: str, outlines: Iterable[record_bytes.Outline] | None = None
     ) -> Engine | None:
-        """Return a declared router's engine, unpacked on first use; `outlines` of its requests need
-        not be read then."""
+        """Return a declared router's engine, unpacked on first use. `outlines`: outlines of its
+        requests that were read before.
+        """
         engine = self._engines.get(router_id)
         if engine is None and router_id in self._request_ids:
             try:
@@ -99,15 +102,15 @@ class Routers:
                     self._table, router_id, self._request_ids[router_id], outlines
                 )
             except DamagedState as error:
-                # A damaged router is set aside and not retried; its records stay, and the others go
-                # on.
+                # A damaged router is set aside and not tried again; its records stay, and the
+                # other routers go on.
                 self._request_ids.pop(router_id)
                 self.unreadable[router_id] = str(error)
                 self._set_aside.append(router_id)
         return engine
 
     def take_set_aside(self) -> dict[str, str]:
-        """Return the routers that turned out to be unreadable since the last call, and why."""
+        """Return the routers that were found unreadable since the last call, and the reasons."""
         taken, self._set_aside = self._set_aside, []
         return {
             router_id: self.unreadable[router_id]
@@ -116,7 +119,9 @@ class Routers:
         }
 
     def why_unreadable(self, router_id: str) -> RouterUnreadable | None:
-        """Return the refusal of what is about a router that was set aside; None for all others."""
+        """Return the refusal of events of a router that was set aside; None for all other
+        routers.
+        """
         if self.engine(router_id) is not None or router_id not in self.unreadable:
             return None
         return RouterUnreadable(
@@ -130,7 +135,7 @@ class Routers:
             raise why
 
     def apply(self, router_id: str, event: Event, *, now: float) -> Changes:
-        """Apply an event to a declared router; what it changes is written with the group."""
+        """Apply an event to a declared router; the changes are written with the group."""
         engine = self.engine(router_id)
         if engine is None:
             raise LookupError(f"router {router_id} is not declared here")
@@ -148,7 +153,7 @@ class Routers:
         self._changes[router_id].add(engine.started())
 
     def drop(self, router_id: str) -> None:
-        """Remove a router with the present group; its remaining requests stand in `removed`."""
+        """Remove a router with the present group; `removed` lists its remaining requests."""
         records = self._table.records
         if self.unreadable.pop(router_id, None) is not None:
             start = keys.key(keys.REQUEST, router_id)
@@ -156,8 +161,8 @@ class Routers:
             self._request_ids[router_id] = dict.fromkeys(left)
         if router_id not in self._request_ids:
             return
-        # What makes the router goes at once, with a mark (`RemovedRouters`): without the mark the
-        # next owner would take what is left of its requests for a router.
+        # The pieces of the router are deleted at once, and a mark is written (`RemovedRouters`):
+        # without the mark the next owner would take the remaining requests for those of a router.
         arms = keys.key(keys.ARM, router_id)
         for raw in [raw for raw in records if raw.startswith(arms)]:
             self._table.delete(raw)
@@ -168,23 +173,25 @@ class Routers:
         self._changes.pop(router_id, None)
 
     def weight(self, router_id: str) -> int | None:
-        """Bound the bytes that an event of a router may add to a record batch, itself apart: the
-        arm that it moves. None of a router that is not unpacked yet."""
+        """Return a bound of the bytes that an event of a router adds to a record batch beside its
+        own: those of the changed arm. None: the router is not unpacked yet.
+        """
         engine = self._engines.get(router_id)
         if engine is None:
             return None if router_id in self._request_ids else 0
         return arm_bytes(engine.state.arms.d)
 
     def write(self) -> tuple[dict[str, Changes], list[Decided]]:
-        """Put everything that changed into the table; return the changes by router, and the
-        contexts among them, for a store outside of the table."""
+        """Put all changes into the table; return the changes by router, and the new contexts for
+        the external store.
+        """
         changed, self._changes = self._changes, defaultdict(Changes)
         contexts: list[Decided] = []
         for router_id, changes in changed.items():
             engine = self._engines[router_id]
             records = engine.records
             assert isinstance(records, Requests)
-            # Sorted, as the order of a set of strings differs from process to process.
+            # Pieces are sorted, as the order of a set of strings differs from process to process.
             names = sorted(changes.pieces)
             pieces = dict(zip(names, state_pieces.pack(engine.state, names), strict=True))
             records.write(pieces, changes.records, contexts)
@@ -195,5 +202,5 @@ class Routers:
         return router_id in self._engines
 
     def is_packed(self, router_id: str) -> bool:
-        """Tell whether a router is declared, and not unpacked yet."""
+        """Tell whether a router is declared and not unpacked yet."""
         return router_id not in self._engines and router_id in self._request_ids

@@ -1,8 +1,8 @@
 """Parked events: a bill or a reward that overtook its request, or a request whose router is not
 declared yet.
 
-A parked event is durable, because its source offset is committed long before its time is up. A
-refusal that depends on the state is parked as well until its dead letter is delivered, so that
+A parked event is durable, because its source offset is committed long before the event's time is
+up. A refusal that depends on the state is parked as well, until its dead letter is delivered: so
 after a crash the same event is refused again and not decided.
 """
 
@@ -19,10 +19,10 @@ from router_state.errors import DamagedState
 
 
 class Parking:
-    """The parked events of one partition: an index over the table, which holds them.
+    """The parked events of one partition: an index over the table, which stores them.
 
     Attributes:
-        waiting: what waits, by router and request.
+        waiting: waiting events by router and request.
     """
 
     def __init__(self, table: Table, found: Mapping[bytes, list[bytes]]) -> None:
@@ -30,7 +30,7 @@ class Parking:
         self.index(found)
 
     def index(self, found: Mapping[bytes, list[bytes]]) -> None:
-        """Take them from the table, whose keys were found by their kinds."""
+        """Index the parked events by the keys of the table, `found` by kind."""
         self._events: dict[tuple[str, int], Parked] = {}
         self._answered: set[tuple[str, int]] = set()
         self.waiting: dict[tuple[str, str | None], dict[tuple[str, int], Parked]] = defaultdict(
@@ -52,7 +52,7 @@ class Parking:
         return found is not None and not found.refused and at not in self._answered
 
     def park(self, event: Parked) -> None:
-        """Let an event wait, durably; or keep a refused one until its dead letter is delivered."""
+        """Store an event that waits, or a refused event until its dead letter is delivered."""
         self.add(event)
         self._table.put(keys.key(keys.PARKED, event.router_id, event.part), event.pack())
 
@@ -62,25 +62,26 @@ class Parking:
         self._table.delete(keys.key(keys.PARKED, event.router_id, event.part))
 
     def add(self, event: Parked) -> None:
-        """Put an event that the table holds into the index."""
-        # The same event comes again after a crash, or with its value after it was read again.
+        """Put an event of the table into the index."""
+        # The same event may come again after a crash, or with its value once that was read again.
         self.hide(event)
         self._events[event.topic, event.offset] = event
         if not event.refused:
             self.waiting[event.router_id, event.request_id][event.topic, event.offset] = event
 
     def hide(self, event: Parked) -> None:
-        """Take an event out of the index; one that is not there changes nothing."""
+        """Remove an event from the index, if it is there."""
         if self.is_waiting(event):
             self._wait_no_more(event)
         self._events.pop((event.topic, event.offset), None)
         self._answered.discard((event.topic, event.offset))
 
     def answer(self, event: Parked) -> None:
-        """Keep an answered event until its answer is delivered: after a crash it is answered again,
-        otherwise once."""
-        # Durable until the answer is delivered, out of the index at once: a second look in
-        # between would answer it twice.
+        """Store an answered event until its answer is delivered: only after a crash it is answered
+        again.
+        """
+        # The event stays in the table until the answer is delivered, and leaves the index at once:
+        # a second look in between would answer it twice.
         if self.is_waiting(event):
             self._wait_no_more(event)
             self._answered.add((event.topic, event.offset))
@@ -115,7 +116,9 @@ def _place(event: Parked) -> tuple[str, int]:
 
 
 def _read(table: Table, raw: bytes) -> Parked:
-    """Return a parked event; an unreadable one is returned as refused, with the ids in its key."""
+    """Return a parked event; an unreadable one is returned in its refused form, with the ids in
+    its key.
+    """
     try:
         return Parked.unpack(table.records[raw])
     except DamagedState as error:

@@ -65,7 +65,9 @@ def grant_note(member: str, grant: Granted, *, now: float) -> Note:
 
 
 def grant_of(note: LeaseNoted, *, offset: int, epoch: int = -1) -> Granted:
-    """Invert `grant_note`; `offset` is where it stands on its topic, `epoch` who sent it."""
+    """Invert `grant_note`; `offset` is the note's offset on its topic, `epoch` the number of the
+    owner that sent it.
+    """
     return Granted(note.pool_id, note.born, note.n, tuple(map(_grant, note.leases)), offset, epoch)
 
 

@@ -22,15 +22,17 @@ from router_state.pools.pool_config import PoolConfig
 
 
 class Pools:
-    """Pools, unpacked when first needed, written once a group; and the members among the routers.
+    """The pools, unpacked when first needed and written once per group, and the members among the
+    routers.
 
     Attributes:
-        dirty: pools that the group that is being applied has changed.
-        unsent: members of each pool whose grants were set, and are neither durable nor sent yet.
+        dirty: pools that the present group has changed.
+        unsent: by pool, members whose grants were set and are neither durable nor sent yet.
         members: the pool of each router that has one.
         reports: the last reports of routers and pools.
-        granted_at: when each pool set its grants last, and at which move.
-        unreadable: pools whose records can't be read, and why.
+        granted_at: by pool, the time at which it last set its grants, and its counter of changes
+            then.
+        unreadable: pools whose records can't be read, and the reason.
     """
 
     def __init__(self, table: Table, found: Mapping[bytes, list[bytes]]) -> None:
@@ -77,11 +79,13 @@ class Pools:
         return self._table.get(keys.key(keys.POOL, pool_id, piece)) or b""
 
     def weight(self, pool_id: str) -> int:
-        """Bound the bytes that a record to a pool adds to a record batch, itself apart."""
+        """Return a bound of the bytes that a record for a pool adds to a record batch beside its
+        own.
+        """
         return 2 * len(self._record(pool_id, HEAD)) if self._pools else 0
 
     def forget(self, pool_id: str) -> None:
-        """Let a pool be as it was before what the clock has done to it."""
+        """Drop the unwritten changes that timed work has made to a pool."""
         if pool_id in self._pieces:
             self._pools[pool_id] = None
         self.unsent.pop(pool_id, None)
@@ -94,7 +98,7 @@ class Pools:
             if config is None:
                 return []
             pool = self._pools[pool_id] = Pool(pool_id)
-            # Of one that can't be read nothing is left.
+            # A pool that can't be read starts without its earlier state.
             pool.changed |= self._pieces.setdefault(pool_id, set())
             self.unreadable.pop(pool_id, None)
         report = pool.reported(now=now)
@@ -110,7 +114,8 @@ class Pools:
         pool = self.pool(report.pool_id)
         if pool is not None and pool.hear(report, now=now):
             self.dirty.add(report.pool_id)
-            # Its piece is written with this report; its grant is sent with the next round.
+            # The member's piece is written with this report; its grant is sent with the next
+            # round.
             self.unsent.get(report.pool_id, {}).pop(report.member, None)
 
     def take_grant(self, pool_id: str, grant: Granted, *, now: float) -> list[Note]:
@@ -122,13 +127,13 @@ class Pools:
         return self.report_pool(pool_id, now=now)
 
     def grant(self, pool_id: str, *, now: float, limit: int) -> tuple[list[Note], int]:
-        """Set a pool's grants again if anything has changed, or it is due; write and send some.
+        """Set a pool's grants again if anything has changed or they are due; write and send some
+        of them.
 
         Args:
-            limit: bytes of pieces after which the others are left in `unsent`, for another record
-                batch.
-
-        Returns: the grants, and how many bytes are written for them.
+            limit: bytes of pieces after which further grants are left in `unsent`, for another
+                record batch.
+            Returns: the grants, and the number of bytes written for them.
         """
         pool = self.pool(pool_id)
         if pool is None:
@@ -154,9 +159,10 @@ class Pools:
         self.granted_at[pool.pool_id] = now, pool.moves
 
     def report_pool(self, pool_id: str, *, now: float, due: bool = False) -> list[Note]:
-        """Return a pool's report to its own pool; `due`: only where it is worth one."""
+        """Return a pool's report to its parent; `due`: only if a report is due."""
         pool = self.pool(pool_id)
-        # Durable before it is sent: a clock that steps back changes nothing about it.
+        # The return of money is durable before it is sent: a clock that steps back does not undo
+        # it.
         if pool is not None and pool.give_back(now=now):
             self.dirty.add(pool_id)
         report = None if pool is None else pool.reported(now=now)
@@ -169,7 +175,7 @@ class Pools:
     def report_router(
         self, router_id: str, engine: Engine, *, now: float, due: bool = False
     ) -> list[Note]:
-        """Return a router's report to its pool; `due`: only where it is worth one."""
+        """Return a router's report to its pool; `due`: only if a report is due."""
         periods, name = engine.state.having(Periods), f"router:{router_id}"
         held = None if periods is None else periods.ledger.holdings
         if held is None or (due and not self.reports.may_be_due(name, held.moves, now=now)):
@@ -195,7 +201,7 @@ class Pools:
             self._table.put(keys.key(keys.MEMBER, router_id, pool_id), b"1")
 
     def write(self) -> None:
-        """Put what has changed into the table, the grants apart that are not sent yet."""
+        """Put the changes into the table, except grants that are not sent yet."""
         for pool_id in sorted(self.dirty):
             pool = self._pools[pool_id]
             assert pool is not None
@@ -207,7 +213,7 @@ class Pools:
         self.dirty.clear()
 
     def _write(self, pool: Pool, piece: str) -> int:
-        """Put one piece into the table; return about how many bytes a record batch has of it."""
+        """Put one piece into the table; return its approximate bytes in a record batch."""
         pool.changed.discard(piece)
         at, packed = keys.key(keys.POOL, pool.pool_id, piece), pack_piece(pool, piece)
         if packed is None:

@@ -1,4 +1,4 @@
-"""The state of one partition, as its owner recovers it from the durable table."""
+"""The state of one partition, which its owner recovers from the durable table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from router_state.changes import Changes
 
 
 class Recovered:
-    """The state of one partition. A group changes its parts, then `write` is called once, and the
-    table written.
+    """The state of one partition. A group changes its parts; then `write` is called once, and the
+    table is written.
 
     Attributes:
-        watermarks: which source events the state contains.
-        routers: the routers whose home this partition is.
+        watermarks: offsets of the source events that the state contains.
+        routers: routers of this partition.
         pools: pools, and members of pools.
         parking: events that wait.
     """
@@ -37,15 +37,15 @@ class Recovered:
         self.pools = Pools(table, found)
 
     def contain(self, messages: Sequence[Record]) -> None:
-        """Note that the state contains these events of one topic, and all before them."""
+        """Note that the state contains these events of one topic, and all events before them."""
         last = messages[-1]
         self.watermarks.advance(last.topic, last.offset)
 
     def roll_back(self) -> None:
         """Return to the table as it was before the present group."""
         self.table.roll_back()
-        # The table has only the place of a request that may hold a prompt; what was read of it
-        # needs no second reading.
+        # The table stores only the place of a request that may hold a prompt. A value that was
+        # read already is kept, and need not be read again.
         values = {(parked.topic, parked.offset): parked.value for parked in self.parking}
         # Engines are unpacked again when needed.
         found = keys.by_kind(self.table.records)
@@ -58,16 +58,15 @@ class Recovered:
                 self.parking.add(structs.replace(parked, value=value))
 
     def write(self) -> list[Decided]:
-        """Put everything that changed into the table; return the contexts among it, for a store
-        outside of the table."""
+        """Put all changes into the table; return the new contexts for the external store."""
         changed, contexts = self.routers.write()
         if self.pools.dirty:
             self.pools.write()
-        # Last: on the log a group ends with the offsets that it contains.
+        # Offsets are written last: on the log a group ends with the offsets that it contains.
         if self.watermarks.moved:
             self.watermarks.write()
         self.written(changed)
         return contexts
 
     def written(self, changed: dict[str, Changes]) -> None:
-        """Take note of what a group has changed of routers, before it is durable."""
+        """Note a group's changes of routers, before they are durable."""

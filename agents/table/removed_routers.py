@@ -6,14 +6,14 @@ from agents.ports import Table
 from agents.table import keys
 
 TOMBSTONE_BYTES = 40
-"""Bytes that a tombstone takes beside its key, about: lengths, deltas, the epoch's header."""
+"""Approximate bytes of a tombstone beside its key: lengths, deltas, the epoch's header."""
 
 
 class RemovedRouters:
     """Removed routers whose records are still to be deleted.
 
-    Tombstones of a router with 100,000 requests exceed a record batch. So a mark in the table
-    stands for them, written in the batch that lets the router go: by it the next owner finds what a
+    Tombstones of a router with 100,000 requests exceed a record batch. So the batch that removes
+    the router writes a mark into the table. By this mark the next owner finds the records that a
     crash has left.
     """
 
@@ -44,6 +44,7 @@ class RemovedRouters:
                     self._table.delete(raw)
                     limit -= len(raw) + TOMBSTONE_BYTES
             if not request_ids:
-                # Deleted in the batch of the last tombstone, so that the mark outlives the records.
+                # The mark is deleted in the batch of the last tombstone, so that it outlives the
+                # records.
                 del self._requests[router_id]
                 self._table.delete(keys.key(keys.GONE, router_id))

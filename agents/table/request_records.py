@@ -1,4 +1,4 @@
-"""A router's requests, kept in the durable table, as the engine sees them."""
+"""A router's requests in the durable table, as a mapping for the engine."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ from router_state.record import RequestRecord
 from router_state.state import record_bytes
 
 PIECES = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
-"""Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
+"""Kinds of key of the two pieces with a kind of their own; all others lie under `keys.ARM`."""
 
 
 def key_of(name: bytes, piece: str) -> bytes:
-    """Return where the table holds a piece of a router; `name` is what stands in all keys of the
-    router behind their kind."""
+    """Return the table's key of a router's piece; `name` is the part that all keys of the router
+    have behind their kind.
+    """
     kind = PIECES.get(piece)
     return keys.ARM + name + piece.encode() if kind is None else kind + name
 
 
 class Requests(MutableMapping[str, RequestRecord]):
-    """A router's requests as the engine sees them; those of the batch being written, and the
-    last one before, are kept unpacked."""
+    """A router's requests, as a mapping for the engine. Records of the present group, and the last
+    one before, are kept unpacked.
+    """
 
     def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:
         self._table = table
         self._router_id = router_id
         self._request_ids = request_ids
         self._unpacked: dict[str, RequestRecord] = {}
-        # A part of every key of the router, behind its kind.
+        # The part that every key of the router has behind its kind.
         self._name = keys.key(b"", router_id)
 
     def __contains__(self, request_id: object) -> bool:
         return request_id in self._request_ids
 
     def get(self, request_id: str, default: RequestRecord | None = None) -> RequestRecord | None:  # type: ignore[override]
-        """Return a request's record, its context included where the table holds it."""
+        """Return a request's record, with its context if the table holds that."""
         return self[request_id] if request_id in self._request_ids else default
 
     def __getitem__(self, request_id: str) -> RequestRecord:
@@ -50,7 +52,8 @@ class Requests(MutableMapping[str, RequestRecord]):
         packed = self._table.get(keys.REQUEST + self._name + request_id.encode())
         if packed is None:
             raise KeyError(request_id)
-        # Not kept: a record that is only read is not written, and the engine assigns changed ones.
+        # The record is not kept: one that is only read need not be written, and the engine assigns
+        # changed ones.
         record = record_bytes.unpack_record(packed)
         context = self._table.get(keys.CONTEXT + self._name + request_id.encode())
         if context is not None:
@@ -78,8 +81,10 @@ class Requests(MutableMapping[str, RequestRecord]):
         records: Mapping[str, RequestRecord | None],
         contexts: list[Decided],
     ) -> None:
-        """Put packed pieces of the router and changed requests into the table; None where there is
-        none any more. A context is written once, with its decision, and added to `contexts`."""
+        """Put packed pieces of the router and changed requests into the table; None deletes a
+        piece or a request. A context is written once, with its decision, and added to
+        `contexts`.
+        """
         values = {key_of(self._name, piece): packed for piece, packed in pieces.items()}
         known, router_id = self._table.records, self._router_id
         self._unpacked = {}
@@ -93,6 +98,6 @@ class Requests(MutableMapping[str, RequestRecord]):
                 values[context_at] = record.x.astype("<f8", copy=False).tobytes()
                 contexts.append(((router_id, request_id), record.decided_at, record.x))
             values[at] = record_bytes.pack_record(record)
-            # The last one stays unpacked, as its bill or its reward is likely to come next.
+            # The last record stays unpacked, as its bill or its reward is likely to come next.
             self._unpacked = {request_id: record}
         self._table.set_all(values)

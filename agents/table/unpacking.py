@@ -14,14 +14,14 @@ from router_state.state import record_bytes, restoring
 
 @lru_cache(maxsize=64)
 def arm_bytes(d: int) -> int:
-    """Bound the bytes that one changed arm of dimension d adds to a group: its triangles and
-    vectors of 64-bit floats."""
+    """Return a bound of the bytes that one changed arm of dimension d adds to a group: triangles
+    and vectors of 64-bit floats.
+    """
     return 12 * d * (d + 4)
 
 
 def outline(table: Table, router_id: str, request_id: str) -> record_bytes.Outline:
-    """Return a request's time of decision and whether its bill is awaited, which is all that an
-    engine needs at its start."""
+    """Return the outline of a request, which is all that an engine needs at its start."""
     return record_bytes.outline(
         request_id, table.get(keys.key(keys.REQUEST, router_id, request_id)) or b""
     )
@@ -36,8 +36,9 @@ def unpack(
     """Unpack a router.
 
     Args:
-        request_ids: the requests that it remembers; put into the order of their decisions.
-        outlines: of all of them, where they were read before.
+        request_ids: the requests that the router remembers; they are put into the order of their
+            decisions.
+        outlines: outlines of requests that were read before.
 
     Raises:
         DamagedState: a record is damaged, or of another version.
@@ -51,8 +52,8 @@ def unpack(
         lambda piece: table.get(key_of(name, piece)) or b"",
         {one.request_id: one.decided_at for one in ordered if one.is_awaited},
     )
-    # In the order of their decisions: what is forgotten first is what was decided first. The same
-    # dict stays, which `Routers.knows` looks at.
+    # Requests stand in the order of their decisions, as the first decided is forgotten first. The
+    # dict stays the same object, which `Routers.knows` uses.
     request_ids.clear()
     request_ids.update(dict.fromkeys(one.request_id for one in ordered))
     return Engine(state, Requests(table, router_id, request_ids))

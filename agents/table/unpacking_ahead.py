@@ -10,12 +10,13 @@ from router_state.errors import DamagedState
 from router_state.state import record_bytes
 
 AT_ONCE = 500
-"""Requests of a router that are unpacked before others of the event loop have their turn: some
-milliseconds."""
+"""Requests of a router that are unpacked before other tasks of the event loop have their turn:
+some milliseconds.
+"""
 
 
 def is_soon_unpacked(state: Recovered, router_id: str) -> bool:
-    """Tell whether a router is unpacked, or soon would be."""
+    """Tell whether a router is unpacked, or can be unpacked quickly."""
     routers = state.routers
     return routers.is_unpacked(router_id) or routers.remembers(router_id) < AT_ONCE
 

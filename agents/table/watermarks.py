@@ -13,7 +13,7 @@ from router_state.packing.framing import body_of, decoded, frame
 
 
 class ForeignState(Exception):
-    """The state is another service's: it contains events of topics that are not this one's."""
+    """The state belongs to another service: it contains events of other topics."""
 
     reason = "foreign_state"
     retriable = False
@@ -23,11 +23,12 @@ class Watermarks:
     """The last offset of each source topic that a partition's state contains.
 
     Attributes:
-        offsets: by the topic's full name. Those of a group are set when all its events of a topic
-            are applied.
-        moved: whether the group that is being applied has moved them.
-        unreadable: why they can't be read, empty where they can: what was not acknowledged is taken
-            in again, and changes nothing where its request's record contains it.
+        offsets: last offsets by the topic's full name. A group's offsets are set when all its
+            events of a topic are applied.
+        moved: whether the present group has moved an offset.
+        unreadable: reason why the stored offsets can't be read; empty: they can. Events that were
+            not committed are then applied again, which changes nothing if their request's record
+            contains them.
     """
 
     def __init__(self, table: Table) -> None:
@@ -35,7 +36,7 @@ class Watermarks:
         self.index()
 
     def index(self) -> None:
-        """Take them from the table."""
+        """Read the offsets from the table."""
         self.offsets: dict[str, int] = {}
         self.moved = False
         self.unreadable = ""
@@ -45,7 +46,7 @@ class Watermarks:
             self.unreadable = str(error)
 
     def of(self, topic: str) -> int:
-        """Return the last offset of a topic that is contained, −1 before the first."""
+        """Return the last contained offset of a topic; −1 before the first."""
         return self.offsets.get(topic, -1)
 
     def both(self, one: str, other: str) -> tuple[int, int]:
@@ -57,21 +58,23 @@ class Watermarks:
         return self.of(topic) >= offset
 
     def advance(self, topic: str, offset: int) -> None:
-        """Note, in the group that changes the state, that it contains everything of a source topic
-        up to this offset."""
-        # After a recovery older events come again: a watermark never goes back.
+        """Note, in the group that changes the state, that the state contains all events of a
+        source topic up to this offset.
+        """
+        # After a recovery older events come again, but a watermark never goes back.
         if offset > self.of(topic):
             self.offsets[topic] = offset
             self.moved = True
 
     def write(self) -> None:
-        """Write them into the table."""
-        # In the same record batch as the state: an event is contained if and only if its offset is.
+        """Write the offsets into the table."""
+        # The offsets are in the same record batch as the state, so an event is contained if and
+        # only if its offset is.
         self._table.put(keys.WATERMARKS, frame(orjson.dumps(self.offsets)))
         self.moved = False
 
     def require_topics(self, topics: Collection[str]) -> None:
-        """Raise ForeignState where they are of other topics than these."""
+        """Raise ForeignState if the state contains events of other topics than these."""
         if foreign := sorted(self.offsets.keys() - set(topics)):
             raise ForeignState(
                 f"partition {self._table.number} of the changelog has the state of "
@@ -80,8 +83,9 @@ class Watermarks:
 
 
 def unpack(kept: bytes | None) -> dict[str, int]:
-    """Return the offsets in a record, by topic; none where there is no record. Raises
-    DamagedState."""
+    """Return the offsets in a record, by topic; none if there is no record. Raises
+    DamagedState.
+    """
     if kept is None:
         return {}
     return decoded(body_of(kept, "watermarks"), dict[str, int], "watermarks")

@@ -1,1 +1,1 @@
-"""Take events in: decode them, and choose those of the next group."""
+"""Take events in: decode them, and choose the events of the next group."""

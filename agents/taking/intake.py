@@ -1,5 +1,6 @@
-"""Take events in: decode each one once, send strays to their own partition, refuse what can never
-be read."""
+"""Take events in: decode each one once, forward strays to their own partition, refuse events that
+can never be read.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ E = TypeVar("E", bound=Event)
 
 
 class WrongPartition(Exception):
-    """An event was sent on to its router's partition, and is still on another one."""
+    """An event was forwarded to its router's partition, and is still on another one."""
 
     reason = Reason.WRONG_PARTITION
     retriable = False
 
 
 class Taken(Struct, Generic[M, E], frozen=True):
-    """One decoded source event. With an `error` only its ids could be read."""
+    """One decoded source event. With an `error`, only its ids could be read."""
 
     message: M
     event: E
@@ -37,7 +38,7 @@ class Taken(Struct, Generic[M, E], frozen=True):
 @dataclass(slots=True)
 class Intake(Generic[M, E]):
     """The content of one batch: events in order, strays to forward (message, router_id), refusals
-    (message, error), and whether an event is of a router that is not among the known ones.
+    (message, error), and whether any event names a router that is not known here.
     """
 
     taken: list[Taken[M, E]]
@@ -61,8 +62,8 @@ def take_in(
         messages: with topic, partition, offset, key, value and headers.
         partition_of: the partition of a router.
         max_bytes: the largest value that can be kept while it waits.
-        homes: routers whose partition this is, as far as that is known.
-        name: reads the ids of a message that can't be decoded, if they are needed.
+        homes: routers that are known to belong to this partition.
+        name: function that reads the ids of a message that can't be decoded, if they are needed.
     """
     intake: Intake[M, E] = Intake([], [], [])
     for message in messages:
@@ -86,7 +87,8 @@ def _decoded(
 ) -> Taken[M, E]:
     try:
         event = read(kind, key=message.key, value=message.value)
-        # Behind all that an event can be refused for by itself, as for its prompt.
+        # This check comes after all reasons for which the event itself is refused, such as its
+        # prompt.
         check_size(message, max_bytes)
     except MalformedEvent as error:
         named = name(message)
@@ -97,7 +99,7 @@ def _decoded(
 
 
 def check_size(message: Message, max_bytes: int) -> None:
-    """Raise MalformedEvent for a value that could not be kept while it waits."""
+    """Raise MalformedEvent if a value is too large to be stored while the event waits."""
     if message.value is not None and len(message.value) > max_bytes:
         raise MalformedEvent(
             Reason.MALFORMED_EVENT,
@@ -106,8 +108,9 @@ def check_size(message: Message, max_bytes: int) -> None:
 
 
 def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
-    """Tell whether a message is on its router's partition. Raises WrongPartition if it was
-    forwarded and still is not."""
+    """Tell whether a message is on its router's partition. Raises WrongPartition if it is not,
+    although it was forwarded.
+    """
     if partition_of(router_id) == message.partition:
         return True
     if is_forwarded(headers_of(message)):

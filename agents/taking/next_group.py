@@ -1,5 +1,6 @@
-"""Choose the events of a partition's next group: what can be booked first, and no more at a time
-than lets the others have their turn."""
+"""Choose the events of a partition's next group: feedback that can be booked first, and few enough
+that other partitions get their turn.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +15,28 @@ from agents.taking.waits import Waits
 from ground.messages import Record
 
 FEW: Final = 64
-"""Events in a group at the start."""
+"""Number of events in a group at the start."""
 FEWEST: Final = 16
-"""Events below which groups are not made smaller."""
+"""Least number of events to which the size of groups is reduced."""
 GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.002, 0.005
-"""Seconds of a group below which full ones grow, and above which they shrink: so long a request of
-another partition may have to wait (`benchmarks.stream`, its row with a backlog of bills)."""
+"""Seconds of a full group below which groups grow, and above which they shrink. A request of
+another partition may have to wait this long (`benchmarks.stream`, the row with a backlog of
+bills).
+"""
 SLOW_IN_A_ROW: Final = 4
-"""Groups that take too long one after the other before they are made smaller: one of them may have
-lost the processor to another program. The thread's own clock, which does not count that, is a call
-of the system, which takes 100 µs in some containers."""
+"""Number of slow groups in a row before groups shrink: a single one may have lost the processor to
+another program. The thread's own clock would not count that, but is a system call, which takes 100
+µs in some containers.
+"""
 
 Decode = Callable[[str, list[Record]], Batch]
-"""Makes a batch of a topic's events, by the topic's name without the prefix."""
+"""Function that makes a batch of a topic's events, given the topic's name without the prefix."""
 Spawn = Callable[[Coroutine[object, object, None]], object]
-"""Starts work that lives no longer than the partition."""
+"""Function that starts work which lives no longer than the partition."""
 
 
 class GroupSize:
-    """The number of events of a group that is applied in a few milliseconds.
+    """The number of events that a group can apply in a few milliseconds.
 
     Args:
         most: the largest size.
@@ -43,7 +47,7 @@ class GroupSize:
         self._slow = 0
 
     def applied(self, events: int, seconds: float) -> None:
-        """Note how long a group of so many events took."""
+        """Note the seconds that a group of `events` events took."""
         self._slow = self._slow + 1 if seconds > SHRINK_ABOVE_SECONDS else 0
         if self._slow == SLOW_IN_A_ROW:
             self.events, self._slow = max(self.events // 2, min(FEWEST, self._most)), 0
@@ -52,14 +56,14 @@ class GroupSize:
 
 
 class NextGroup:
-    """Choose from a partition's inbox what the next group has, a batch a topic.
+    """The choice of the next group's events from a partition's inbox, one batch per topic.
 
     Args:
         topics: names without the prefix, in the order in which the batches of a group are applied.
 
     Attributes:
-        size: how many events a group has time for.
-        waits: how long bills and rewards have waited to be taken.
+        size: number of events that a group has time for.
+        waits: times for which bills and rewards have waited.
     """
 
     def __init__(
@@ -80,11 +84,11 @@ class NextGroup:
         self._preparing: set[str] = set()
 
     def __bool__(self) -> bool:
-        """Tell whether anything waits to be taken."""
+        """Tell whether any event waits to be taken."""
         return any(map(self.has, self._topics))
 
     def has(self, name: str) -> bool:
-        """Tell whether anything waits of a topic."""
+        """Tell whether any event of a topic waits."""
         return name in self._prepared or (
             name not in self._preparing and bool(self._inbox.queues[name])
         )
@@ -95,14 +99,15 @@ class NextGroup:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether as much waits as a group takes."""
+        """Tell whether as many events wait as a group takes."""
         waiting = sum(len(self._inbox.queues[name]) for name in self._topics)
         return waiting >= self.size.events
 
     def take(self, decode: Decode, spawn: Spawn) -> list[Batch]:
-        """Take what is there, a batch a topic: as many events as a group has time for, and as its
-        record batch has bytes for. A batch for which something has to be awaited is prepared aside,
-        and taken later."""
+        """Take the waiting events, one batch per topic: as many as a group has time for and its
+        record batch has bytes for. A batch that must await something is prepared aside and taken
+        later.
+        """
         found: list[Batch] = []
         left = self._bytes
         most = self._events(left)
@@ -132,23 +137,26 @@ class NextGroup:
         self._inbox.arrived.set()
 
     def _events(self, left: int) -> int:
-        """Return how many events a group has time for, and bytes, were all of them as heavy as the
-        heaviest that comes first: requests then leave bytes for feedback."""
+        """Return the number of events that a group has time and bytes for, if all are as heavy as
+        the heaviest first event of a topic: so requests leave bytes for feedback.
+        """
         heads = [queue[0] for name in self._topics if (queue := self._inbox.queues[name])]
-        # Those that are packed are not unpacked for this.
+        # Packed routers are not unpacked for this.
         heaviest = max((self._weight(head) or 0 for head in heads), default=0)
         return max(min(self.size.events, left // max(heaviest, 1)), 1)
 
     def _share(self, name: str, most: int) -> int:
-        """Return how many of a topic's events a group takes that has room for so many of this one
-        and those behind it: a backlog of bills leaves room for rewards."""
+        """Return how many events of a topic a group takes if it has room for `most` events of this
+        topic and the ones after it: a backlog of bills leaves room for rewards.
+        """
         names = self._topics[self._topics.index(name) :]
         waiting = [len(self._inbox.queues[one]) for one in names]
         return -(-most * waiting[0] // max(sum(waiting), 1))
 
     def _weight(self, record: Record) -> int | None:
-        """Return how many bytes an event may add to a record batch; None where its router is not
-        unpacked yet."""
+        """Return the bytes that an event may add to a record batch; None if its router is not
+        unpacked yet.
+        """
         router_id = router_of(record)
         weight = self._routers.weight(router_id)
         if weight is None:
@@ -156,14 +164,16 @@ class NextGroup:
         return len(record.value or b"") + weight + self._pools.weight(router_id)
 
     def records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
-        """Take records of a topic, for so many bytes; what is left of them is returned."""
+        """Take records of a topic, for at most `left` bytes; return them and the bytes that are
+        left.
+        """
         queue = self._inbox.queues[name]
         found: list[Record] = []
         while queue and len(found) < most and left > 0:
             weight = self._weight(queue[0])
             if weight is None:
-                # What comes first does not wait until it is unpacked: after a start a group unpacks
-                # one router.
+                # The first event does not wait until its router is unpacked: after a start each
+                # group unpacks one router.
                 if found:
                     break
                 self._routers.engine(router_of(queue[0]))

@@ -1,4 +1,6 @@
-"""Tell how long bills and rewards have waited for their group, and what they leave to requests."""
+"""Measure how long bills and rewards have waited for their group, and limit the requests of a
+group accordingly.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +15,26 @@ from schemas.event import MalformedEvent
 from schemas.quick import Bill, Reward, read
 
 REQUESTS_AT_LEAST: Final = 8
-"""Requests may always be one of so many events of a group: one beside a backlog of bills does not
-wait for all of them, and a request may bring seven bills and labels."""
+"""One in this many events of a group may always be a request. So a request next to a backlog of
+bills does not wait for all of them, and a request may bring seven bills and labels.
+"""
 KINDS: Final[Mapping[str, type[Bill | Reward]]] = {"costs": Bill, "rewards": Reward}
 
 
 class Arrivals:
-    """Note at each look at a queue what has come since the one before."""
+    """The arrivals of a queue: at each look, the records that have come since the look before."""
 
     __slots__ = ("_marks",)
 
     def __init__(self) -> None:
-        # (offset of the last record there was, time of the look), oldest first
+        # (offset of the last record, time of the look), oldest first
         self._marks: deque[tuple[int, float]] = deque()
 
     def since(self, queue: deque[Record], now: float) -> float:
-        """Return since when the first record has waited; infinity where there is none."""
+        """Return the time since which the first record has waited; infinity if there is none."""
         marks = self._marks
         if not queue or (marks and queue[-1].offset < marks[-1][0]):
-            marks.clear()  # it ran empty, or is read again
+            marks.clear()  # the queue ran empty, or is read again
         if not queue:
             return math.inf
         if not marks or queue[-1].offset > marks[-1][0]:
@@ -44,12 +47,14 @@ class Arrivals:
 class Waits:
     """The waits of one partition's feedback: of all its source topics but the requests.
 
-    Time counts from when a worker has fetched an event, not from the clocks of clients.
+    Time counts from the moment at which the worker fetched an event; clients' clocks do not
+    matter.
 
     Args:
-        knows: tells whether a request of a router, or any of a session, has its decision.
-        queues: what waits of each topic, by its name without the prefix.
-        clock: monotonic seconds.
+        knows: function that tells whether a request of a router, or any request of a session, is
+            decided.
+        queues: waiting events of each topic, by its name without the prefix.
+        clock: function that returns monotonic seconds.
     """
 
     def __init__(
@@ -67,8 +72,9 @@ class Waits:
         self._owed = 0.0
 
     def since(self) -> float:
-        """Return since when the oldest event has waited that can be applied, as looks at it tell;
-        infinity where none waits."""
+        """Return the time since which the oldest applicable event has waited, according to the
+        looks so far; infinity if none waits.
+        """
         now = self._clock()
         return min(
             (
@@ -80,12 +86,13 @@ class Waits:
         )
 
     def longest(self) -> float:
-        """Return for how many seconds that is; 0 where none waits."""
+        """Return the seconds for which the oldest applicable event has waited; 0 if none waits."""
         return max(self._clock() - self.since(), 0.0)
 
     def _is_due(self, name: str) -> bool:
-        """Tell whether the first event of a topic can be applied; one that came before its request
-        needs the request first."""
+        """Tell whether the first event of a topic can be applied. An event that came before its
+        request needs the request first.
+        """
         head = self._queues[name][0]
         if (kind := KINDS.get(name)) is None:
             return True
@@ -96,10 +103,10 @@ class Waits:
         return self._knows(event.router_id, event.subject)
 
     def requests(self, size: int) -> int:
-        """Return how many requests the next group of this size may have.
+        """Return the number of requests that the next group of this size may have.
 
-        What waits goes first: requests that never end would leave it waiting for ever, and be
-        decided without it. Fractions of the least add up over groups.
+        Feedback that waits goes first: an endless stream of requests would leave it waiting for
+        ever, and would be decided without it. Fractions of the least share add up over groups.
         """
         due = sum(
             len(queue) for name, queue in self._queues.items() if queue and self._is_due(name)
@@ -108,7 +115,7 @@ class Waits:
         return max(size - due, int(self._owed))
 
     def routers(self) -> Counter[str]:
-        """Return how many events of each router wait."""
+        """Return the number of waiting events of each router."""
         return Counter(
             (record.key or b"").decode(errors="replace")
             for queue in self._queues.values()

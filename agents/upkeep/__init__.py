@@ -1,1 +1,1 @@
-"""Work by the clock: end waits, sweep, bound the memory."""
+"""Timed work: end waits, sweep routers, bound the memory."""

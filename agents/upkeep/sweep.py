@@ -25,20 +25,23 @@ from router_state.events import Aged, Crowded, Event, Waited
 log = logging.getLogger(__name__)
 
 ROUTERS_PER_ROUND = 200
-"""Routers of a partition swept in one round."""
+"""Routers of a partition that are swept in one round."""
 REQUESTS_PER_ROUND = 10_000
-"""Requests of a router that one round moves at most."""
+"""Most requests of a router that one round expires or forgets."""
 REQUESTS_AT_ONCE = 100
-"""Requests that are moved between two looks at the clock; with 64 models a record of them takes 5
-kB and some 50 µs."""
+"""Requests that are expired or forgotten between two looks at the clock; with 64 models a record
+takes 5 kB and some 50 µs.
+"""
 SECONDS_AT_ONCE = 0.01
-"""Seconds of the event loop that a portion takes before it is written and all others go on."""
+"""Seconds of the event loop for one portion; then the portion is written and other tasks go on."""
 
 
 @dataclass(slots=True)
 class _Due:
-    """A router that is due: how many requests it may still move, and how many it may keep, once
-    that is known; `alone`: in a portion of its own, as one with others has failed."""
+    """A router that is due: the number of requests that may still be swept, and the number that
+    may stay, once known. `alone`: the router gets a portion of its own, as a portion with others
+    has failed.
+    """
 
     router_id: str
     left: int = REQUESTS_PER_ROUND
@@ -68,7 +71,7 @@ class Sweep:
                 await self._sweep(partition)
 
     async def _sweep(self, partition: Partition) -> None:
-        """Raise Gone where the partition is lost meanwhile."""
+        """Sweep the next few routers of a partition. Raises Gone."""
         due = deque(self._due(partition))
         while due:
             await unpack_ahead(partition, due[0].router_id)
@@ -82,7 +85,8 @@ class Sweep:
 
     def _due(self, partition: Partition) -> list[_Due]:
         router_ids, number = list(partition.routers), partition.number
-        # By place, not by name: where routers went meanwhile, some wait for the next time round.
+        # The position is an index, not a name: if routers went meanwhile, some wait for the next
+        # round.
         start = self._cursor.get(number, 0) if self._cursor.get(number, 0) < len(router_ids) else 0
         self._cursor[number] = start + ROUTERS_PER_ROUND
         return [
@@ -92,16 +96,17 @@ class Sweep:
         ]
 
     def _portion(self, due: deque[_Due], taken: list[_Due], partition: Partition) -> None:
-        """Sweep as many routers as a portion has time and bytes for, and add them to `taken`; one
-        that is not done stays the first."""
+        """Sweep as many routers as a portion has time and bytes for, and add them to `taken`; a
+        router that is not done stays the first.
+        """
         started, bytes_left, first = self._clock(), partition.group_bytes // 4, True
-        # The first router is swept whatever the clock says: a portion that does nothing would come
+        # The first router is swept even if the time is up: a portion that does nothing would come
         # again for ever.
         while due and bytes_left > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
             one = due[0]
             if one.alone and not first:
                 return
-            # To be unpacked by `unpack_ahead` before the next portion, not inside a group.
+            # `unpack_ahead` unpacks the router before the next portion, not inside a group.
             if not first and not is_soon_unpacked(partition, one.router_id):
                 return
             limit = min(one.left, REQUESTS_AT_ONCE)
@@ -116,8 +121,9 @@ class Sweep:
                 return
 
     def _step(self, partition: Partition, one: _Due, *, limit: int) -> tuple[int, int]:
-        """Expire and forget at most `limit` requests of a router; return how many, and about how
-        many bytes that writes."""
+        """Expire and forget at most `limit` requests of a router; return their number, and the
+        approximate bytes of the changes.
+        """
         router_id, left, size, routers = one.router_id, limit, 0, partition.routers
         if routers.engine(router_id) is None:  # dropped, or set aside
             return 0, 0
@@ -142,7 +148,7 @@ class Sweep:
             case "forgotten":
                 return Aged(now - self._limits.context_ttl, limit)
             case _:
-                # Computed once a round: its share of the memory that is too much.
+                # Computed once per round from the memory above the limit.
                 if one.keep is None:
                     most = self._limits.requests_per_router
                     one.keep = min(
@@ -151,8 +157,9 @@ class Sweep:
                 return Crowded(one.keep, limit)
 
     def _warn_of_memory(self) -> None:
-        """Say that requests will soon be forgotten before their time, to the router that has the
-        most of them."""
+        """Raise an alert, for the router with the most requests, that requests will soon be
+        forgotten early.
+        """
         counts = {
             (partition, router_id): partition.routers.remembers(router_id)
             for partition in self._worker
@@ -181,7 +188,9 @@ class Sweep:
 def _set_aside(
     due: deque[_Due], taken: list[_Due], partition: Partition, error: InternalError
 ) -> None:
-    """Give those of a portion that failed a portion each, or set the one aside that failed."""
+    """Give each router of a failed portion a portion of its own; set the router of a portion of
+    one aside.
+    """
     if due and taken and due[0] is taken[-1]:
         due.popleft()
     if len(taken) == 1:
@@ -193,9 +202,9 @@ def _set_aside(
 
 
 def _size_of(table: Table, router_id: str, changes: Changes) -> int:
-    """Return about how many bytes the records of these changes take in a batch of the changelog."""
-    # The record as it was, since what it will be is not packed yet; and a tombstone for its
-    # context.
+    """Return the approximate bytes of these changes in a record batch of the changelog."""
+    # A record counts with its present size, as the changed one is not packed yet, and with a
+    # tombstone for its context.
     keyed = (
         (keys.key(keys.REQUEST, router_id, name), record)
         for name, record in changes.records.items()

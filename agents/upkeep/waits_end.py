@@ -1,4 +1,6 @@
-"""Refuse what has waited too long, and finish what a crash or a roll-back has interrupted."""
+"""Refuse events that have waited too long, and finish work that a crash or a roll-back has
+interrupted.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,10 @@ from agents.routing.waiting_requests import is_being_answered, route_waiting
 
 
 async def resume(partitions: Iterable[Partition]) -> None:
-    """Finish, once after each recovery or roll-back of a partition, what was interrupted: deliver
-    refusals, answer requests whose router is known, delete what removed routers have left, repeat
-    declarations in force that were overtaken."""
+    """Finish interrupted work, once after each recovery or roll-back of a partition. Deliver
+    refusals, answer requests whose router is known, delete records of removed routers, and repeat
+    overtaken declarations in force.
+    """
     for partition in partitions:
         if partition.interrupted:
             with suppress(Gone):
@@ -28,7 +31,7 @@ async def resume(partitions: Iterable[Partition]) -> None:
 
 
 async def _resume(partition: Partition) -> None:
-    # Cleared first, as a group that is rolled back below sets it again.
+    # The mark is cleared first, as a roll-back below sets it again.
     partition.interrupted = False
     undelivered, partition.undelivered = partition.undelivered, []
     if undelivered:
@@ -55,7 +58,7 @@ async def end_waits(partitions: Iterable[Partition]) -> None:
 async def _end(partition: Partition, portion: list[Parked]) -> None:
     async with partition.lane.group() as answers:
         for parked in portion:
-            # Looked at again: it may have been answered meanwhile, or its router declared.
+            # Checked again: the event may have been answered meanwhile, or its router declared.
             if partition.parking.is_waiting(parked) and not is_being_answered(parked, partition):
                 answers.at = parked
                 end_wait(parked, partition, answers)
@@ -70,8 +73,8 @@ def end_wait(parked: Parked, partition: Partition, answers: Answers) -> None:
 def _hopeless(partition: Partition) -> list[Parked]:
     """Return the events whose time is up.
 
-    Bills and rewards go on waiting while requests that were sent before them may still be on the
-    log: a worker that comes back reads its backlogs side by side.
+    Bills and rewards go on waiting while requests that were sent before them may still be unread:
+    a worker that comes back reads its backlogs side by side.
     """
     due = partition.parking.due(partition.clock())
     if not due:

@@ -136,7 +136,7 @@ async def _write_all(session: Session, folder: Path) -> tuple[int, int]:
 
 
 async def _declare_pools(session: Session, pools: Document) -> None:
-    """Declare those pools of a backup that do not exist; they lend anew."""
+    """Declare those pools of a backup that do not exist; they grant anew."""
     async with open_bus(session.settings, "pools") as bus:
         there = await read_pools(bus)
         for pool_id, document in pools.items():

@@ -15,7 +15,7 @@ from doors.console.session import (
     router_option,
     run,
 )
-from doors.console.taken_up import TOPICS, absence_of, standing_of
+from doors.console.taken_up import TOPICS, absence_of, status_of
 from drawing.budget_lines import per_request, standing_lines
 from drawing.numbers import dual, dual_in_words, number, usd
 from ground.json_values import Document
@@ -167,7 +167,7 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
 
     async def read() -> LambdaUpdated:
         async with open_bus(session.settings, *TOPICS) as bus:
-            state = (await standing_of(bus, router_id)).state
+            state = (await status_of(bus, router_id)).state
             if state is None:
                 raise await absence_of(bus, router_id)
         return state

@@ -13,10 +13,10 @@ from doors.console.explained_decision import explain_decision
 from doors.console.failures import Failure
 from doors.console.found_records import TOPICS, Found, find
 from doors.console.output import console, print_json
-from doors.console.router_standing import Declared
+from doors.console.router_status import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import absence_of, standing_of
+from doors.console.taken_up import absence_of, status_of
 from drawing.budget_lines import standing_lines
 from drawing.numbers import seconds, usd
 from schemas import (
@@ -204,7 +204,7 @@ async def _found(
             then = await declared_at(bus, router_id, found.decision.config_offset)
         # What is in force is for the projection alone, which a router keeps for its life; its
         # prices may have changed since.
-        standing = await standing_of(bus, router_id)
+        standing = await status_of(bus, router_id)
         told = found.decision is not None or found.letters
         if not told and standing.state is None and standing.in_force is None:
             raise await absence_of(bus, router_id)

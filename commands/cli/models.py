@@ -18,7 +18,7 @@ from commands.cli.router_change import (
 from doors.console.bus import open_bus
 from doors.console.failures import Failure, first_model
 from doors.console.output import console, print_json, table
-from doors.console.router_standing import Declared
+from doors.console.router_status import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS, require_in_force
 from ground.json_values import Document

@@ -29,8 +29,8 @@ from schemas.budgets import PERIODS
 
 POOL = click.argument("pool_id", metavar="POOL")
 GONE = (
-    "`pools keep` was removed, as workers lend themselves: declare the pool with `pbstream pools "
-    "set`, and let its routers join with `pbstream pools join`"
+    "`pools keep` was removed, as workers grant the money by themselves: declare the pool with "
+    "`pbstream pools set`, and let its routers join with `pbstream pools join`"
 )
 
 
@@ -75,7 +75,7 @@ def _share(text: str) -> tuple[str, Document]:
     metavar="ID=MIN-MAX",
     help="Least and most share of the pool that a router, or another pool, may have.",
 )
-@click.option("--lease", type=click.FloatRange(5, 86_400), help="Seconds that a lease lasts.")
+@click.option("--lease", type=click.FloatRange(5, 86_400), help="Seconds that a grant lasts.")
 @json_option
 @pass_session
 def set_pool(
@@ -176,8 +176,8 @@ def join_pool(
     click.echo(f"Router {router_id} {what}. In force at offset {state.config_offset}.")
     if pool_id != "none" and pool_id not in run(_declared(session)):
         click.echo(
-            f"No pool {pool_id} is declared yet, so nothing is lent: `pbstream pools set {pool_id} "
-            "USD --per month`."
+            f"No pool {pool_id} is declared yet, so nothing is granted: `pbstream pools set "
+            f"{pool_id} USD --per month`."
         )
 
 
@@ -191,8 +191,8 @@ async def _declared(session: Session) -> Collection[str]:
 @json_option
 @pass_session
 def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
-    """Show the money that pools have lent to routers and why, what is spent, and the forecast for
-    the end of each period.
+    """Show the money that pools have granted to routers and why, what is spent, and the forecast
+    for the end of each period.
 
     \b
       pbstream pools show
@@ -226,7 +226,7 @@ def _has_part(line: LineStanding, pool_id: str) -> bool:
 
 def _show(line: LineStanding) -> None:
     of = "" if line.usd is None else f": {usd(line.usd)}"
-    columns = ("router", "pool", "lease", "spent", "left", "forecast")
+    columns = ("router", "pool", "grant", "spent", "left", "forecast")
     shown = table(*columns, title=f"{line.name}{of}")
     for name, one in sorted(line.routers.items()):
         forecast = "no traffic yet" if name in line.unasked else usd(one.forecast_usd)
@@ -234,7 +234,7 @@ def _show(line: LineStanding) -> None:
         shown.add_row(name, one.pool, *money, forecast)
     console().print(shown)
     spent = f"{usd(line.charged_usd)} are spent by the routers that are in it"
-    click.echo(f"{usd(line.lent_usd)} are lent, {spent}{_end(line)}.")
+    click.echo(f"{usd(line.lent_usd)} are granted, {spent}{_end(line)}.")
     if line.why is not None:
         click.echo(f"{line.why[0].upper()}{line.why[1:]}.")
 
@@ -242,7 +242,7 @@ def _show(line: LineStanding) -> None:
 def _end(line: LineStanding) -> str:
     """Return how a line's period will end, as the end of a sentence."""
     if line.ends is None:
-        return "; no router has a lease: `pbstream pools join` lets one join"
+        return "; no router has a grant: `pbstream pools join` lets one join"
     left = remaining(line.ends, datetime.now(UTC))
     if line.forecast_usd is None:
         return f"; {left} are left"
@@ -273,5 +273,5 @@ def _as_json(line: LineStanding) -> Document:
 @pools.command("keep", hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("ignored", nargs=-1)
 def keep_pools(ignored: tuple[str, ...]) -> None:
-    """Explain that workers lend themselves now."""
+    """Explain that workers grant the money by themselves now."""
     raise click.UsageError(GONE)

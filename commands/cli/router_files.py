@@ -14,7 +14,7 @@ from doors.console.failures import Failure
 from doors.console.output import console as screen
 from doors.console.output import print_json, table
 from doors.console.router_file import as_yaml, changes, full_path, put, read_file, shown
-from doors.console.router_standing import Declared
+from doors.console.router_status import Declared
 from doors.console.session import (
     Session,
     json_option,
@@ -24,7 +24,7 @@ from doors.console.session import (
     valid_router,
 )
 from doors.console.taken_up import TOPICS as STANDING
-from doors.console.taken_up import require_in_force, standing_of
+from doors.console.taken_up import require_in_force, status_of
 from ground.json_values import Document
 from schemas import RouterDeclared
 
@@ -77,7 +77,7 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
 
     async def read() -> Declared | None:
         async with open_bus(session.settings, *STANDING) as bus:
-            return (await standing_of(bus, document["router_id"])).basis
+            return (await status_of(bus, document["router_id"])).basis
 
     before = run(read())
     found = changes({} if before is None else before.document, document)
@@ -117,7 +117,7 @@ def apply(
         async with open_bus(session.settings, *TOPICS) as bus:
             # Read and written on one connection, on the condition that nothing changed in between.
             before = await read_router(bus, document["router_id"], seconds=timeout)
-            standing = await standing_of(bus, document["router_id"])
+            standing = await status_of(bus, document["router_id"])
             here = -1 if before is None else before.offset
             if based_on is not None and based_on != here:
                 raise Failure(

@@ -8,7 +8,7 @@ from commands.cli.router_files import apply, diff, schema, set_fields, show
 from doors.console.bus import Bus, open_bus
 from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
-from doors.console.router_standing import Standing
+from doors.console.router_status import RouterStatus
 from doors.console.session import (
     DEFAULT_ROUTER,
     Session,
@@ -17,7 +17,7 @@ from doors.console.session import (
     router_option,
     run,
 )
-from doors.console.taken_up import TOPICS, absence_of, standing_of, standings
+from doors.console.taken_up import TOPICS, absence_of, status_of, statuses
 from drawing.numbers import dual, usd
 from ground.json_values import Document
 
@@ -97,7 +97,7 @@ def remove(session: Session, router_id: str) -> None:
     async def write() -> None:
         async with open_bus(session.settings, *TOPICS) as bus:
             # Otherwise a mistyped name would look like a success.
-            standing = await standing_of(bus, router_id)
+            standing = await status_of(bus, router_id)
             if standing.status in ("none", "leaving"):
                 raise await absence_of(bus, router_id)
             await bus.send_bytes("routers", router_id, None)
@@ -108,11 +108,11 @@ def remove(session: Session, router_id: str) -> None:
 
 async def every_router(bus: Bus) -> list[Document]:
     """Return a row for every router that workers took up, refused, or have not read yet."""
-    found = await standings(bus)
+    found = await statuses(bus)
     return [_row(found[router_id]) for router_id in sorted(found)]
 
 
-def _row(standing: Standing) -> Document:
+def _row(standing: RouterStatus) -> Document:
     declared = standing.in_force and standing.in_force.document
     state = standing.state
     return {
@@ -129,7 +129,7 @@ def _row(standing: Standing) -> Document:
     }
 
 
-def _refusal(standing: Standing) -> Document | None:
+def _refusal(standing: RouterStatus) -> Document | None:
     refusal = None if standing.later is None else standing.later.refusal
     if refusal is None:
         return None

@@ -81,7 +81,7 @@ class Traffic:
         return len(self._undecided)
 
     def step(self) -> list[Sent]:
-        """Return what clients send now, in order."""
+        """Return the events that clients send now, in order."""
         sent: list[Sent] = []
         while (feedback := self._next_feedback()) is not None:
             sent.append(feedback)

@@ -102,7 +102,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """Return what was played, in one line."""
+        """Return the played scenario in one line."""
         budget = self.scenario.budget_usd
         what = (
             f"{len(self.scenario):,} prompts, budget {usd(budget)} per request, profile "

@@ -76,8 +76,8 @@ def _random(scenario: Scenario) -> Yardstick:
 
 
 def _oracle(scenario: Scenario) -> Yardstick:
-    """Choose the best answer to each prompt, the cheaper one of two that are as good, whatever it
-    costs.
+    """Choose the best answer to each prompt, whatever it costs; of two equally good answers the
+    cheaper one.
     """
     rewards = np.where(scenario.available, scenario.rewards, -np.inf)
     costs = np.where(rewards == rewards.max(axis=1, keepdims=True), scenario.costs, np.inf)

@@ -146,7 +146,8 @@ class Bus:
         self, name: str, partition: int, time_ms: int, *, limit: int
     ) -> AsyncIterator[Record]:
         """Yield a partition's records from a time on, in milliseconds since the epoch: the oldest
-        first, at most some `limit`."""
+        first, at most about `limit`.
+        """
         from aiokafka import TopicPartition
 
         from streams.log.stretch import bounds, read_stretch

@@ -14,9 +14,9 @@ import orjson
 from doors.console.bus import Bus
 from doors.console.document import faults
 from doors.console.failures import NoAnswer, NotReadable, Refused
-from doors.console.router_standing import Declared
+from doors.console.router_status import Declared
 from doors.console.taken_up import TOPICS as READ
-from doors.console.taken_up import absence_of, readable, repeats, standing_of
+from doors.console.taken_up import absence_of, readable, repeats, status_of
 from ground.json_values import Document
 from ground.messages import Placed, Record
 from schemas import (
@@ -51,7 +51,7 @@ async def read_router(bus: Bus, router_id: str, *, seconds: float = PATIENCE) ->
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return (await standing_of(bus, router_id)).basis
+            return (await status_of(bus, router_id)).basis
         except NotReadable:
             if time.monotonic() > deadline:
                 raise
@@ -77,12 +77,13 @@ async def write_router(
     Args:
         edit: takes the document in force and returns the new one; called again when somebody else
             was faster.
-        create: start from an empty router where there is none.
+        create: whether to start from an empty router if there is none.
 
     Raises:
         NoRouter, Failure: there is none, or it was refused, and `create` is False.
         Refused: the worker refused the declaration; after `seconds` also because others keep
-        changing it. NoAnswer: no worker took it up in time.
+        changing it.
+        NoAnswer: no worker took it up in time.
     """
     deadline, pause = time.monotonic() + seconds, FIRST_PAUSE
     while True:
@@ -101,7 +102,7 @@ async def write_router(
                 seconds=seconds,
             )
         except Refused as error:
-            # Only a lost race is worth another attempt; what is wrong in itself stays wrong.
+            # Only a lost race is worth another attempt; a wrong declaration stays wrong.
             if error.reason != "stale_config" or time.monotonic() + pause > deadline:
                 raise
         await asyncio.sleep(random.uniform(0.0, pause))

@@ -15,7 +15,7 @@ from schemas.fields import innermost, path_of
 
 
 def faults(document: Document) -> list[str]:
-    """Return everything that is wrong with a declaration, a line each: where, and what."""
+    """Return the faults of a declaration, a line each: the place, and what is wrong there."""
     found = [
         f"{where}: no such field{_meant(name, known)}"
         for where, name, known in _unknown(document, [_schema()], "")

@@ -40,7 +40,7 @@ SHORT = {
     "session_budget": "session's budget",
     "incumbent": "left to the incumbent",
 }
-"""The same in a line of a list."""
+"""Short explanation of a choice for a line of a list, by the reason of the decision."""
 EXCLUDED = {
     "retired": "retired from the portfolio",
     "not_allowed": "not among the allowed models",

@@ -48,7 +48,7 @@ async def find(bus: Bus, router_id: str, request_id: str, *, limit: int | None =
     """Look a request up in its router's topics.
 
     Args:
-        limit: read at most so many of a partition's newest records; None: all.
+        limit: most of a partition's newest records to be read; None: all.
     """
     given = {
         name: await _records(bus, name, router_id, request_id, limit=limit)
@@ -112,11 +112,11 @@ async def _dead_letters(
             "costs": CostReported,
             "rewards": RewardObserved,
         }
-        # A dead letter holds its source's bytes: what they mean depends on the topic that they came
+        # A dead letter holds its source's bytes, whose meaning depends on the topic that they came
         # from.
         kind = kinds.get(bus.name_of(letter.topic))
         event = kind and _readable(kind, record.value)
-        # One that can't be read is shown if it has the router's key and the id as a text.
+        # An unreadable dead letter is shown if it has the router's key and holds the id as text.
         if (
             kind is not None and record.key == router_id.encode() and quoted in record.value
             if event is None

@@ -53,7 +53,7 @@ def print_json(value: object) -> None:
             nl=False,
         )
         return
-    # What is infinite, as a ratio to next to nothing, is null: JSON knows no such number.
+    # An infinite number, such as a ratio to almost nothing, becomes null: JSON has no infinity.
     text = json.dumps(plain, indent=2, ensure_ascii=False)
     if "Infinity" in text or "NaN" in text:
         finite = json.loads(text, parse_constant=lambda _: None)

@@ -22,7 +22,9 @@ LONGEST = 60
 
 
 def as_yaml(document: Document) -> str:
-    """Write a declaration for people: the router first, then as it was declared."""
+    """Return a declaration as YAML for people: `router_id` comes first, the other fields in their
+    declared order.
+    """
     first = {"router_id": document["router_id"]}
     text: str = yaml.safe_dump(
         {**first, **document}, sort_keys=False, allow_unicode=True, width=120

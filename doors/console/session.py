@@ -65,7 +65,7 @@ class _Text(click.types.StringParamType):
 
 
 class _Prompt(click.types.StringParamType):
-    """A text that people wrote: what is not valid Unicode in it is replaced."""
+    """A text that people wrote: invalid Unicode in it is replaced."""
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -77,8 +77,8 @@ TEXT, PROMPT = _Text(), _Prompt()
 
 
 def take_everywhere(command: click.Command) -> None:
-    """Add the shared options to a command and all below it, the innermost one given counts; refuse
-    texts that are not valid Unicode.
+    """Add the shared options to a command and all its subcommands; the innermost given option
+    counts. Refuse texts that are not valid Unicode.
     """
     for parameter in command.params:
         if parameter.type is click.STRING:

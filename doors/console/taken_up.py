@@ -1,5 +1,5 @@
-"""Tell what stands of a router on `pb.routers`: what workers took up, and a later declaration that
-they refused, or that waits for one.
+"""Read the status of routers on `pb.routers`: the declaration that workers took up, and a later
+one that they refused, or that waits for a worker.
 
 The last record of the topic may be refused. `pb.lambda` names the offset in force, `pb.refusals`
 the refused ones.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from doors.console.failures import Failure, NoRouter, NotReadable
-from doors.console.router_standing import Declared, Later, Standing
+from doors.console.router_status import Declared, Later, RouterStatus
 from ground.messages import Record
 from schemas import (
     BASED_ON,
@@ -37,21 +37,22 @@ TOPICS = ("routers", "lambda", "refusals")
 EARLIER_MS = 300_000
 """Milliseconds by which a refusal may be dated before its declaration: two clocks differ."""
 MOST_REFUSALS, NEWEST = 100_000, 1000
-"""Most refusals of a partition that are searched for those of declarations, a second's work; and
-newest ones that are searched, whatever their dates."""
+"""Most refusals of a partition that are searched for those of declarations, which takes a second;
+and number of newest refusals that are searched whatever their dates.
+"""
 
 
 async def absence_of(bus: Bus, router_id: str) -> Failure:
     """Return why there is no such router: never declared, refused, or not read yet."""
-    standing = await standing_of(bus, router_id)
+    standing = await status_of(bus, router_id)
     if standing.status in ("refused", "waiting"):
         return Failure(standing.note or "")
     keys = [key for key, value in (await bus.newest("lambda")).items() if value is not None]
     return NoRouter(router_id, known=[(key or b"").decode(errors="replace") for key in keys])
 
 
-async def standings(bus: Bus, router_id: str | None = None) -> dict[str, Standing]:
-    """Return what stands of each router, or of one; routers that are gone are left out.
+async def statuses(bus: Bus, router_id: str | None = None) -> dict[str, RouterStatus]:
+    """Return the status of each router, or of one; removed routers are left out.
 
     Args:
         bus: open for `TOPICS`.
@@ -73,20 +74,21 @@ async def standings(bus: Bus, router_id: str | None = None) -> dict[str, Standin
     }
 
 
-async def standing_of(bus: Bus, router_id: str) -> Standing:
-    """Return what stands of one router."""
-    none = Standing(router_id, None, None, None)
-    return (await standings(bus, router_id)).get(router_id, none)
+async def status_of(bus: Bus, router_id: str) -> RouterStatus:
+    """Return the status of one router."""
+    none = RouterStatus(router_id, None, None, None)
+    return (await statuses(bus, router_id)).get(router_id, none)
 
 
 async def require_in_force(bus: Bus, router_id: str) -> tuple[Declared, str | None]:
     """Return the declaration in force, and a note on a later one that is not.
 
     Raises:
-        NoRouter: none was declared. NotReadable: compaction removed it.
+        NoRouter: none was declared.
+        NotReadable: compaction removed it.
         Failure: workers refused it, or none has read it.
     """
-    standing = await standing_of(bus, router_id)
+    standing = await status_of(bus, router_id)
     if standing.state is None:
         raise await absence_of(bus, router_id)
     if standing.in_force is None:
@@ -122,8 +124,8 @@ class _Reading:
         self._router_id, self._state = router_id, state
         self._in_force: Declared | None = None
         self._later: Later | None = None
-        # Of what is in force, the first offset that it had: later records are not in force, or
-        # were written again by a worker.
+        # The first offset of the declaration in force: later records are not in force, or a worker
+        # has written them again.
         self._origin = -1 if state is None else state.config_offset
         self._done = False
 
@@ -140,11 +142,11 @@ class _Reading:
         self._done = record.offset <= self._origin or (self._state is None and bool(self._later))
 
     def is_done(self, offset: int) -> bool:
-        """Tell whether records before this offset say nothing new of the router."""
+        """Tell whether records before this offset add nothing to the router's status."""
         return self._done or offset <= self._origin
 
-    def result(self) -> Standing:
-        return Standing(self._router_id, self._state, self._in_force, self._later)
+    def result(self) -> RouterStatus:
+        return RouterStatus(self._router_id, self._state, self._in_force, self._later)
 
 
 def _origin(record: Record) -> int:
@@ -175,7 +177,7 @@ async def _states(bus: Bus, router_id: str | None) -> dict[str, LambdaUpdated]:
     return found
 
 
-async def _add_refusals(bus: Bus, found: dict[str, Standing]) -> None:
+async def _add_refusals(bus: Bus, found: dict[str, RouterStatus]) -> None:
     """Look up why later declarations were refused; one without a refusal waits for a worker."""
     wanted: dict[int, dict[tuple[str, int], int]] = defaultdict(dict)
     for name, one in found.items():
@@ -190,9 +192,9 @@ async def _add_refusals(bus: Bus, found: dict[str, Standing]) -> None:
 
 
 async def _find(
-    records: AsyncIterator[Record], due: dict[tuple[str, int], int], found: dict[str, Standing]
+    records: AsyncIterator[Record], due: dict[tuple[str, int], int], found: dict[str, RouterStatus]
 ) -> None:
-    """Take the refusals of those declarations, by router and offset, from records."""
+    """Collect the refusals of these declarations, by router and offset, from records."""
     async for record in records:
         refusal = _refusal(record)
         if refusal is None or due.pop((refusal.router_id, refusal.offset), None) is None:

@@ -26,7 +26,7 @@ GZIP = ("gzip", "x-gzip")
 GZIP_MEMBERS = 16
 """Most members of a body of gzip; exporters send one."""
 LINES = ("application/jsonl", "application/x-ndjson")
-"""Those of them that hold an event a line."""
+"""Media types of bodies that hold one event per line."""
 _one, _many, _lines = (
     msgspec.json.Decoder(msgspec.Raw).decode,
     msgspec.json.Decoder(list[msgspec.Raw]).decode,

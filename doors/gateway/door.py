@@ -21,13 +21,13 @@ from doors.gateway.problems import Problem
 from doors.gateway.rate_limits import Allowance, Bounds, Recent
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.answered import Answered
-from paretobandit_client.events import Ask, Cost, Reward
+from paretobandit_client.events import Ask, Cost, Reward, Verdict
 from paretobandit_client.fallbacks import Fallbacks
 from paretobandit_client.kafka import KafkaLink
 from streams.settings import Settings
 
 RECENT_BYTES = 64 * 2**20
-"""Bytes of recent decisions kept, which are answered again without a search of the topics."""
+"""Bytes of recent decisions that are kept, to be answered again without a search of the topics."""
 CLOSING = 10.0
 """Seconds that accepted events have to reach Kafka when the gateway stops."""
 
@@ -154,7 +154,7 @@ class Door:
         # The first answer, with every candidate, is kept; a repeated one says that it is a repeat.
         return orjson.dumps({**orjson.loads(value), "repeat": True}) if route.repeat else value
 
-    async def deliver(self, reports: Sequence[Cost | Reward]) -> None:
+    async def deliver(self, reports: Sequence[Cost | Reward | Verdict]) -> None:
         """Send bills or rewards, and return when Kafka has all of them. Raises Problem."""
         named = [self._named(report) for report in reports]
         try:
@@ -163,10 +163,12 @@ class Door:
         except Undelivered as error:
             raise Problem("undelivered") from error
 
-    def _named(self, report: Cost | Reward) -> Cost | Reward:
+    def _named(self, report: Cost | Reward | Verdict) -> Cost | Reward | Verdict:
         """Return a report with the model that answered, if that was not the decided one. The
         gateway knows it from its own fallback or from an earlier report.
         """
+        if isinstance(report, Verdict) or (report.attempt is not None and report.model is None):
+            return report  # the plan names the model
         ref = report.router_id, report.request_id
         if report.model is None:
             return msgspec.structs.replace(report, model=self._answered.by(*ref))

@@ -1,5 +1,5 @@
-"""Take the payloads of other systems: each of their items is booked, passed over or refused by
-itself, and what is refused is kept as a dead letter.
+"""Take the payloads of other systems: each item is booked, passed over or refused by itself, and
+refused items become dead letters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ForeignPayloads:
     """The door for payloads of other systems.
 
     Args:
-        door: where their bills and rewards go, and which admits callers.
+        door: the gateway's door, which admits callers and sends bills and rewards.
     """
 
     def __init__(self, door: Door) -> None:
@@ -71,7 +71,8 @@ class ForeignPayloads:
         self._door.admit(request, router_id, count=max(0, count - 1))
         await self._door.deliver([report_of(one.event) for one in found.taken])
         if found.refused:
-            # Kept last: a sender that hears of a failure sends all of it again, which counts once.
+            # The letter is kept last: a sender that gets an error sends the whole payload again,
+            # which counts once.
             first = found.refused[0].error
             await self._door.letters.keep(found.letter, first, router_id=router_id, form=form)
             if not found.taken:
@@ -79,7 +80,7 @@ class ForeignPayloads:
                 why = "forbidden" if isinstance(first, NotCovered) else first.reason.value
                 raise Problem(why, str(first), errors=errors)
         elif found.passed_over and not found.taken and (unmet := known.unmet(scores)):
-            # Else a mistyped name would be accepted for ever, and no label be learned.
+            # Otherwise a mistyped name would be accepted for ever, and no label would be learned.
             wrong = MalformedEvent(Reason.INVALID_FIELD, unmet)
             await self._door.letters.keep(body, wrong, router_id=router_id, form=form)
             raise Problem.of(wrong)

@@ -13,12 +13,12 @@ from msgspec import convert
 from doors.gateway.called import of_call
 from doors.gateway.problems import Problem
 from ground.json_values import Document
-from paretobandit_client.events import Ask, Cost, Reward
+from paretobandit_client.events import Ask, Cost, Reward, Verdict
 from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
 from schemas.event import Event
 
 E = TypeVar("E", bound=Event)
-S = TypeVar("S", Ask, Cost, Reward)
+S = TypeVar("S", Ask, Cost, Reward, Verdict)
 
 
 def asks(router_id: str, bodies: list[bytes]) -> list[Ask]:
@@ -32,9 +32,13 @@ def costs(router_id: str, bodies: list[bytes]) -> list[Cost]:
     return [_sent(event, Cost) for event in _checked(CostReported, router_id, bodies)]
 
 
-def rewards(router_id: str, bodies: list[bytes]) -> list[Reward]:
-    """Return rewards. Raises Problem."""
-    return [_sent(event, Reward) for event in _checked(RewardObserved, router_id, bodies)]
+def rewards(router_id: str, bodies: list[bytes]) -> list[Reward | Verdict]:
+    """Return rewards and verdicts. Raises Problem."""
+    return [_judged(event) for event in _checked(RewardObserved, router_id, bodies)]
+
+
+def _judged(event: RewardObserved) -> Reward | Verdict:
+    return _sent(event, Reward) if event.verifier is None else _sent(event, Verdict)
 
 
 def report_of(event: CostReported | RewardObserved) -> Cost | Reward:

@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
 
     Attributes:
         setting: beginning of the settings of its address, `PB_GATEWAY`.
-        when_started: told its URL once it listens.
+        when_started: function that is called with the server's URL once it listens.
     """
 
     setting: str

@@ -107,7 +107,7 @@ def convert(
     The payload is one JSON document, an array of them, or one a line.
 
     Args:
-        remembered: what earlier payloads held; None: this is the only one.
+        remembered: requests and scores of earlier payloads; None: this is the only payload.
         scores: names of the scores that become rewards; none: the only one there is.
         may: tells whether the sender may use a router, which an item may name itself.
 
@@ -207,7 +207,7 @@ def _refused(index: int, item: Item, error: Refusal) -> RefusedItem:
 def _take(
     index: int, one: Found, known: Remembered, done: Converted, *, may: Callable[[str], bool]
 ) -> None:
-    """Add what was found to what was taken. Raises Unconvertible, MalformedEvent."""
+    """Add the event of an item to the taken events. Raises Unconvertible, MalformedEvent."""
     notes = list(one.notes)
     schema = SCHEMAS[one.topic]
     # Others are ignored as on the wire, whatever they hold.
@@ -220,7 +220,7 @@ def _take(
         fields, odd = fitting(fields)
         notes += odd
     event = decode(schema, _dumps(fields))
-    # What is refused is not remembered.
+    # Refused items are not remembered.
     if not may(event.router_id):
         raise NotCovered("router_id: the key does not cover this router")
     revised = known.revised(one, fields)

@@ -1,8 +1,8 @@
 """Split a payload into its documents, and read what strict JSON refuses but senders write: half of
 an emoji, NaN and infinities, numbers beyond 64 bits, a byte order mark.
 
-What is read so leniently is what nobody looks at; ids and money are checked where they are used: a
-byte that is not UTF-8 is harmless in a prompt, and refused in an id.
+Only fields that are not used are read this leniently; ids and money are checked where they are
+used. A byte that is not UTF-8 is harmless in a prompt, and refused in an id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_JSON = (ValueError, RecursionError)
 
 def documents_of(raw: bytes | None) -> list[Document | Item]:
     """Return the documents of a payload: one, an array of them, one a line, or one after the other.
-    In the place of what is no object stands an item that is refused.
+    A value that is not an object becomes a refused item.
 
     Raises:
         MalformedEvent: nothing of it is JSON, or it is neither an object nor a list.
@@ -66,7 +66,7 @@ def _one_after_the_other(text: bytes) -> list[Document | Item]:
 
 
 def _lines(text: bytes) -> list[Document | Item]:
-    """Return a document a line; a line that is none is an item that is refused."""
+    """Return one document per line; a line without a document becomes a refused item."""
     found: list[Document | Item] = []
     for line in text.splitlines():
         if line.strip():

@@ -25,8 +25,9 @@ JUMP = 10.0
 """Largest factor of a price change that is taken without a question; a larger one is mostly an
 error in the list."""
 DEAR, CHEAP = 1_000.0, 1e-3
-"""Dollars per million tokens beyond which no model is sold: the dearest cost 600, the cheapest some
-cents. A price beyond is mostly in another unit."""
+"""Highest and lowest price of a model, in dollars per million tokens: the dearest cost 600, the
+cheapest some cents. A price beyond them is mostly in another unit.
+"""
 IMPORTED = "imported"
 """Field of a model in the declaration, ignored by workers, with the prices of the last import. If
 today's prices differ from it, they were set by hand."""
@@ -50,7 +51,7 @@ class Change:
         offers: its new capabilities; None: as declared, because they were set by hand or the list
             has none.
         cache: its new prices of cached input; None: as declared, as above.
-        note: what the list does not say about it, or says and a declaration can't; None: nothing.
+        note: facts that the list lacks, or that a declaration can't express; None: none.
     """
 
     name: str

@@ -26,7 +26,8 @@ class Unconvertible(Exception):
     their values but names of scores.
 
     Attributes:
-        score: name of the score that cannot be read; None: it is none, or has no name.
+        score: name of the score that cannot be read; None: the item is not a score, or its score
+            has no name.
     """
 
     retriable = False

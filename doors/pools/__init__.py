@@ -1,1 +1,1 @@
-"""Pools for people: their declarations, and the leases that routers report."""
+"""Pools for people: their declarations, and the grants that routers report."""

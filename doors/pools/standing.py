@@ -1,4 +1,4 @@
-"""Add up the leases that routers report."""
+"""Add up the grants that routers report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LineStanding:
 
     Attributes:
         usd: dollars as declared; None if the declaration has no such budget.
-        routers: the lease that each router reports.
+        routers: the grant that each router reports.
         unasked: routers of them that have decided nothing yet.
     """
 
@@ -30,7 +30,7 @@ class LineStanding:
 
     @property
     def lent_usd(self) -> float:
-        """Return the dollars lent to all routers."""
+        """Return the dollars granted to all routers."""
         return math.fsum(one.usd for one in self.routers.values())
 
     @property
@@ -40,12 +40,12 @@ class LineStanding:
 
     @property
     def is_spent(self) -> bool:
-        """Tell whether nothing is left to lend."""
+        """Tell whether nothing is left to grant."""
         return self.usd is not None and self.charged_usd >= self.usd
 
     @property
     def ends(self) -> datetime | None:
-        """Return when its period ends; None without a lease."""
+        """Return when its period ends; None without a grant."""
         return max((one.ends for one in self.routers.values()), default=None)
 
     @property
@@ -66,7 +66,7 @@ class LineStanding:
 
     @property
     def why(self) -> str | None:
-        """Return why routers have the leases that they have; None without any."""
+        """Return why the grants of routers are as large as they are; None without any."""
         if not self.routers:
             return None
         if self.is_spent:

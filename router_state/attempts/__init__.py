@@ -1,2 +1,3 @@
-"""Attempts: a cheap model answers first, a verifier looks at the answer, and then is decided
-again."""
+"""Attempts: a cheap model answers first, a verifier looks at the answer, and then the router
+decides whether another model is called.
+"""

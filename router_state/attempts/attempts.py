@@ -28,19 +28,22 @@ PIECE = "\x1fattempts"
 
 
 class _Kept(Struct, array_like=True):
-    """What the piece holds: tables by verifier, and who said which verifiers, by slot."""
+    """The contents of the piece: tables by verifier, and the verifiers that each slot's request
+    named.
+    """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
     said: list[tuple[Whole, tuple[str, ...]]]
 
 
 LEAST_WEIGHT = 0.02
-"""Least weight of an observation that is learned: a coin's verdicts teach nothing, nor do labels
-beside exact ones."""
+"""Least weight of an observation that is learned. Verdicts of a coin weigh less, and so do labels
+of an answer that has an exact verdict.
+"""
 
 
 def weighted(x: Vector, value: float, weight: float) -> Taught | None:
-    """Return an observation of so much weight; None: of next to none."""
+    """Return an observation with this weight; None if the weight is below `LEAST_WEIGHT`."""
     if weight < LEAST_WEIGHT:
         return None
     root = math.sqrt(weight)
@@ -51,9 +54,9 @@ class Attempts(Capability):
     """The verifiers of a router.
 
     Attributes:
-        declared: what the router says of them.
+        declared: the router's declaration of its verifiers.
         tables: what their verdicts mean.
-        said: the verifiers that the window's requests have, by slot, where they say so.
+        said: by slot of the window, the verifiers that the request named, where it named any.
     """
 
     __slots__ = ("declared", "said", "tables")
@@ -88,7 +91,7 @@ class Attempts(Capability):
 
     @classmethod
     def asked(cls, said: SaidRequest) -> tuple[str, ...] | None:
-        """See Capability: the verifiers that it has."""
+        """See Capability: the verifiers that a request has."""
         return None if said.verifiers is None else tuple(said.verifiers)
 
     @classmethod
@@ -102,7 +105,7 @@ class Attempts(Capability):
         return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared, *, now: float) -> None:
-        """See Capability; the table of a verifier of as many bins stays."""
+        """See Capability; a verifier whose number of bins stays the same keeps its table."""
         self.declared = declared
         self.tables.declare(declared.verifiers, self.arms.names)
         self.arms.planner = self
@@ -120,7 +123,7 @@ class Attempts(Capability):
         self._fit([name for name in self.arms.names if name != model])
 
     def _fit(self, names: list[str] | tuple[str, ...]) -> None:
-        """Have rows of the arms, in their order."""
+        """Give every table one row per arm, in the order of the arms."""
         if self.tables.names is not names and self.tables.names != tuple(names):
             self.tables.keep(names)
             self.journal.pieces.add(PIECE)
@@ -178,7 +181,7 @@ class Attempts(Capability):
         said = Verdict(float(event.verdict), event.revision, verifier.usd)
         before = made.verdicts.get(event.verifier)
         if before is not None:
-            # Money and labels are of the first one.
+            # The bill and the label are those of the first call.
             said = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
             return said, None
         known = self._known(plan.steps[event.attempt].model, x)
@@ -224,20 +227,26 @@ class Attempts(Capability):
             self.tables.changed(name)
             self.journal.pieces.add(PIECE)
             verdicts[name] = structs.replace(said, learned=True)
+            if len(plan.steps) == 1:
+                # Labelled whatever the verdict: as it is, less what the verdict has taught.
+                value, weight = reward, 1.0 - table.tells(k, j, mean, self.arms.rewards.noise)[1]
+                revised = weight
             taught, plan = weighted(x, value + less, weight), structs.replace(plan, revised=revised)
         plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
         record.call = structs.replace(record.call, plan=plan)
         return taught
 
     def _less(self, plan: Plan, attempt: int) -> float:
-        """Return by how much less an answer is expected to earn for following one that did not
-        pass."""
+        """Return the reward that an answer is expected to lose because an answer before it did not
+        pass.
+        """
         table = self.tables.tables.get(plan.steps[0].verify or "")
         return plan.gap * table.alike if attempt == 1 and plan.failed and table else 0.0
 
     def _known(self, model: str, x: Vector | None) -> tuple[int, float, float] | None:
-        """Return the place of a model, what it was expected to earn for a context, and the
-        variance of that; None where one of them is not known."""
+        """Return a model's position, its expected reward for a context, and the variance of that
+        expectation; None where one of the three is not known.
+        """
         self._fit(self.arms.names)
         arm = self.arms.find(model)
         if arm is None or x is None:

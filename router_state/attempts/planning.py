@@ -1,10 +1,9 @@
-"""Plan the calls of a request, once it is known whose draw is best.
+"""Plan the calls of a request, once the model with the best draw is known.
 
-With that model as b, three things may be done: call it alone, let another model answer first and
-call b if its answer does not pass, or verify b's answer and call the next best if it does not pass.
-The best of them is done, by what is expected and not by draws, so that a plan's propensity is that
-of b, which is exact. Verdicts count for what they are worth at worst: a plan is made where it is
-better even so.
+Let b be that model. There are three choices: call b alone; call another model first, and b if the
+first answer does not pass; call b first, and the next best model if b's answer does not pass.
+Expectations, not draws, choose among the three, so a plan's propensity is that of b, which is
+exact. A plan is made only where it is better even if verdicts tell as little as they may.
 """
 
 from __future__ import annotations
@@ -16,14 +15,17 @@ from router_state.arms import Arms
 from router_state.attempts.tables import Tables
 from router_state.attempts.verifier import Declared
 from router_state.choice import Choice
-from router_state.kernel import Chance, Planning, expected_of
+from router_state.kernel import LEAST_PROPENSITY, Chance, Planning, expected_of
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
-"""Share of requests for which a plan is tried that may be worth making, and a look at an answer of
-a verifier that seems worthless: "never worse" is up to this share."""
+"""Share of requests that try a plan which may be worth making, and share that let a verifier look
+which seems worthless. "Never worse" holds but for this share.
+"""
 LOOKED = 0.02
-"""Share of the budget that looks at answers may cost, taken to learn what verdicts mean."""
+"""Share of the budget that may be spent on looks at answers that only serve to learn what verdicts
+mean.
+"""
 
 
 def plan(
@@ -46,35 +48,40 @@ def plan(
         left_usd=choice.left_usd,
         most_usd=choice.most_usd,
     )
-    number = min(n for n in range(len(tables.looks)) if n not in shut)
-    found, made, looks = None, False, True
+    drawn, number = choice.k, min(n for n in range(len(tables.looks)) if n not in shut)
+    found, sure, looks = None, False, True
     if declared.max_attempts > 1:
-        found = plans.best(choice.k, tables.sure)
-        made = found is not None
+        found = plans.best(drawn, tables.sure)
+        sure = found is not None
         if found is None:
-            found = plans.best(choice.k, tables.hopeful)
+            found = plans.best(drawn, tables.hopeful)
             if found is None:
                 # Once in a while all the same: a verifier may have become better.
                 looks = float(chance.random()) < TRIED
-            else:
-                made = float(chance.random()) < TRIED
-                choice.propensity *= TRIED if made else 1.0 - TRIED
+            elif float(chance.random()) >= TRIED:
+                number, found = found[1], None
     if found is not None:
         number = found[1]
     verifier = tables.looks[number].verifier
     looks = looks and _affords(tables.verifiers[verifier].usd, chance, budget_usd)
-    if found is not None and made:
+    if found is not None:
         _take(tables, arms, choice, found, looks=looks)
     elif looks:
         _observe(tables, arms, choice, verifier)
-    if choice.plan is not None and declared.max_attempts > 1:
-        first = plans.chance_of_first(choice.k, tables.sure, tables.hopeful, TRIED)
-        first = max(first, choice.propensity)
-        choice.plan = structs.replace(choice.plan, first_propensity=first)
+    if declared.max_attempts > 1:
+        each = tables.sure, tables.hopeful, TRIED
+        alone, made, tried = plans.chances(drawn, choice.k, *each)
+        chosen = alone if found is None else made if sure else tried
+        choice.propensity = min(max(chosen, LEAST_PROPENSITY), 1.0)
+        if choice.plan is not None:
+            first = max(plans.chance_of_first(choice.k, *each), choice.propensity)
+            choice.plan = structs.replace(choice.plan, first_propensity=first)
 
 
 def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -> bool:
-    """Tell whether an answer is looked at without consequence, by what a verdict costs."""
+    """Tell whether the budget allows a look at an answer that has no consequence for the
+    request.
+    """
     if budget_usd is None or usd <= LOOKED * budget_usd:
         return True
     return float(chance.random()) < LOOKED * budget_usd / usd
@@ -83,7 +90,7 @@ def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -
 def _take(
     tables: Tables, arms: Arms, choice: Choice, found: tuple[int, int, int, float], *, looks: bool
 ) -> None:
-    """Let a request have a plan; `looks`: its last answer is looked at, too."""
+    """Give a request its plan; `looks`: the verifier looks at the last answer, too."""
     first, number, second, _ = found
     verifier, edge = tables.looks[number]
     one, seen = tables.verifiers[verifier], choice.seen
@@ -103,7 +110,7 @@ def _take(
 
 
 def _observe(tables: Tables, arms: Arms, choice: Choice, verifier: str) -> None:
-    """Let the answer of a request's only call be verified without consequence."""
+    """Have the answer of a request's only call verified, whatever the verdict is."""
     seen, usd, arm = choice.seen, tables.verifiers[verifier].usd, arms.all[choice.k]
     step = Step(arm.name, seen.cost_usd(choice.k), arm.price, verifier, None, usd)
     choice.plan = Plan((step,), (NOTHING,))

@@ -1,4 +1,4 @@
-"""The tables of a router's verifiers, and what they make of looks at the answers of its models."""
+"""The tables of a router's verifiers, and the looks at answers that follow from the tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from router_state.errors import DamagedState
 from router_state.kernel import Looks, VerdictTable
 from router_state.packing.framing import Json
 
-DEVIATIONS = 0.5
-"""Deviations of a table by which verdicts are taken to tell less than is known where a plan is
-made, and more where one is tried. From 0.3 to 1 good verifiers gain less, and coins lose the same
-(attempts, in the laboratory)."""
+DEVIATIONS = 0.3
+"""Posterior deviations by which a verdict is assumed to tell less where a plan is made, and more
+where a plan is tried. From 0.3 to 1 good verifiers gain less, and coins lose the same (attempts,
+in the laboratory).
+"""
 
 
 class Look(NamedTuple):
@@ -29,7 +30,8 @@ class Tables:
     Attributes:
         names: of the models, in the order of their rows.
         looks: the looks, in the order of their numbers.
-        sure, likely, hopeful: what they pass at worst, as expected and at best.
+        sure, likely, hopeful: the shares of answers that looks pass, at worst, as expected and at
+            best.
     """
 
     def __init__(self) -> None:
@@ -40,7 +42,9 @@ class Tables:
         self._stale: set[tuple[str, int]] = set()
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
-        """Have a table for each of these verifiers; one of as many bins is kept."""
+        """Keep one table for each of these verifiers; a table whose number of bins stays the same
+        is kept.
+        """
         before = self.tables
         self.tables = {
             name: before[name]
@@ -53,7 +57,7 @@ class Tables:
         self.keep(names)
 
     def keep(self, names: Sequence[str]) -> None:
-        """Have rows of these models."""
+        """Give every table one row for each of these models."""
         self.names = names if isinstance(names, tuple) else tuple(names)
         for table in self.tables.values():
             if table.names != self.names:
@@ -83,14 +87,15 @@ class Tables:
         self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
-        """Return the numbers of the looks that a request can't have that has these verifiers alone;
-        None: it has all."""
+        """Return the numbers of the looks that are closed to a request with these verifiers only;
+        None: it has all verifiers.
+        """
         if verifiers is None:
             return frozenset()
         return frozenset(n for n, one in enumerate(self.looks) if one.verifier not in verifiers)
 
     def pack(self) -> Json:
-        """Return the tables as JSON has them."""
+        """Return the tables as JSON."""
         return {
             name: [list(table.names), table.array.tolist()] for name, table in self.tables.items()
         }

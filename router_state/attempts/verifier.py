@@ -1,4 +1,4 @@
-"""What a router declares of its verifiers."""
+"""The declaration of a router's verifiers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
 
 MOST_BINS = 8
-"""Most bins of a verdict: each needs labels of its own."""
+"""Most bins of a verdict: each bin needs labels of its own."""
 MOST_VERIFIERS = 8
 """Most verifiers of a router."""
 
@@ -35,7 +35,7 @@ class Said(Protocol):
 
 
 class SaidRequest(Protocol):
-    """A request, which may say which verifiers it has."""
+    """A request, which may name the verifiers that it has."""
 
     @property
     def verifiers(self) -> Collection[str] | None: ...
@@ -47,7 +47,7 @@ class Verifier(Struct, frozen=True, omit_defaults=True):
     Attributes:
         usd: dollars of one verdict.
         exact: whether its verdicts are the truth, as those of complete tests.
-        bins: of verdicts in [0, 1], all as wide; 2: passed or not.
+        bins: number of bins of equal width that verdicts in [0, 1] fall into; 2: passed or not.
     """
 
     usd: float = 0.0

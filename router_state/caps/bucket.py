@@ -11,8 +11,9 @@ from router_state.errors import CapReached
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A cap of `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the
-    cheapest model."""
+    """A cap of `usd` dollars per `seconds`, refilled steadily. A hard cap refuses requests, a soft
+    one falls back to the cheapest model.
+    """
 
     usd: float
     seconds: float
@@ -27,7 +28,8 @@ class Bucket:
         cap: the limit.
         left_usd: dollars left at time `at` (seconds since the epoch); below 0 when bills were
             higher than expected.
-        exhausted: whether it has been used up since it last was half full and enough for a request.
+        exhausted: whether the bucket has been used up since it last was half full and held enough
+            for a request.
     """
 
     cap: Cap
@@ -52,7 +54,9 @@ class Bucket:
         self.exhausted = self.exhausted and self.left_usd <= self.cap.usd / 2.0
 
     def exhaust(self) -> bool:
-        """Note that nothing is left for a request; tell whether that is news."""
+        """Note that too little is left for a request; return whether the bucket was not exhausted
+        before.
+        """
         news, self.exhausted = not self.exhausted, True
         return news
 
@@ -62,7 +66,9 @@ class Bucket:
 
 
 def declare(buckets: list[Bucket], caps: tuple[Cap, ...], *, now: float) -> list[Bucket]:
-    """Return the buckets of these caps; one of the same period keeps what was spent from it."""
+    """Return the buckets of these caps; a bucket whose period stays the same keeps what was
+    spent.
+    """
     found = []
     for cap in caps:
         old = next((bucket for bucket in buckets if bucket.cap.seconds == cap.seconds), None)
@@ -79,15 +85,16 @@ def keep_within(
     *,
     now: float,
 ) -> tuple[list[str | None], str | None, bool]:
-    """Rule out arms that what is left of a cap can't pay for; where that changes anything the
-    reason is "capped". The last of what is returned tells whether enough is left for any arm.
+    """Rule out arms that cost more than is left of a cap. Return why each arm is excluded, the
+    decision's reason ("capped" where a cap changed anything, else None), and whether enough is
+    left for any arm.
 
-    Where no arm is left a soft cap leaves the cheapest one, and an alert tells of it once.
+    Where no arm is left, a soft cap keeps the cheapest arm eligible and raises one alert.
 
     Raises:
         CapReached: a hard cap leaves nothing.
     """
-    # No bucket is refilled here, but by `refill`: a refusal must leave them as they were.
+    # Only `refill` refills buckets: a refusal must leave them as they were.
     lefts = [bucket.left_at(now) for bucket in buckets]
     left = min(lefts)
     under = [
@@ -117,7 +124,9 @@ def keep_within(
 
 
 def refill(buckets: list[Bucket], *, enough: bool, now: float) -> None:
-    """Refill up to the time of a request that was decided; `enough` as `keep_within` told it."""
+    """Refill up to the time of a request that was decided; `enough` is what `keep_within`
+    returned.
+    """
     for bucket in buckets:
         if enough:
             bucket.recover(now)

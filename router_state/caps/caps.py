@@ -1,4 +1,4 @@
-"""The capability of caps: what a declaration says of them, whom they rule out, what they keep."""
+"""The capability of caps: their declaration, the models that they rule out, and their state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SaidCap(Protocol):
 
 
 class Said(Protocol):
-    """A router's declaration; `caps` has the cap of each period by its name."""
+    """A router's declaration; `caps` maps the name of a period to its cap."""
 
     caps: object | None
 
@@ -37,7 +37,7 @@ class Caps(Capability):
     """The caps of a router.
 
     Attributes:
-        buckets: what is left of each.
+        buckets: the dollars left of each cap.
     """
 
     __slots__ = ("buckets",)
@@ -102,7 +102,7 @@ class Caps(Capability):
             bucket.spend(record.expected_cost_usd)
 
     def billed(self, billing: Billing) -> None:
-        """See Capability; a cap was charged what was expected."""
+        """See Capability. The caps were charged the expected cost before."""
         for bucket in self.buckets:
             bucket.spend(billing.difference_usd)
 

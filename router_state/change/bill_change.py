@@ -1,4 +1,4 @@
-"""Tell what a bill, or a call's time, gave away: a silent change of price, tokens or speed."""
+"""Raise an alert when bills or call times reveal a silent change of price, tokens or speed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def alert(
     now: float,
     signal: Literal["cost", "latency"] = "cost",
 ) -> Alert:
-    """Return the alert of a shift that a bill revealed, see `CostModel.observe`."""
+    """Return the alert for a shift that bills or call times revealed, see `CostModel.observe`."""
     shift, factor, size = found
     return Alert(
         kind="drift",

@@ -42,8 +42,8 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
         _tell(state, arm, "recovered", -suspicion.offset, suspicion.since, evidence)
     elif suspicion.accepted:
         state.arms.suspect_of(arm, None)
-        # The offset moves into the bias. All else keeps only the weight of a faded prior, so that
-        # differences between prompts are learned anew.
+        # The offset moves into the bias. Everything else keeps only the weight of a faded prior,
+        # so that differences between prompts are learned anew.
         regression.shift(suspicion.offset)
         regression.fade(RIDGE_FLOOR)
         return True

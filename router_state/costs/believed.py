@@ -27,14 +27,14 @@ MOST_BILLS = 200.0
 
 
 def checked(model: str, prior: CostPrior, *, price: Price, bills: SharedPrior) -> CostPrior:
-    """Return a model's prior if it fits the router, and its price.
+    """Return a model's prior if the prior fits the router and the model's price.
 
     Args:
         bills: the shared prior of the arms' bills.
 
     Raises:
-        UnusablePrior: another dimension, not finite, not a sum of xxᵀ, a mean cost below zero, or
-            bills that no call of the model can cost.
+        UnusablePrior: the prior has another dimension, is not finite or no sum of xxᵀ, or expects
+        a mean below zero or bills that no call of the model can cost.
     """
     what = f"the cost prior of {model!r}"
     if not 0.0 <= prior.mean_usd < np.inf:
@@ -51,10 +51,10 @@ def checked(model: str, prior: CostPrior, *, price: Price, bills: SharedPrior) -
 
 
 def _require_payable(what: str, prior: CostPrior, *, list_price: float, bills: SharedPrior) -> None:
-    """Check that the lognormal bills which a prior expects are within what a list price allows.
+    """Check that the bills which a prior expects are possible at a list price.
 
     Raises:
-        UnusablePrior: they are not.
+        UnusablePrior: they are not possible.
     """
     A, b = sums_of(prior, list_price=list_price)
     A_R = A + np.diag(bills.ridges)
@@ -79,8 +79,9 @@ def _require_payable(what: str, prior: CostPrior, *, list_price: float, bills: S
 
 
 def sums_of(prior: CostPrior, *, list_price: float) -> tuple[Matrix, Vector]:
-    """Return Σ xxᵀ, shape (d, d), and Σ ln(bill ÷ list price)·x, shape (d,), over as many bills as
-    a prior counts for."""
+    """Return Σ xxᵀ, shape (d, d), and Σ ln(bill ÷ list price)·x, shape (d,), scaled to the number
+    of bills that the prior counts for.
+    """
     # The bias entry is 1 in every context, so its sum of squares counts the bills.
     scale = bills_of(prior) / prior.A[-1, -1]
     # From logarithms of dollars to those of ratios: ln(usd/price) = ln(usd) − ln(price), summed
@@ -97,8 +98,9 @@ def bills_of(prior: CostPrior) -> float:
 def start(
     model: CostModel, prior: CostPrior | None, mean_usd: float | None, *, tokens: float
 ) -> None:
-    """Start a model's costs from earlier bills, which count like its own, or from a declared
-    mean."""
+    """Start a model's costs from earlier bills, which count like the model's own, or from a
+    declared mean.
+    """
     if model.free:
         return
     if prior is not None:
@@ -118,9 +120,9 @@ def believe(
 
     Args:
         A, b: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, shape (d, d) and (d,).
-        mean_usd: their mean, which counts for `BELIEVED` bills at least; bills: the number of bills
-            that A and b count for.
-        tokens: input tokens of each that are counted apart.
+        mean_usd: mean of these bills, which counts for at least `BELIEVED` bills; bills: the
+            number of bills that A and b count for.
+        tokens: input tokens of a bill that are priced apart.
     """
     prior, left = model.prior, 0.0
     model.bills, model.ratio = max(bills, BELIEVED), mean_usd / model.list_price
@@ -136,7 +138,7 @@ def believe(
     # The mean of a lognormal is above the exponential of its logarithm's mean, by half the
     # variance between prompts.
     half = 0.5 * (max(spread, 0.0) + model.level)
-    # Chosen so that the shrunk `factor` gives the declared mean.
+    # The calibration is chosen so that the shrunk `factor` gives the declared mean.
     factor = model.ratio * exp_of(left - bounded(float(theta @ means) + half))
     shrunk = (factor - lognormal_mean(prior.noise)) * LOGNORMAL_BILLS / model.bills
     model.calibration = min(max(factor + shrunk, LEAST_CALIBRATION), MOST_TAUGHT)

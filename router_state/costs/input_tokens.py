@@ -1,8 +1,9 @@
 """Learn the length of prompts, the part of a call's cost that is known before it.
 
-A request may say how many input tokens its call sends, or bring a prompt of which they are
-counted. Their cost is the list price, or the share of it that bills show; only the rest is
-predicted from the context (see `cost_model`). A request with neither counts with the mean length.
+A request may state the number of its input tokens, or bring a prompt whose tokens are counted.
+Input tokens cost the list price, or the share of the list price that bills show. Only the rest of
+a call's cost is predicted from the context (see `cost_model`). A request with neither a number nor
+a prompt counts as one of mean length.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from router_state.kernel import MEMORY, WINDOW
 from router_state.packing.framing import Json, decoded
 
 PIECE = "\x1finput"
-"""Name of the piece of state; there is none before a request has stated its tokens."""
+"""Name of the piece of state, which exists once a request has stated its tokens."""
 IN_USE_FROM = 20
-"""Requests that have stated their tokens from which expected costs count them apart."""
+"""Number of requests that have stated their tokens, from which on input tokens are priced
+apart.
+"""
 LONGEST = 10.0
-"""Largest multiple of the mean length that a prompt counts for in it."""
+"""Largest multiple of the mean length with which a prompt enters that mean."""
 NONE = np.zeros(WINDOW)
-"""Tokens of the window's requests before any are counted apart, for all routers."""
+"""Tokens of the window's requests while none are priced apart; all routers share this array."""
 NONE.flags.writeable = False
 
 
@@ -38,10 +41,10 @@ class InputTokens:
     """The input tokens that requests have stated.
 
     Attributes:
-        mean: mean tokens of a request; count: number of requests in it.
-        in_use: whether expected costs count input tokens apart, as enough requests have said
-            theirs.
-        slots: tokens of the window's requests as used, shape (128,); 0 while they are not in use.
+        mean: mean number of tokens of a request; count: number of requests in the mean.
+        in_use: whether input tokens are priced apart, as enough requests have stated theirs.
+        slots: tokens of the window's requests that are priced apart, shape (128,); 0 while not
+            `in_use`.
     """
 
     __slots__ = ("_journal", "count", "in_use", "mean", "slots")
@@ -53,9 +56,12 @@ class InputTokens:
         self.slots: Vector = NONE
 
     def take(self, tokens: int | None) -> bool:
-        """Take in a request's tokens; return whether input tokens come into use with it."""
+        """Add a request's tokens to the mean; return whether input tokens are priced apart from
+        this request on.
+        """
         if tokens is not None:
-            # Cut, as one very long prompt would make all others look short for a thousand requests.
+            # The number is cut: one very long prompt would make all others look short for a
+            # thousand requests.
             most = LONGEST * self.mean if self.in_use else float(tokens)
             self.count += 1
             self.in_use = self.count >= IN_USE_FROM
@@ -67,21 +73,21 @@ class InputTokens:
         return begins
 
     def of(self, tokens: int | None) -> float:
-        """Return the tokens that a request counts as having; 0 while they are not in use."""
+        """Return the tokens with which a request counts; 0 while not `in_use`."""
         return 0.0 if not self.in_use else self.mean if tokens is None else float(tokens)
 
     def begin_window(self) -> None:
-        """Count requests whose tokens nobody has placed yet with the mean length."""
+        """Set the tokens of every slot to the mean length, until `place` sets them."""
         if self.in_use:
             self.slots = np.full(WINDOW, self.mean)
             self._journal.pieces.add(PIECE)
 
     def place(self, slot: int, tokens: float) -> None:
-        """Store a request's tokens, as used, beside its context in the window."""
+        """Store a request's tokens that are priced apart beside its context in the window."""
         self.slots[slot] = tokens
 
     def values(self) -> Json | None:
-        """Return the state to be kept; None if there is none."""
+        """Return the state to be stored; None if there is none."""
         if not self.count:
             return None
         return {"mean": self.mean, "count": self.count, "slots": self.slots.tolist()}

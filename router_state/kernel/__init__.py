@@ -1,9 +1,9 @@
 """The arithmetic of every event, in Cython: `build_kernel.py` compiles it.
 
-`numbers` has the sums, `learning` the regressions, `costs` what a call costs, `choosing` the arms
-and their scores, `pacing` the price of a dollar, `attempts` plans of two calls. Each uses those
-named before it. The kernel imports nothing of the core and calls nothing of it; `given` says what
-it reads of what it is given.
+`numbers` has the sums, `learning` the regressions, `costs` the cost of a call, `choosing` the arms
+and their scores, `pacing` the price of a dollar, `attempts` plans of two calls. Each folder uses
+only those named before it. The kernel imports nothing of the core and calls none of its functions;
+`given` declares the objects that callers hand to the kernel.
 """
 
 from __future__ import annotations

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 Vector = npt.NDArray[np.float64]
-"""64-bit floats, shape (d,) unless it is said."""
+"""64-bit floats, shape (d,) unless stated otherwise."""
 Matrix = npt.NDArray[np.float64]
-"""64-bit floats, shape (d, d) unless it is said."""
+"""64-bit floats, shape (d, d) unless stated otherwise."""
 Singles = npt.NDArray[np.float32]
 """32-bit floats."""
 
 
 class Journal(Protocol):
-    """Takes the names of pieces that have changed; `jumped`: λ_t is to be solved again."""
+    """A journal: it collects the names of changed pieces; `jumped`: λ_t must be solved again."""
 
     pieces: set[str]
     jumped: bool

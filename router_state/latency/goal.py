@@ -13,19 +13,21 @@ Of = Literal["answer", "first_token"]
 TAIL = 0.05
 """Share of calls that may take longer than `p95_seconds`."""
 MOST_CHARGED = 100.0
-"""Largest wait in a score, in targets, or in seconds where there is only a price of one: slower
-models are no worse."""
+"""Largest wait that a score counts, in targets, or in seconds where only a second has a price:
+still slower models score no worse.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyGoal:
-    """A target of calls' times, or a price of a second: one of the three.
+    """A target of calls' times, or a price of a second: exactly one of the last three attributes
+    is set.
 
     Attributes:
-        of: what is timed: the whole answer, or up to its first token.
-        p95_seconds: at most one call in twenty takes longer.
-        mean_seconds: calls take so long on average at most.
-        usd_per_second: what a second is worth beside the dollars of a call.
+        of: what is timed: the whole answer, or the time up to its first token. p95_seconds: at most
+            one call in twenty takes longer.
+        mean_seconds: the largest mean time of calls.
+        usd_per_second: dollars that a second is worth, beside the dollars of a call.
     """
 
     of: Of = "answer"
@@ -54,12 +56,13 @@ class LatencyGoal:
 
     @property
     def most(self) -> float | None:
-        """Return how much a call may take on average, in its unit: the probability of being slow,
-        or seconds; None: nothing is kept within."""
+        """Return the target for the mean of a call: the probability of being slow, or seconds.
+        None: there is no target.
+        """
         return TAIL if self.p95_seconds is not None else self.mean_seconds
 
     def taken(self, seconds: float) -> float:
-        """Return what a call has taken, in the unit of `most`."""
+        """Return the time of a call in the unit of `most`."""
         if self.p95_seconds is None:
             return seconds
         return 1.0 if seconds > self.p95_seconds else 0.0

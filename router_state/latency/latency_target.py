@@ -18,10 +18,10 @@ from router_state.record import RequestRecord
 
 
 class Latency(Capability):
-    """The times of a router's calls, and the dual of seconds: what a wait costs beside dollars.
+    """The times of a router's calls, and the dual of seconds: the price of a wait.
 
     Attributes:
-        timing: what is known of times, and the target; from the first declaration on.
+        timing: the knowledge of times, and the target; None before the first declaration.
     """
 
     __slots__ = ("timing",)
@@ -49,7 +49,9 @@ class Latency(Capability):
         return None if kept is None else converted(kept, LatencyGoal, "latency")
 
     def declare(self, declared: LatencyGoal, *, now: float) -> None:
-        """See Capability; what was learned of the same kind of times stays."""
+        """See Capability. Learned times stay if the declaration times the same part of an
+        answer.
+        """
         before = getattr(self, "timing", None)
         if before is None or declared.of != before.goal.of:
             if before is not None:
@@ -125,6 +127,6 @@ class Latency(Capability):
         """See Capability."""
         yield from timing_pieces.faults(self.timing)
 
-    def standing(self, now: float) -> dict[str, object]:
+    def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.latency` has its fields."""
-        return {"latency": target_fields.standing(self.timing)}
+        return {"latency": target_fields.lambda_fields(self.timing)}

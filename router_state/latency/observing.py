@@ -11,8 +11,9 @@ from router_state.record import PLAIN, RequestRecord
 
 
 def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
-    """Charge what a decided request's call is expected to take; k is the chosen arm. A call that
-    the router did not choose owes the target nothing."""
+    """Charge the expected time of a decided request's call; k is the chosen arm. A call that the
+    router did not choose owes the target nothing.
+    """
     tail = timing.goal.p95_seconds is not None
     record.waits = waits.seconds, waits.units if tail else None
     most = timing.goal.most
@@ -25,10 +26,10 @@ def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
 
 
 def billed(timing: Timing, billing: Billing) -> None:
-    """Learn from a bill how long its call took, and put that in place of what was charged.
+    """Learn the time of a billed call, and replace the charged time by it.
 
-    A call that was given up counts with at least its time so far, which is added to the calls after
-    it.
+    A call that timed out counts with at least its time so far. This time is added to the next call
+    of the same request.
     """
     event, record, unanswered = billing.event, billing.record, billing.unanswered
     lost = 0.0 if record.call is None else record.call.lost_seconds
@@ -54,7 +55,7 @@ def billed(timing: Timing, billing: Billing) -> None:
 
 
 def _settle(timing: Timing, record: RequestRecord, seconds: float, *, answered: bool) -> None:
-    """Put what a request has taken so far in place of what was charged for it."""
+    """Replace the charged time of a request by the time that it has taken so far."""
     call, most = record.call, timing.goal.most
     if call is None or call.wait is None or most is None:
         return

@@ -22,23 +22,29 @@ from router_state.latency.timing import Timing
 from router_state.pacing.scoring import candidates
 
 SLOW_SHARE = 0.1
-"""Share of the target by which expectations may miss it without an alert."""
+"""Share of the target by which expected times may miss the target without an alert."""
 SLOW_SOLUTIONS = 25
-"""Solutions in a row that must miss it, 200 decisions, as for a floor of rewards."""
+"""Number of solutions in a row that must miss the target before the alert: 200 decisions, as for a
+floor of rewards.
+"""
 MOST_DEBT = 100.0
-"""Most debt of waits, in targets: a debt is paid back over as many calls (`Debt`), and each can
-give up no more than its whole target."""
+"""Most debt of waits, in targets: a debt is paid back over this many calls (`Debt`), and each call
+can be at most one target faster than the target.
+"""
 MOST_PER_TARGET = 50.0
-"""Most reward that a wait as long as the target may cost: a fiftieth of the target outweighs every
-reward then."""
+"""Largest price of a wait as long as the target, in reward: a fiftieth of the target then
+outweighs every reward.
+"""
 LEAST_PER_SECOND, MOST_PER_SECOND = 1e-6, 50.0
-"""Least positive price of a second, in reward, and the largest one, where it is worth dollars:
-beyond it money alone decides."""
+"""Least positive and largest price of a second, in reward, where a second is worth dollars: beyond
+the largest, money alone decides.
+"""
 PRICE_HALVINGS = 12
-"""Halvings of its logarithm in the search: half a percent precise."""
+"""Halvings of the interval of the price's logarithm: the price is precise to half a percent."""
 FARTHEST, LIMIT_HALVINGS = 100.0, 40
-"""Largest limit that the fastest models are asked about, in targets, and the halvings of its
-logarithm in the search."""
+"""Largest limit of time that is tried for the fastest models, in targets, and the number of
+halvings of its logarithm's interval.
+"""
 
 
 def weigh(
@@ -50,10 +56,11 @@ def weigh(
     target_usd: float,
     now: float,
 ) -> None:
-    """Solve for the price of a wait again.
+    """Solve for the price of a wait.
 
     Args:
-        per_dollar: what a dollar costs in reward; target_usd: mean cost that it was solved for.
+        per_dollar: price of a dollar, in reward; target_usd: mean cost per request, in dollars,
+            that this price was solved for.
     """
     timing.changed()
     if not timing.in_use:
@@ -75,7 +82,7 @@ def weigh(
         return
     scored = scores - per_dollar * costs
     counted = np.minimum(waits, MOST_CHARGED * most) * WAIT_PRICES[: window.size, None]
-    # Evaluated at the two prices in force, each found given the other.
+    # The waits are evaluated at the two prices in force, each of which was solved given the other.
     won = (scored - timing.per_unit * counted).argmax(1)
     timing.expected = float(waits[np.arange(len(won)), won].mean())
     _review(timing, window, scores, costs, waits, now=now)
@@ -96,8 +103,9 @@ def _of_seconds(
     target_usd: float,
     start: float,
 ) -> float:
-    """Return what a second costs in reward where it is worth so many dollars: as much as they cost
-    once waits are paid for, too."""
+    """Return the price of a second, in reward, where a second is worth `usd_per_second` dollars:
+    the price of these dollars once waits are priced, too.
+    """
 
     def too_low(per_second: float) -> bool:
         per_dollar = Options.of(scores - per_second * seconds, costs).price(
@@ -115,8 +123,9 @@ def _of_seconds(
 
 
 def _waits(timing: Timing, window: Window, scores: Matrix, limit: float | None = None) -> Matrix:
-    """Return expected waits of the window's requests, shape (size, K), where an arm could be
-    chosen; for another limit than the target's if it is given."""
+    """Return expected waits of the window's requests, shape (size, K), and 0 where an arm can't be
+    chosen; `limit` replaces the target's limit of time.
+    """
     waits, _ = timing.waits(window.contexts, window.size, limit)
     return np.where(scores > -0.5 * CLOSED, waits, CLOSED)
 
@@ -124,8 +133,9 @@ def _waits(timing: Timing, window: Window, scores: Matrix, limit: float | None =
 def _review(
     timing: Timing, window: Window, scores: Matrix, costs: Matrix, waits: Matrix, *, now: float
 ) -> None:
-    """Raise an alert where the target is surely missed, with what would meet it; once, until it is
-    met."""
+    """Raise an alert if the target is surely missed, and name a target or a budget that would
+    work. One alert is raised until the target is met again.
+    """
     most = timing.goal.most or 1.0
     missed = window.size > WINDOW // 2 and timing.expected > (1.0 + SLOW_SHARE) * most
     timing.short = timing.short + 1 if missed else 0
@@ -144,7 +154,9 @@ def _review(
 
 
 def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) -> float:
-    """Return the smallest target in seconds that the fastest models would keep at any cost."""
+    """Return the smallest target, in seconds, that the fastest models would meet whatever they
+    cost.
+    """
     if timing.goal.p95_seconds is None:
         return float(waits.min(1).mean())
     low, high = timing.goal.p95_seconds, timing.goal.p95_seconds * FARTHEST
@@ -158,8 +170,9 @@ def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) ->
 
 
 def _needed(scores: Matrix, costs: Matrix, waits: Matrix, most: float) -> float | None:
-    """Return the mean cost of a request if the target were kept at any cost; None: no model is fast
-    enough."""
+    """Return the mean dollars of a request if the target were met whatever that costs; None: no
+    model is fast enough.
+    """
     price = Options.of(scores, waits).price(target=most)
     if price is None:
         return None

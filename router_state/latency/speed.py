@@ -18,8 +18,10 @@ LEAST_SECONDS = 1e-3
 LEAST_LOG_VARIANCE = 1e-6
 """Least variance of a logarithm: where all calls take as long as expected, chances stay finite."""
 TRIAL_EVERY, FIRST_TRIAL = 150, 10
-"""Decisions between two trials of a model that nothing was heard of, so that less than one call in
-a hundred is slow by them; and before the first one of a model that has told no time yet."""
+"""Decisions between two trials of a model whose times are not reported, so that trials make less
+than one call in a hundred slow; and decisions before the first trial of a model without any
+time.
+"""
 NUMBERS = layout.Numbers("variance", "count", "heard", "trials", whole=("heard", "trials"))
 """Numbers of a speed beside those of its costs."""
 OWN = len(NUMBERS)
@@ -29,11 +31,11 @@ class Speed:
     """The times of one model's calls.
 
     Attributes:
-        costs: a cost model of them, with seconds in place of dollars.
-        variance: of the logarithm of a call's seconds around its expectation; count: how many calls
-            it is of, the first guess among them.
-        heard: the router's last decision when a call last told its time, or was given a trial;
-            trials: how many it was given, while no call has told its time.
+        costs: a cost model of times, with seconds in place of dollars.
+        variance: variance of the logarithm of a call's seconds around its expectation; count:
+            number of calls behind it, including the first guess.
+        heard: seq of the router's last decision when a call last reported its time or the model got
+            a trial; trials: number of trials before the first reported time.
     """
 
     __slots__ = ("costs", "count", "heard", "trials", "variance")
@@ -46,12 +48,12 @@ class Speed:
 
     @property
     def spread(self) -> float:
-        """Return the variance of a logarithm around its expectation, doubt included."""
+        """Return the variance of a call's logarithm, with the doubt of its expectation."""
         return self.variance + self.costs.level
 
     @property
     def rest(self) -> int:
-        """Return how many decisions after it was heard of it is given a trial."""
+        """Return the number of decisions from `heard` to the next trial."""
         if self.count > GUESSED:
             return TRIAL_EVERY
         return min(FIRST_TRIAL << min(self.trials, 5), TRIAL_EVERY)
@@ -83,7 +85,7 @@ class Speed:
         self.variance = max(self.variance, LEAST_LOG_VARIANCE)
 
     def pack(self) -> bytes:
-        """Return all of it as bytes."""
+        """Return the speed as bytes."""
         numbers = [*layout.COSTS.of(self), *NUMBERS.of(self)]
         return packed(numbers, self.costs.regression.kept)
 

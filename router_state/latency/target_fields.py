@@ -1,4 +1,4 @@
-"""Targets of latency as a declaration says them, and as `pb.lambda` shows how they are kept."""
+"""Targets of latency in a declaration, and how well they are met in `pb.lambda`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SaidTarget(Protocol):
 
 
 class Said(Protocol):
-    """A router's declaration; `usd_per_second` is a number, or has `first_token`."""
+    """A router's declaration; `usd_per_second` is a number, or an object with `first_token`."""
 
     latency_target: SaidTarget | None
     usd_per_second: Any
@@ -27,7 +27,7 @@ def read(declared: Said) -> LatencyGoal | None:
     """Return the declared target of latency; None if there is none.
 
     Raises:
-        InvalidConfig: not one of a target and a price.
+        InvalidConfig: the declaration has neither or both of a target and a price.
     """
     target, price = declared.latency_target, declared.usd_per_second
     if target is not None:
@@ -42,7 +42,7 @@ def read(declared: Said) -> LatencyGoal | None:
 
 
 def document(goal: LatencyGoal) -> dict[str, object]:
-    """Return the fields of a declaration that mean this."""
+    """Return the fields of a declaration for this goal."""
     usd = goal.usd_per_second
     if usd is not None:
         return {"usd_per_second": usd if goal.of == "answer" else {"first_token": usd}}
@@ -50,7 +50,7 @@ def document(goal: LatencyGoal) -> dict[str, object]:
     return {"latency_target": {**_limit(goal), **of}}
 
 
-def standing(timing: Timing) -> dict[str, object]:
+def lambda_fields(timing: Timing) -> dict[str, object]:
     """Return the fields of `LatencyStanding`."""
     goal, most = timing.goal, timing.goal.most
     found: dict[str, object] = {
@@ -79,5 +79,7 @@ def _limit(goal: LatencyGoal) -> dict[str, object]:
 
 
 def _milliseconds(seconds: float) -> float:
-    """Return what was declared, however small: 12 digits of it, without the conversion's error."""
+    """Return seconds as milliseconds with 12 significant digits, which drops the conversion's
+    error.
+    """
     return float(f"{seconds * 1e3:.12g}")

@@ -1,10 +1,10 @@
 """The times of a router's calls: their expectations, the price of a wait, and the debt towards the
 target.
 
-The target is kept as a budget is. A decision charges what its call is expected to take, an answer
-the difference to what it took (`debt`). The price of a wait is solved over the window of the pacer,
-given the price of a dollar, and that one given the price of a wait: each solution is exact, and one
-follows the other every eight decisions.
+The target is met as a budget is. A decision charges the expected time of its call; an answer
+charges the difference to the time taken (`debt`). The price of a wait is solved over the pacer's
+window given the price of a dollar, and the price of a dollar given that of a wait. Each solution
+is exact, and the two alternate every eight decisions.
 """
 
 from __future__ import annotations
@@ -33,33 +33,35 @@ from router_state.learning.guess import LATENCIES
 
 Singles = npt.NDArray[np.float32]
 PIECE = "\x1flatency"
-"""Name of the piece with target and debt; there is none without a target."""
+"""Name of the piece with target and debt, which exists only with a target."""
 PRIOR = f"{PIECE}:"
 """Name of the piece with the shared prior of times."""
 UNHEARD = 150
-"""Answers in a row without a time after which an alert says so."""
+"""Number of answers in a row without a time that raises an alert."""
 ENOUGH_CALLS = 20.0
-"""Calls that must have told their times before these have an effect. After a change of the target
-the earlier ones count for so many."""
+"""Number of calls that must have reported their times before times have an effect. After a change
+of the target all earlier calls count for this many.
+"""
 MEASURED_CALLS = 1000.0
 """Effective number of calls behind the measured mean."""
 
 
 class Timing:
-    """See the module.
+    """The times of calls and the dual of seconds, see the module.
 
     Attributes:
         goal: the target as declared.
-        prior: what all models' times have in common; speeds: those of each, by name.
-        debt: what calls have taken beyond the target, in its unit.
-        per_unit: price of a wait, in reward per unit of the target; target: what λ was last solved
-            for.
-        tried: the last decision at which a model was given a trial.
-        count: calls that have told their time; mean_seconds, over: their mean, and the share that
-            took longer than allowed, of late; unheard: answers in a row that told none.
-        short: solutions in a row that missed the target; told: whether an alert says so, or that
-            there are no times.
-        expected: what a call is expected to take at the prices in force.
+        prior: shared prior of all models' times; speeds: times of each model, by name.
+        debt: time that calls have taken beyond the target, in the target's unit.
+        per_unit: price of a wait, in reward per unit of the target; target: target that this price
+            was last solved for.
+        tried: seq of the last decision that gave a model a trial.
+        count: calls that have reported their time; mean_seconds, over: recent mean of these times,
+            and recent share of calls that took longer than allowed; unheard: answers in a row
+            without a time.
+        short: solutions in a row that missed the target; told: whether an alert was raised for a
+            missed target or for missing times.
+        expected: expected time of a call at the prices in force.
     """
 
     __slots__ = (
@@ -88,7 +90,7 @@ class Timing:
         self.start_over()
 
     def start_over(self) -> None:
-        """Reset the debt; what was learned stays."""
+        """Reset the debt; learned times stay."""
         self.debt, self.per_unit, self.target, self.expected = Debt(), 0.0, 0.0, 0.0
         self.tried = self.unheard = self.short = 0
         self.told = False
@@ -98,7 +100,7 @@ class Timing:
 
     @property
     def in_use(self) -> bool:
-        """Tell whether enough calls have told their times."""
+        """Tell whether enough calls have reported their times."""
         return self.count >= ENOUGH_CALLS
 
     @property
@@ -108,7 +110,7 @@ class Timing:
 
     @property
     def pieces(self) -> list[str]:
-        """Return the names of the pieces that hold it."""
+        """Return the names of the pieces that hold the times."""
         return [PIECE, PRIOR, *(f"{SPEED}{name}" for name in self.speeds)]
 
     def changed(self) -> None:
@@ -116,13 +118,13 @@ class Timing:
         self.journal.pieces.add(PIECE)
 
     def declare(self, goal: LatencyGoal) -> None:
-        """Put another target of the same kind of times in force."""
+        """Put another target in force that times the same part of an answer."""
         self.goal, self.over = goal, 0.0
         self.count = min(self.count, ENOUGH_CALLS)
         self.start_over()
 
     def keep(self, names: Sequence[str]) -> None:
-        """Know these models, and forget all others."""
+        """Keep the times of these models, and forget all others."""
         for name in [name for name in self.speeds if name not in names]:
             del self.speeds[name]
             self.journal.pieces.add(f"{SPEED}{name}")
@@ -130,7 +132,7 @@ class Timing:
             if name not in self.speeds:
                 self.speeds[name] = Speed(name, self.prior, self.journal)
                 self.journal.pieces.update((PRIOR, PIECE))
-        # In the arms' order, whichever came first.
+        # The order is that of the arms, not that in which models came.
         self.speeds = {name: self.speeds[name] for name in names}
 
     def estimate_again(self) -> None:
@@ -138,10 +140,11 @@ class Timing:
         estimate(self.prior, self.regressions)
 
     def look(self, choice: Choice) -> None:
-        """Expect the waits of a request, and what they cost by its own price of a wait.
+        """Set the expected waits of a request and their cost, by the request's own price of a
+        wait.
 
-        A model that nothing was heard of for long counts as answering at once, once in a while: one
-        that has become fast is found so.
+        Now and then a model without recent times counts as answering at once: so a model that has
+        become fast is found.
         """
         if not self.in_use:
             return
@@ -157,8 +160,9 @@ class Timing:
         choice.beside = [per_unit * wait for wait in charged]
 
     def _try(self, charged: list[float], excluded: Sequence[str | None], seq: int) -> None:
-        """Give the model whose trial has been due for the longest time, if any is, a trial: its
-        wait is not charged."""
+        """Give a trial to the model whose trial has been due longest, if any is due: the model's
+        wait is not charged.
+        """
         speeds = list(self.speeds.values())
         due = {
             k: late
@@ -170,6 +174,7 @@ class Timing:
             self.tried = seq
             speeds[k].try_at(seq)
             self.journal.pieces.add(speeds[k].costs.regression.piece)
+            self.changed()
             charged[k] = 0.0
 
     @property
@@ -177,8 +182,9 @@ class Timing:
         return self.goal.most or 1.0
 
     def waits(self, contexts: Singles, n: int, limit: float | None = None) -> tuple[Matrix, Matrix]:
-        """Return what calls for n contexts are expected to take, in the unit of the target and in
-        seconds, shape (n, K); `limit` stands in for that of the target."""
+        """Return the expected times of calls for n contexts, in the unit of the target and in
+        seconds, each of shape (n, K); `limit` replaces the target's limit of time.
+        """
         speeds = list(self.speeds.values())
         limit = limit or self.goal.p95_seconds
         seconds, slow = waits(
@@ -193,14 +199,14 @@ class Timing:
         return (seconds if limit is None else slow).reshape(shape), seconds.reshape(shape)
 
     def costs(self, contexts: Singles, n: int) -> Matrix:
-        """Return what waits of n contexts' requests cost everybody in reward, shape (n, K)."""
+        """Return the cost of waits for n contexts at the common price, in reward, shape (n, K)."""
         waits, _ = self.waits(contexts, n)
         return self.per_unit * np.minimum(waits, MOST_CHARGED * self._unit)
 
     def learn(
         self, model: str, seconds: float, x: Vector | None, *, seq: int, now: float, at_least: bool
     ) -> None:
-        """Learn how long a call took, or `at_least` would have taken."""
+        """Learn the seconds of a call; `at_least`: the call was ended after them."""
         speed = self.speeds.get(model)
         if speed is None:
             return
@@ -215,14 +221,15 @@ class Timing:
             self.estimate_again()
 
     def _is_long(self, speed: Speed, seconds: float, x: Vector | None) -> bool:
-        """Tell whether a call that was given up had taken longer than expected: else it says
-        nothing."""
+        """Tell whether a call that timed out had taken longer than expected. A shorter one tells
+        nothing.
+        """
         costs = speed.costs
         usual = costs.ratio if x is None else costs.expected(costs.regression.predict(x), 0.0)
         return seconds > usual
 
     def measure(self, seconds: float) -> None:
-        """Take a call's time into the measured mean."""
+        """Add a call's time to the measured mean."""
         self.count += 1.0
         late, n = self.goal.p95_seconds, min(self.count, MEASURED_CALLS)
         self.mean_seconds += (seconds - self.mean_seconds) / n

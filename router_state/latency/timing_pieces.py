@@ -1,4 +1,4 @@
-"""The times of a router's calls as pieces of its state, and the checks of what was read."""
+"""The times of a router's calls as pieces of its state, and checks of restored times."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from router_state.packing.framing import decoded
 
 
 class _Kept(Struct):
-    """The numbers of a target, in the piece that holds it; `debt` are its dollars, their scatter,
-    and how many settlements are behind it."""
+    """The numbers of a target as stored in its piece; `debt` holds the debt, its scatter, and the
+    number of settlements.
+    """
 
     debt: tuple[float, float, float]
     per_unit: float
@@ -32,12 +33,13 @@ class _Kept(Struct):
 
 
 NUMBERS = _Kept.__struct_fields__[1:]
-"""Those that stand under the same name in `Timing`."""
+"""Numbers with the same names in `Timing`."""
 
 
 def pack(timing: Timing, piece: str) -> bytes | None:
-    """Return target and debt, or one model's times, by the name of their piece; None: there is no
-    such model."""
+    """Return the content of a piece: target and debt, or one model's times; None: there is no such
+    model.
+    """
     if piece == PIECE:
         debt = timing.debt
         numbers = {name: getattr(timing, name) for name in NUMBERS}

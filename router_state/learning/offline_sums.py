@@ -1,5 +1,5 @@
-"""Check the sums over earlier observations in a declaration: whether real observations can have
-made them.
+"""Check the sums over earlier observations in a declaration: whether observations can have such
+sums.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from router_state.errors import UnusablePrior
 from router_state.kernel import MAX_NORM
 
 OBSERVED = 1e-9, 1e15
-"""Least and most observations that a prior may be of, and may count for: forgetting leaves parts of
-one, and beyond 1e15 one more is lost in rounding."""
+"""Least and most observations behind a prior, and that a prior may count for: forgetting leaves
+parts of an observation, and above 1e15 rounding loses the next one.
+"""
 MOST_CONDITION = 1e10
-"""Largest ratio of two eigenvalues of A with the ridge in it: its inverse, inverted again, is still
-right in the smallest."""
+"""Largest ratio of two eigenvalues of A, ridge included: up to it, inverting the inverse gives
+back the smallest eigenvalue.
+"""
 
 
 def require_observed(what: str, A: Matrix, b: Vector, *, d: int) -> None:
@@ -38,7 +40,7 @@ def require_observed(what: str, A: Matrix, b: Vector, *, d: int) -> None:
         if not np.allclose(mean, mean.T, rtol=1e-6, atol=1e-9):
             raise UnusablePrior(f"{what} must have a symmetric A")
         squares = float(np.trace(mean)) - 1.0
-    # A ridge in A adds to each feature what it adds to the count.
+    # A ridge in A adds the same to each feature as to the count.
     if not squares <= MAX_NORM**2 + d:
         raise UnusablePrior(
             f"{what} is of features with a mean square of {squares:.3g}; contexts of a norm "

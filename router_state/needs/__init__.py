@@ -1,1 +1,1 @@
-"""Needs: what models offer beside quality and price, and what requests need of it."""
+"""Needs: features that models offer beside quality and price, and that requests may require."""

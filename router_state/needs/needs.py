@@ -1,4 +1,6 @@
-"""The capability of needs: which models a request's needs rule out. It keeps no state."""
+"""The capability of needs: models that can't meet a request's needs are ruled out. The capability
+has no state.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Needed(Capability):
     """The offers of a router's models.
 
     Attributes:
-        offers: by name, of models that declare them.
+        offers: offers by model, of models that declare any.
     """
 
     __slots__ = ("offers",)

@@ -1,4 +1,4 @@
-"""Capabilities: what models offer beside quality and price, and what requests need of them."""
+"""Offers of models beside quality and price, such as vision or a region, and needs of requests."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from router_state.events import Needs
 
 
 class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Capabilities of a model. A limit of None is unknown, and rules nothing out.
+    """The offers of a model. A limit of None is unknown, and rules nothing out.
 
     Attributes:
         context_window: most tokens of a call's input.
         max_output_tokens: tokens of its longest answer.
-        vision, audio, tools, json_output: whether it reads images, hears sound, calls tools,
-            answers in JSON. Where no model of a portfolio hears sound, it is known of none.
-        regions: where it may run.
-        retention_days: how long its provider keeps prompts; 0: not at all.
+        vision, audio, tools, json_output: whether the model reads images, takes sound, calls tools,
+            answers in JSON. If no model of a portfolio takes sound, `audio` counts as unknown for
+            all of them.
+        regions: regions where the model may run.
+        retention_days: days for which its provider keeps prompts; 0: not at all.
     """
 
     context_window: int | None = None
@@ -38,7 +39,7 @@ NOTHING = Needs()
 
 
 def lacking(offers: Offers, needs: Needs, input_tokens: int | None) -> dict[str, str]:
-    """Return the needs that a model does not meet: {reason of exclusion: in words}."""
+    """Return the needs that a model does not meet: {reason of exclusion: the need in words}."""
     found: dict[str, str] = {}
     for name in ("vision", "audio", "tools", "json_output"):
         if getattr(needs, name) and not getattr(offers, name):
@@ -64,13 +65,13 @@ def rule_out(
     needs: Needs | None,
     input_tokens: int | None,
 ) -> Excluded:
-    """Rule out arms that can't do what a request needs; one that declares nothing can do all.
+    """Rule out arms that do not meet a request's needs; a model that declares no offers meets all.
 
     Raises:
         NoCapableModel: nothing is left; the message names the needs.
     """
     if needs is not None and needs.audio and not any(one.audio for one in offers.values()):
-        # Declarations and lists of prices seldom say who hears sound.
+        # Declarations and lists of prices seldom say which models take sound.
         needs = structs.replace(needs, audio=False)
     found = list(excluded)
     missing: list[dict[str, str]] = []
@@ -86,7 +87,9 @@ def rule_out(
 
 
 def _need(missing: Sequence[Mapping[str, str]]) -> str:
-    """Return the needs that all models lack, and those that no model meets together beside them."""
+    """Return, in words, the needs that no model meets, and then those that no model meets
+    together.
+    """
     shared = {why for why in missing[0] if all(why in lacks for lacks in missing)}
     found = [text for why, text in missing[0].items() if why in shared]
     if all(lacks.keys() - shared for lacks in missing):

@@ -1,8 +1,8 @@
 """Track which models answer, by the outcomes that bills report.
 
-A model that fails five times in a row is down. It then gets single trials at growing intervals, and
-is back with the first answer to one of them. A model that limits the rate of its calls gets as many
-as it answers. The clock is that of decisions, so a replay finds the same.
+A model that fails five times in a row is down. A model that is down gets single trials at growing
+intervals, and is back with the first answered trial. A model that limits the rate of its calls
+gets the rate that it answers. Time is that of decisions, so a replay decides the same.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from router_state.outages.health import FIRST_WAIT, IN_A_ROW, Health
 from router_state.packing.framing import Json, decoded
 
 PIECE = "\x1favailability"
-"""Name of the piece of state; there is none while all models answer."""
+"""Name of the piece of state, which exists while some model does not answer."""
 LONGEST_REST = 300.0
 """Most seconds for which a model's own `retry_after_seconds` is obeyed."""
 FORGOTTEN = 1800.0
-"""Seconds without a refusal after which a limit is forgotten."""
+"""Seconds without a refused call after which a rate limit is forgotten."""
 Excluded = list[str | None]
 
 
@@ -36,8 +36,8 @@ class Availability:
     """The models of a router that fail or limit their calls; all others answer.
 
     Attributes:
-        models: by name.
-        all_down: whether all models of the portfolio were down at once, and none has come back.
+        models: health of these models, by name.
+        all_down: whether all models of the portfolio went down and none has come back.
     """
 
     __slots__ = ("_journal", "all_down", "models")
@@ -50,8 +50,9 @@ class Availability:
     def rule_out(
         self, names: Sequence[str], excluded: Excluded, *, now: float, seq: int
     ) -> Excluded:
-        """Rule out models that are down or at their limit of calls, unless none would be left; then
-        raise an alert once."""
+        """Rule out models that are down or at their rate limit. If none would be left, rule out
+        none and raise one alert.
+        """
         models = self.models
         why = {
             name: reason
@@ -107,8 +108,9 @@ class Availability:
         """Learn how a call ended; a bill without a status is that of an answer.
 
         Args:
-            decided: the call's decision; seq: the router's last one; nth: the call's number.
-            retry_after: seconds for which the model wants to be left alone.
+            decided: seq of the call's decision; seq: seq of the router's last decision; nth: number
+                of the call.
+            retry_after: seconds for which the model asks for no calls.
         """
         status = status or "ok"
         health = self.models.get(model)
@@ -151,7 +153,7 @@ class Availability:
             health.limited_at, health.rate = None, 0.0
         if health.down_since is not None:
             since, health.down_since = health.down_since, None
-            # Calls under way were decided while the model was down.
+            # Calls in flight were decided while the model was down.
             health.after, health.failed = seq, []
             health.trial_at, self.all_down = now, False
             self._raise("model_back", model, now - since, since=since, now=now)
@@ -171,7 +173,7 @@ class Availability:
         )
 
     def keep(self, names: Collection[str]) -> None:
-        """Forget models that are not among these."""
+        """Forget all models but these."""
         gone = [name for name in self.models if name not in names]
         for name in gone:
             del self.models[name]
@@ -179,7 +181,7 @@ class Availability:
             self._journal.pieces.add(PIECE)
 
     def values(self) -> Json | None:
-        """Return the state to be kept; None if there is none."""
+        """Return the state to be stored; None if there is none."""
         if not self.models and not self.all_down:
             return None
         models = {name: asdict(health) for name, health in self.models.items()}

@@ -1,5 +1,6 @@
-"""The health of one model: its failures, its trials while it is down, and the rate that it
-answers."""
+"""The health of one model: failures, trials while the model is down, and the rate of calls that it
+answers.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +9,31 @@ from dataclasses import dataclass, field
 from router_state.kernel import exp_of
 
 IN_A_ROW = 5
-"""Failures in a row, by arrival or by call, after which a model is down. If one call in five fails,
-one run in 3,000 calls is so long."""
+"""Number of failures in a row, by arrival or by call, that takes a model down. If one call in five
+fails, such a run comes once in 3,000 calls.
+"""
 FIRST_WAIT, WAIT_GROWS, MOST_WAIT = 2.0, 3.0, 15.0
-"""Seconds to the first trial, factor from one to the next, and the most seconds between two: half
-of the 30 s within which a model shall have its share again (benchmarks.outages)."""
+"""Seconds to the first trial, factor from one interval to the next, and largest interval: half of
+the 30 s within which a model must have its share again (benchmarks.outages).
+"""
 TRIAL_SHARE = 150
-"""Decisions between two trials, so that less than one request in a hundred is lost to them."""
+"""Decisions between two trials, so that trials lose less than one request in a hundred."""
 SLOW_WAIT = 60.0
-"""Seconds after which a trial is due however few decisions there were."""
+"""Seconds after which a trial is due, however few decisions were made."""
 KNOWN_REFUSALS = 5
-"""Refusals after which a model's rate limit is known well enough."""
+"""Number of refused calls after which a model's rate limit is known well enough."""
 RATE_CUT, RATE_GROWTH = 0.93, 300.0
-"""Factor of the rate at a refusal, and the seconds in which it grows by e where there is none:
-about three refusals a minute (benchmarks.outages)."""
+"""Factor of the rate at a refused call, and seconds in which the rate grows by a factor of e
+without one: about three refusals a minute (benchmarks.outages).
+"""
 LIFTED, RUSH = 30.0, 5.0
-"""Seconds without a refusal after which the limit is gone, it seems; then those in which the rate
-grows by e."""
+"""Seconds without a refused call after which the limit seems gone, and seconds in which the rate
+then grows by a factor of e.
+"""
 OF_LATE = 10.0
-"""Seconds over which the pace is measured."""
+"""Seconds over which the rate of answered calls is measured."""
 LEAST_RATE, BURST = 1.0 / 60.0, 1.0
-"""Least calls a second, and seconds of calls that may come at once."""
+"""Least rate in calls a second, and seconds' worth of calls that may come at once."""
 
 
 @dataclass(slots=True)
@@ -37,17 +42,17 @@ class Health:
 
     Attributes:
         streak: failures since the last answer.
-        calls: calls since it is watched, each with its number; failed: numbers of the latest ones
-            that failed; heard: whether one of them was answered.
+        calls: number of calls since the model is watched; failed: numbers of the latest failed
+            calls; heard: whether a watched call was answered.
         after: outcomes of decisions up to this one no longer count.
-        down_since: seconds since the epoch, or None: it answers.
-        wait: seconds from the last trial to the next; trial_at: when that one is due; trial_seq:
-            the decision at the last one.
-        rate: calls a second that it answers; 0: it has not limited them, or too little is known.
-        left: calls that it may get at once, at time `at`.
+        down_since: time since which the model is down, seconds since the epoch; None: it answers.
+        wait: seconds from the last trial to the next; trial_at: time at which the next trial is
+            due; trial_seq: seq of the last trial's decision.
+        rate: calls a second that the model answers; 0: no limit is known.
+        left: calls that the model may get at once, at time `at`.
         answered, refused: calls since `since`, while the rate is measured.
-        pace: calls a second that it has answered of late, at time `paced_at`.
-        limited_at: when it last refused a call.
+        pace: recent rate of answered calls, per second, at time `paced_at`.
+        limited_at: time of the last refused call.
     """
 
     streak: int = 0
@@ -71,14 +76,14 @@ class Health:
 
     @property
     def sound(self) -> bool:
-        """Tell whether the model is healthy, so that nothing has to be kept."""
+        """Tell whether the model is healthy, so that no state has to be kept."""
         fails = self.down_since is not None or self.streak or self.failed
         return self.heard and not fails and self.limited_at is None
 
     @property
     def all_failed(self) -> bool:
-        """Tell whether as many calls as take a model down have failed, one after the other: answers
-        that come in between are of calls from before.
+        """Tell whether `IN_A_ROW` calls with consecutive numbers failed. Answers that came in
+        between belong to earlier calls.
         """
         failed = self.failed
         return any(
@@ -94,24 +99,24 @@ class Health:
         return seq - self.trial_seq < TRIAL_SHARE and now < last + SLOW_WAIT
 
     def tried(self, now: float, seq: int) -> None:
-        """Note that a call goes to it while it is down."""
+        """Note that a call goes to the model while it is down."""
         self.wait = min(self.wait * WAIT_GROWS, MOST_WAIT)
         self.trial_at, self.trial_seq = max(self.trial_at, now + self.wait), seq
 
     def allowed(self, now: float) -> float:
-        """Return how many calls a model that limits them may get at once."""
+        """Return the number of calls that the model may get at once."""
         gone = max(now - self.at, 0.0)
         return min(self.left + gone * self.rate, max(1.0, self.rate * BURST))
 
     def limit(self, now: float, seq: int) -> None:
-        """Note a refused call; keep to the rate that was answered once that is known."""
+        """Note a refused call, and reduce the rate to the answered one once that is known."""
         if self.limited_at is None:
             self.since, self.answered, self.refused = now, 0, 0
         self.limited_at = now
         self.refused += 1
         if self.rate > 0.0:
             self.follow(now, 0.0)
-            # It may have grown far beyond what was asked for.
+            # The rate may have grown far beyond the traffic.
             self.rate = max(min(self.rate * RATE_CUT, self.pace), LEAST_RATE)
         elif self.refused >= KNOWN_REFUSALS:
             seconds = max(now - self.since, BURST)
@@ -119,11 +124,11 @@ class Health:
             self.pace, self.paced_at = self.rate, now
         else:
             return
-        # Calls under way were decided at the rate before.
+        # Calls in flight were decided at the earlier rate.
         self.after, self.left, self.at = seq, 0.0, now
 
     def follow(self, now: float, calls: float) -> None:
-        """Take answered calls into the pace."""
+        """Add answered calls to the recent rate."""
         gone = max(now - self.paced_at, 0.0)
         self.pace = self.pace * exp_of(-gone / OF_LATE) + calls / OF_LATE
         self.paced_at = max(now, self.paced_at)
@@ -140,7 +145,7 @@ class Health:
         """Return why the model is not to be called at the decision after `seq`, or None."""
         if self.down_since is not None:
             return "down" if self.rests(now, seq) else None
-        # A model that asked to be left alone for a while.
+        # The model asked for no calls for a while.
         if now < self.trial_at:
             return "down" if self.limited_at is None else "rate_limited"
         if self.rate > 0.0 and self.allowed(now) < 1.0:

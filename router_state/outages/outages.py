@@ -1,6 +1,6 @@
-"""The capability of outages: which models don't answer now, and what a failed call counts as.
+"""The capability of outages: which models don't answer now, and the reward of a failed call.
 
-Any router may need it: failures are told by bills, not declared.
+Any router may need this capability: bills report failures, declarations do not.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Said(Protocol):
 
 
 class Outages(Capability):
-    """See the module.
+    """The outages of a router's models.
 
     Attributes:
         availability: which models answer.
-        error_reward: the reward that a failed call counts as, as declared; None: none.
+        error_reward: declared reward of a failed call; None: a failed call teaches no reward.
     """
 
     __slots__ = ("availability", "error_reward")
@@ -67,7 +67,7 @@ class Outages(Capability):
         return None if kept is None else converted(kept, float, "error_reward")
 
     def declare(self, declared: float | None, *, now: float) -> None:
-        """See Capability; models that retire are watched no longer."""
+        """See Capability; retired models are no longer watched."""
         self.error_reward = declared
         self.availability.keep([arm.name for arm in self.arms if arm.retired_at is None])
 
@@ -80,7 +80,7 @@ class Outages(Capability):
                 choice.limit(found, names)
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
-        """See Capability; the record has the number of a watched model's call."""
+        """See Capability; the record stores the number of a watched model's call."""
         known = self.availability
         if known.models:
             nth = known.called(record.model, now=choice.at, seq=record.seq)
@@ -103,19 +103,19 @@ class Outages(Capability):
         )
         arm = self.arms.find(called)
         if arm is not None and billing.unanswered:
-            # A bill has come, so its cost is no longer at risk.
+            # The bill has come, so the call's cost is no longer at risk.
             arm.costs.awaited = 0
         if event.status in FAILED and billing.first:
             billing.reward = self.error_reward
 
     def start_over(self) -> None:
-        """See Capability: whether models answer is another matter by then."""
+        """See Capability: outages at the time of the export are forgotten."""
         self.availability.keep(())
         self.availability.all_down = False
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """See Capability; there is none while all models answer."""
+        """See Capability; there is no piece while all models answer."""
         return () if self.availability.values() is None else (PIECE,)
 
     def pack(self, piece: str) -> bytes | None:

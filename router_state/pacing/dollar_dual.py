@@ -1,5 +1,6 @@
-"""The live policy's pacer: a penalty linear in expected dollars, its price found from the last
-contexts."""
+"""The pacer of `live`: a penalty linear in expected dollars, whose price is solved over the last
+contexts.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ from router_state.pacing.scoring import candidates
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_TRIED = 100.0
-"""Budgets that a call may be expected to cost whose only use is to learn, together with the debt:
-as many as one horizon of requests pays back (`Debt`)."""
+"""Largest expected cost of a call that only serves to learn, plus the debt, in budgets of a
+request: as many as one horizon of requests pays back (`Debt`).
+"""
 SURE = 0.01
-"""Probability that any model costs less than the budget, below which the budget is unreachable."""
+"""The budget is unreachable if the probability that any model costs less is below this."""
 
 
 class DollarDual(Pacer):
@@ -41,14 +43,14 @@ class DollarDual(Pacer):
     debt: Debt
 
     def __init__(self, budget_usd: float, journal: Journal) -> None:
-        """Start without a history; the first decision solves."""
+        """Start without a history; the first decision solves for λ_t."""
         super().__init__(budget_usd)
         self.journal, self.target_usd = journal, 0.0
         self.debt = Debt()
         journal.jumped = True
 
     def set_budget(self, budget_usd: float) -> None:
-        """Pace another budget from the next decision on; the debt in dollars stays."""
+        """Replace the budget from the next decision on; the debt in dollars stays."""
         if budget_usd != self.budget_usd:
             self.budget_usd, self.journal.jumped = budget_usd, True
 
@@ -74,8 +76,9 @@ class DollarDual(Pacer):
             self.journal.jumped = True
 
     def solve(self, arms: Arms, window: Window, *, now: float) -> None:
-        """Solve for λ_t: the smallest at which the mean cost of the window's winners is within the
-        target."""
+        """Solve for λ_t: the smallest one at which the mean cost of the window's winners is within
+        the target.
+        """
         budget = self.budget_usd
         found = candidates(window, arms)
         cheapest_usd = found.cheapest()
@@ -89,8 +92,10 @@ class DollarDual(Pacer):
         self.debt.bound(budget)
 
     def _review(self, arms: Arms, window: Window, costs: Matrix, *, now: float) -> None:
-        """Raise an alert where every model surely costs more than the budget on the window's
-        prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
+        """Raise an alert if every model surely costs more than the budget on the window's prompts;
+        `costs` are expected dollars, shape (size, K). Limits of single requests to some models are
+        ignored.
+        """
         costs, budget = np.delete(costs, list(window.limited), axis=0), self.budget_usd
         n = len(costs)
         if n <= WINDOW // 2:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from router_state.pacing.pacer import Terms, Unpaced
 
 EMA_STEP = 0.05
-"""Share of the newest cost in the mean (ParetoBandit Eq. 3), and step of λ_t, per budget that the
-mean is away from the budget (Eq. 4)."""
+"""Share of the newest cost in the mean (ParetoBandit Eq. 3), and step of λ_t for each budget by
+which the mean differs from the budget (Eq. 4).
+"""
 LAMBDA_MAX = 5.0
 """Largest λ_t of the paper's pacer (Eq. 4)."""
 
@@ -27,7 +28,7 @@ class EmaPacer(Unpaced):
         self.cost_ema_usd = budget_usd
 
     def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
-        """See Pacer; only the first bill counts: the paper charges when it comes."""
+        """See Pacer. Only the first bill counts: the paper charges a cost when the bill comes."""
         if first:
             mean = (1.0 - EMA_STEP) * self.cost_ema_usd + EMA_STEP * cost_usd
             moved = self.lambda_t + EMA_STEP * (mean / self.budget_usd - 1.0)

@@ -38,30 +38,32 @@ class Pacer:
 
     @property
     def allowance_usd(self) -> float:
-        """Dollars that one call may be expected to cost whose only use is to learn."""
+        """The largest expected dollars of a call that only serves to learn."""
         return float("inf")
 
     def follows(self, before: Pacer) -> bool:
-        """Tell whether it goes on with the contexts of the pacer before it."""
+        """Tell whether this pacer goes on with the contexts of the pacer before it."""
         return before is self
 
     def begin(self, choice: Choice) -> None:
-        """Set what a request may cost, where that changes from one to the next."""
+        """Set the budget of a request, if budgets differ from request to request."""
 
     def solve(self, arms: Arms, window: Window, *, now: float) -> None:
         """Solve for λ_t over the last contexts."""
 
     def per_dollar(self, multiple: float) -> float:
-        """Return the weight of money in scores, in reward per dollar, for a request's own multiple
-        of λ_t or for 1; under `paper` per unit of its logarithmic scale of prices."""
+        """Return the weight of money in scores for a request with this multiple of λ_t: reward per
+        dollar, or under `paper` reward per unit of the logarithmic scale of prices.
+        """
         return 0.0
 
     def commit(self, expected_usd: float) -> None:
         """Charge a decision's expected cost."""
 
     def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
-        """Replace a charge by a bill: the expected cost or, if it is not the `first` bill, the
-        previous one."""
+        """Replace a charge by a bill. The charge is the expected cost before the `first` bill,
+        else the previous bill.
+        """
 
     def terms(self) -> Terms:
         """Return the inputs of λ_t, by the names of `pb.lambda`."""
@@ -72,7 +74,7 @@ class Unpaced(Pacer):
     """A router without a budget: λ_t stays 0, and spend is only counted.
 
     Attributes:
-        per_log_price: weight of a price under `paper`, beside λ_t.
+        per_log_price: weight of a list price under `paper`, beside λ_t.
     """
 
     __slots__ = ("per_log_price",)
@@ -82,7 +84,7 @@ class Unpaced(Pacer):
         self.per_log_price = per_log_price
 
     def follows(self, before: Pacer) -> bool:
-        """See Pacer; without a budget one is as good as another."""
+        """See Pacer; without a budget there is nothing to go on with."""
         return type(before) is type(self)
 
     def per_dollar(self, multiple: float) -> float:

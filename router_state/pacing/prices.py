@@ -1,8 +1,8 @@
 """The prices of a request: the window of the last contexts, and the two duals that are solved over
 it.
 
-The dual of dollars is the pacer. One beside it is a capability's: that of seconds. Each solution is
-exact, given the other's price, and one follows the other.
+The dual of dollars is the pacer; the dual of seconds is the capability `latency`. Each is solved
+exactly given the other's price, and the two alternate.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from router_state.pacing.pacer import Pacer
 
 
 def weigh(pacer: Pacer, arms: Arms, choice: Choice) -> None:
-    """Take a request's context into the window, solve again where something has jumped, and set its
-    price of a dollar."""
+    """Store a request's context in the window, solve again where an input has jumped, and set the
+    request's price of a dollar.
+    """
     pacer.begin(choice)
     window = arms.window
     if window is None:
@@ -26,11 +27,12 @@ def weigh(pacer: Pacer, arms: Arms, choice: Choice) -> None:
         arms.tokens.place(slot, choice.tokens)
     for one in arms.slotted:
         one.placed(slot, choice)
-    # Solved again at the latest when levels were measured. In a short window every context changes
-    # the solution.
+    # λ_t is solved again at the latest when levels were measured. In a short window every context
+    # changes the solution.
     if arms.journal.jumped or window.size < EVERY:
         if arms.beside is not None:
-            # Solved first, so that spend follows the budget whatever the price of waits.
+            # The dual of dollars is solved first, so that spend follows the budget whatever the
+            # price of waits is.
             arms.beside.solve(
                 window,
                 per_dollar=pacer.per_dollar(1.0),

@@ -1,4 +1,4 @@
-"""The scores and expected costs that a window's requests have now, as choices see them."""
+"""The present scores and expected costs of a window's requests, as choices see them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from router_state.kernel import Options, Window
 
 
 def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
-    """Return scores, and expected costs in dollars by each request's price, of every arm for every
-    context of a window, as it is known now and the choices see it, chance included.
+    """Return present scores, and expected dollars times each request's price, of every arm for
+    every context of a window; draws are included.
 
-    Scores are less what calls cost beside dollars, unless that is not to be taken off (`beside`).
-    An arm that a request could not be given to can't win there.
+    With `beside`, the cost of calls other than dollars is subtracted from scores. An arm that a
+    request could not call can't win the request's context.
     """
     found = window.options(arms, arms.tokens.slots)
     for one in arms.slotted:

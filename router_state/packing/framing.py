@@ -1,8 +1,8 @@
 """The frame around every record of a state, which is the number of its format and a checksum; and
 what a frame holds: JSON of a declared type, or numbers as little-endian 64-bit floats.
 
-Who reads a record raises DamagedState here for all that is not as it was written. Any other
-exception of a reader is a defect of it.
+Readers raise DamagedState for every record that is not as it was written. Any other exception of a
+reader is a defect.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from router_state.config import Vector
 from router_state.errors import DamagedState
 
 Json: TypeAlias = Any
-"""A JSON value. One that was read is of no type until `decoded` or `converted` has checked it."""
+"""A JSON value, whose type is not known until `decoded` or `converted` has checked it."""
 T = TypeVar("T")
 R = TypeVar("R")
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
-"""A whole number of a record: one that every reader of JSON has exactly."""
+"""A whole number of a record, within the range that every JSON reader keeps exact."""
 FORMAT = 1
-"""Number of the format that is written. Who raises it keeps a reader of the one before, see
-`restoring.READERS` and `record_bytes.READERS`."""
+"""Number of the format that is written. A change that raises it keeps a reader of the format
+before, see `restoring.READERS` and `record_bytes.READERS`.
+"""
 NATIVE = sys.byteorder == "little"
 """True where this machine stores numbers in the order of the packed state."""
 _HEADER = struct.Struct(">BI")
@@ -37,7 +38,7 @@ _HEADER = struct.Struct(">BI")
 
 
 def frame(body: bytes) -> bytes:
-    """Put the number of the format and CRC-32 before a record."""
+    """Put the number of the format and a CRC-32 before a record."""
     return _HEADER.pack(FORMAT, crc32(body, FORMAT)) + body
 
 
@@ -48,9 +49,9 @@ def opened(data: bytes, what: str) -> tuple[int, bytes]:
         what: names the record in the error.
 
     Raises:
-        DamagedState: it is damaged, missing, or of a newer format.
+        DamagedState: the record is damaged, missing, or of a newer format.
     """
-    # Looked at first: a newer format may have the checksum elsewhere.
+    # The format is checked first: a newer one may have its checksum elsewhere.
     if data and data[0] > FORMAT:
         raise DamagedState(
             f"{what}: format {data[0]} is newer than {FORMAT}, the newest that this program reads"
@@ -67,7 +68,7 @@ def body_of(data: bytes, what: str = "a record") -> bytes:
 
 
 def reader_of(number: int, readers: Mapping[int, R], what: str) -> R:
-    """Return the reader of a format. Raises DamagedState where there is none any more."""
+    """Return the reader of a format. Raises DamagedState if there is no longer one."""
     if number not in readers:
         raise DamagedState(
             f"{what}: format {number} is older than {min(readers)}, the oldest that "
@@ -88,7 +89,7 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
         kept: Any = kind
         found: T = _decoder(kept).decode(body)
         return found
-    # Of strings that are not UTF-8, and of a nesting that nothing here has.
+    # Strings that are not UTF-8, and nesting deeper than any record has.
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise DamagedState(f"{what}: {error}") from None
 
@@ -111,7 +112,7 @@ def floats(data: bytes, what: str, *, least: int, most: int) -> Vector:
     """Return a record's little-endian 64-bit floats; `what` names it in the error.
 
     Raises:
-        DamagedState: there are fewer or more than said.
+        DamagedState: there are fewer numbers than `least`, or more than `most`.
     """
     values = np.frombuffer(data, "<f8") if len(data) % 8 == 0 else np.empty(0)
     if not least <= len(values) <= most:
@@ -121,7 +122,7 @@ def floats(data: bytes, what: str, *, least: int, most: int) -> Vector:
 
 def packed(*parts: Vector | Sequence[float]) -> bytes:
     """Return arrays and sequences one after the other, as little-endian 64-bit floats."""
-    # Joined as bytes: for a few short parts arrays of them would take twice as long.
+    # Joined as bytes: for a few short parts, arrays would take twice as long.
     return b"".join(
         [
             (part if NATIVE else part.astype("<f8")).tobytes()

@@ -1,4 +1,4 @@
-"""The numbers of a model and of a router, declared once: name, place and order in the state.
+"""The numbers of a model and of a router, declared once: names, places and order in the state.
 
 Packing, restoring and the checks of a snapshot follow from these declarations. A name is the path
 of an attribute, from an `Arm`, a `SharedPrior`, a `RouterState` or a pacer.
@@ -13,17 +13,17 @@ from typing import Any
 from router_state.errors import DamagedState
 
 LARGEST_EXACT = 2.0**53
-"""Largest whole number that a float is exact for."""
+"""Largest whole number up to which floats are exact."""
 
 
 class Numbers:
     """Numbers of one kind of object, read and written in one order.
 
     Args:
-        names: paths of attributes, two or more; `whole` of them are whole numbers.
+        names: two or more paths of attributes; `whole`: those of them that are whole numbers.
 
     Attributes:
-        of: returns the numbers of an object, a tuple.
+        of: function that returns the numbers of an object as a tuple.
     """
 
     __slots__ = ("_owners", "_whole", "names", "of")
@@ -53,9 +53,9 @@ SIDES = tuple(
 )
 """Numbers of a detector: both sides of its cumulative sum."""
 WATCHED = ("count", "sigma", "leverage", "spread")
-"""Numbers of a detector: what is usual."""
+"""Numbers of a detector: the usual residuals and leverages."""
 HEAD = Numbers("pulls_left", "last_played", "costs.awaited", "retired_at")
-"""Numbers of a model that every decision may change: in the head."""
+"""Numbers of a model that every decision may change, stored in the head."""
 REWARDS = Numbers(
     "rewards.decay",
     "rewards.forgotten",
@@ -66,7 +66,7 @@ REWARDS = Numbers(
 )
 """Numbers of a model that a reward changes, beside the arrays of its regression."""
 SUSPICION = Numbers("offset", "count", "evidence", "since", "after", whole=("count", "after"))
-"""Numbers of a suspicion; behind `REWARDS` while there is one."""
+"""Numbers of a suspicion, behind `REWARDS` while the model is suspected."""
 COSTS = Numbers(
     "costs.regression.decay",
     "costs.ratio",
@@ -108,7 +108,7 @@ COUNTERS = Numbers(
 )
 """The books of a router."""
 RESTS = Numbers("spent.rest", "committed.rest")
-"""Roundings of its sums, in the head where they are not 0."""
+"""Rounding errors of the sums, stored in the head where they are not 0."""
 EMA = Numbers("lambda_t", "cost_ema_usd")
 """The paper's pacer."""
 DUAL = Numbers(
@@ -121,6 +121,8 @@ DUAL = Numbers(
 )
 """The dual of dollars."""
 NO_DUAL = (0.0, 0.0, -1.0, 0.0, 0.0, False)
-"""Its numbers where prices are solved and there is none: those of a debt that has not begun."""
+"""Numbers that stand for the dual of dollars where prices are solved without it: those of a debt
+before its first settlement.
+"""
 WINDOW = Numbers("size", "next")
-"""The window, behind the dual's numbers; its contexts are pieces of their own."""
+"""Numbers of the window, behind the dual's; its contexts are pieces of their own."""

@@ -1,4 +1,4 @@
-"""Keep the accounts of a budget's periods: what was charged, and what is carried over."""
+"""Keep the accounts of a budget's periods: dollars charged, and dollars carried over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from router_state.periods.calendar import bounded
 from router_state.periods.spending import PeriodBudget
 
 PERIODS_KEPT = 4
-"""Most periods kept: bills of earlier ones still come, and a clock may step back."""
+"""Number of periods that are kept: bills of earlier periods still come, and a clock may step
+back.
+"""
 MOST_EMPTY = 1000
 """Most periods without a request whose money is carried over."""
 
@@ -23,11 +25,12 @@ class Account(Struct, array_like=True):
     Attributes:
         begin, end: seconds since the epoch.
         carried_usd: dollars that the period before left.
-        charged_usd: what its requests cost: their bills, or as long as these are awaited what is
-            expected.
-        waiting: its requests whose bill is awaited; count: all of them.
+        charged_usd: dollars of the period's requests: their bills, or expected costs while bills
+            are awaited.
+        waiting: number of the period's requests whose bill is awaited; count: number of all its
+            requests.
         first_seq: number of the first decision that may be charged to it.
-        gone, gone_usd: of its requests those that are forgotten, and what they cost.
+        gone, gone_usd: number of the period's requests that are forgotten, and their dollars.
     """
 
     begin: float
@@ -41,17 +44,17 @@ class Account(Struct, array_like=True):
     gone_usd: float = 0.0
 
     def pack(self) -> tuple[Json, ...]:
-        """Return it as JSON's types."""
+        """Return the account as JSON's types."""
         values = structs.astuple(self)
         return values if self.gone else values[:-2]
 
     def contains(self, at: float, seq: int) -> bool:
-        """Tell whether a decision was charged to it."""
+        """Tell whether a decision was charged to this account."""
         return self.begin <= bounded(at) < self.end and seq >= self.first_seq
 
 
 Packed = tuple[float, list[Account]]
-"""Accounts of one budget as they are read."""
+"""Accounts of one budget as stored."""
 
 
 @dataclass(slots=True)
@@ -59,7 +62,7 @@ class Accounts:
     """The periods of one budget, in the order in which they were last used.
 
     Attributes:
-        told: begin of the last period whose end of money was reported; −1: none.
+        told: begin of the last period for which an alert said that nothing is left; −1: none.
     """
 
     budget: PeriodBudget
@@ -68,7 +71,7 @@ class Accounts:
 
     @property
     def name(self) -> str:
-        """Return its name where several are shown."""
+        """Return the budget's name where several are shown."""
         return self.budget.name
 
     def usd(self, account: Account, now: float) -> float:
@@ -80,11 +83,14 @@ class Accounts:
         return True
 
     def at(self, now: float, *, seq: int) -> Account | None:
-        """Return the account of a time; a new one where none is kept, which `open` keeps. None
-        where the budget is not in force."""
-        # Bounded, as a clock may show anything: an account is charged and found by the same time.
+        """Return the account of a time. If none is kept, the account is a new one, which only
+        `open` stores. None: the budget is not in force.
+        """
+        # The time is clipped to the calendar, as a clock may show anything; settlements clip it
+        # the same way.
         now = bounded(now)
-        # Mostly it is the last one: a calendar is asked where a period begins.
+        # Mostly the last account is the right one, so the calendar is asked only where a period
+        # begins.
         if self.kept and self.kept[-1].begin <= now < self.kept[-1].end:
             return self.kept[-1]
         period = self.budget.period(now)
@@ -97,7 +103,7 @@ class Accounts:
         return Account(begin, end, self._carried(begin), first_seq=seq)
 
     def _carried(self, begin: float) -> float:
-        """Return the money carried over to a period that begins then."""
+        """Return the dollars carried over to a period that begins at this time."""
         budget = self.budget
         before = [account for account in self.kept if account.end <= begin]
         if budget.carry <= 0.0 or not before:
@@ -113,22 +119,22 @@ class Accounts:
         return left
 
     def open(self, account: Account) -> None:
-        """Keep an account as the one in use."""
+        """Store an account as the one in use."""
         if self.kept and self.kept[-1] is account:
             return
         self.kept = [one for one in self.kept if one is not account][1 - PERIODS_KEPT :]
         self.kept.append(account)
 
     def of(self, at: float, seq: int) -> Account | None:
-        """Return the account that a decision was charged to, if it is kept."""
+        """Return the account that a decision was charged to; None if that is no longer kept."""
         return next((one for one in self.kept if one.contains(at, seq)), None)
 
     def pack(self) -> tuple[float, list[tuple[Json, ...]]]:
-        """Return it as JSON's types."""
+        """Return the accounts as JSON's types."""
         return self.told, [account.pack() for account in self.kept]
 
     @classmethod
     def unpack(cls, budget: PeriodBudget, packed: Packed) -> Accounts:
-        """Invert `pack`, in the types in which it is read."""
+        """Invert `pack`, once the JSON has been converted to `Packed`."""
         told, kept = packed
         return cls(budget, kept, told)

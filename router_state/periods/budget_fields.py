@@ -68,11 +68,11 @@ class Said(Protocol):
 
 
 def spending_of(declared: Said) -> Spending | None:
-    """Return the declared budgets of periods, floors and limits of single calls; None if there are
-    none.
+    """Return the declared budgets of periods, floors and limits of single calls; None if none is
+    declared.
 
     Raises:
-        InvalidConfig: two budgets are of the same period, or a time zone is not known here.
+        InvalidConfig: two budgets have the same period, or this machine does not know a time zone.
     """
     budgets = budgets_of(declared.budget)
     floor, most = declared.min_reward, declared.max_cost_per_request_usd
@@ -96,7 +96,7 @@ def budgets_of(declared: SaidBudgets) -> tuple[PeriodBudget, ...]:
     """Return budgets of periods: none, one or several.
 
     Raises:
-        InvalidConfig: a time zone is not known here.
+        InvalidConfig: this machine does not know a time zone.
     """
     given = () if declared is None else declared if isinstance(declared, Sequence) else (declared,)
     return tuple(map(_budget, given))
@@ -122,7 +122,7 @@ def _budget(declared: SaidBudget) -> PeriodBudget:
 
 
 def document_of(spending: Spending) -> dict[str, object]:
-    """Return the fields of a declaration that mean this."""
+    """Return the fields of a declaration for these budgets and limits."""
     document: dict[str, object] = {}
     if spending.budgets:
         document["budget"] = [_budget_document(budget) for budget in spending.budgets]

@@ -14,13 +14,15 @@ Per = Literal["hour", "day", "week", "month"]
 HOUR = 3600.0
 """Seconds of an hour."""
 LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
-"""Latest time of the calendar; later times, from a wrong clock, are taken for it."""
+"""Latest time of the calendar; later times come from a wrong clock and count as this one."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MONDAY = datetime(1970, 1, 5)
 """A Monday at midnight, from which weeks and other periods are counted."""
 FIRST_OF_MONTH = datetime(1970, 1, 1)
 GUESSED_WITHIN = 3
-"""Periods on either side of a first guess that are looked at; the zone's offset moves it by one."""
+"""Number of periods on either side of the first guess that are tried; the zone's offset moves the
+guess by one.
+"""
 
 
 @lru_cache(maxsize=256)
@@ -28,13 +30,13 @@ def zone_of(name: str) -> tzinfo:
     """Return a time zone by its IANA name.
 
     Raises:
-        InvalidConfig: there is none of this name on the machine.
+        InvalidConfig: this machine does not know the name.
     """
     if name == "UTC":
         return UTC
     try:
         return ZoneInfo(name)
-    # There is no such file, it is a folder, or the name is not a path.
+    # The name is not that of a file, or not a path at all.
     except (KeyError, ValueError, OSError):
         raise InvalidConfig(
             f"time zone {name!r} is not known here: an IANA name, for example Europe/Berlin"
@@ -47,7 +49,7 @@ def bounded(at: float) -> float:
 
 
 def local(at: float, zone: str) -> datetime:
-    """Return the wall clock's time without a zone."""
+    """Return the wall clock's time in a zone, as a time without a zone."""
     moment = EPOCH + timedelta(seconds=bounded(at))
     return moment.astimezone(zone_of(zone)).replace(tzinfo=None)
 
@@ -62,17 +64,18 @@ def utc_offset(at: float, zone: str) -> float:
 def period_at(at: float, *, per: Per, zone: str, starts: float | None) -> tuple[float, float]:
     """Return begin and end of the period that contains a time, in seconds since the epoch.
 
-    Days, weeks and months follow the wall clock, so they may have 23 or 25 hours more or less than
-    usual. A day of the month that a month does not have is its last one. Hours have 3,600 seconds.
+    Days, weeks and months follow the wall clock, so a day may have 23 or 25 hours. A month that is
+    too short for a day of the month uses its last day. Hours have 3,600 seconds.
 
     Args:
-        starts: when some period begins; None: at midnight, on Mondays, on the first of the month.
+        starts: begin of any period; None: periods begin at midnight, on Mondays, on the first of
+            the month.
     """
     at = bounded(at)
     if per == "hour":
         first = 0.0 if starts is None else starts
         begin = first + (at - first) // HOUR * HOUR
-        # By rounding, the division may give a neighbouring period.
+        # Rounding in the division may give a neighbouring period.
         begin += HOUR if at >= begin + HOUR else -HOUR if at < begin else 0.0
         return begin, begin + HOUR
     if starts is not None:
@@ -94,7 +97,7 @@ def _guess(now: datetime, anchor: datetime, per: Per) -> int:
 
 
 def _boundary(anchor: datetime, per: Per, k: int) -> datetime:
-    """Return when the k-th period after the anchor's begins, by the wall clock."""
+    """Return the wall clock's time at which the k-th period after the anchor begins."""
     if per != "month":
         return anchor + timedelta(days=k * (7 if per == "week" else 1))
     months = anchor.year * 12 + anchor.month - 1 + k
@@ -103,7 +106,7 @@ def _boundary(anchor: datetime, per: Per, k: int) -> datetime:
 
 
 def _days(first: datetime) -> int:
-    """Return how many days a month has, by its first."""
+    """Return the number of days of the month that begins at `first`."""
     following = (first + timedelta(days=31)).replace(day=1)
     return (following - first).days
 
@@ -111,6 +114,7 @@ def _days(first: datetime) -> int:
 def _epoch(wall: datetime, zone: str) -> float:
     """Return a wall clock's time in seconds since the epoch.
 
-    A time that comes twice is the first of both; a skipped one is the moment of the skip, or after.
+    A time that the wall clock shows twice means the first of both; a skipped time means the moment
+    of the skip, or one after it.
     """
     return wall.replace(tzinfo=zone_of(zone)).timestamp()

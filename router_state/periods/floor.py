@@ -17,12 +17,17 @@ from router_state.periods.spending import Spending
 FLOOR_REQUESTS = 128.0
 """Requests over which the floor is to hold on average, the window's length."""
 MOST_CORRECTED = 0.05
-"""Reward by which the target may differ from the floor to make up for the last requests."""
+"""Largest reward by which the target may differ from the floor to make up for the last
+requests.
+"""
 FLOOR_HALVINGS = 40
-"""Halvings of the price's logarithm: it is known to one part in 10⁹ then."""
+"""Halvings of the interval of the price's logarithm: the price is then known to one part in
+10⁹.
+"""
 CHEAPEST, FREE = 1e6, 1e-6
-"""Ends of the search for the price of a dollar, in rewards per mean cost: the cheapest win, or
-costs hardly count."""
+"""Ends of the search for the price of a dollar, in rewards per mean cost: at the first the
+cheapest arms win, at the second costs hardly count.
+"""
 
 LEAST_UNIT = 1e-290
 """Least mean cost in dollars that prices refer to, so that they stay finite."""
@@ -39,9 +44,9 @@ class Met(NamedTuple):
     """The solution of a floor on the last prompts.
 
     Attributes:
-        floor: reward that is to be met, without what makes up for the last requests.
-        reward: what the winners are expected to earn at the price found.
-        usd: mean cost of a request at that price.
+        floor: reward to be met, without the correction for the last requests.
+        reward: expected reward of the winners at the price found.
+        usd: mean dollars of a request at that price.
     """
 
     floor: float
@@ -50,8 +55,8 @@ class Met(NamedTuple):
 
 
 def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
-    """Return expected rewards, shape (size, K), without the posterior sample. A closed arm has what
-    its `scores` say.
+    """Return expected rewards, shape (size, K), without the posterior sample; for a closed arm its
+    `scores`.
     """
     means, _ = window.options(arms, arms.tokens.slots, drawn=False).arrays()
     return np.where(scores > -0.5 * CLOSED, means, scores)
@@ -61,7 +66,8 @@ def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: M
     """Return the cheapest way to meet the floor on these prompts.
 
     Args:
-        scores: what choices go by, shape (n, K); means: expected rewards; costs: in dollars.
+        scores: scores by which models are chosen, shape (n, K); means: expected rewards; costs:
+            expected dollars.
     """
     if spending.min_of_best is None:
         assert spending.min_reward is not None

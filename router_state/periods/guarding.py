@@ -1,4 +1,6 @@
-"""Rule out models that cost more than one call may, or than is left of the period."""
+"""Rule out models that cost more than the limit of one call, or more than is left of the
+period.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from router_state.periods.money_left import Standing
 
 
 def apply(ledger: Ledger, journal: Journal, choice: Choice) -> None:
-    """Rule out arms that are expected to cost more than one call may, or than is left; where the
-    second changes anything the reason is "capped".
+    """Rule out arms whose expected cost is above the limit of one call, or above what is left. If
+    the second changes anything, the decision's reason is "capped".
 
-    Where nothing is left, the cheapest arms are called or the request is refused, as declared.
+    If nothing is left, the cheapest arms are called or the request is refused, as declared.
 
     Raises:
-        NoAffordableModel: every arm is expected to cost more than one call may.
+        NoAffordableModel: every arm is expected to cost more than the limit of one call.
         BudgetSpent: nothing is left, and the router refuses then.
     """
     expected, now = choice.seen.expected_cost_usd, choice.now
@@ -63,8 +65,9 @@ def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None
 
 
 def _tell(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> None:
-    """Raise an alert, once a period, that nothing is left of it."""
-    # A refusal opens no account: a replay, which does not see it, would open it later.
+    """Raise one alert per period that nothing is left."""
+    # A refusal must not open an account: a replay does not see refusals, and would open the
+    # account later.
     account, accounts = standing.account, standing.accounts
     if accounts.told == account.begin or not accounts.is_granted(account):
         return

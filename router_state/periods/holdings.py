@@ -1,8 +1,8 @@
-"""Holdings that a router holds from its pool: dollars, each for one period of one budget.
+"""Holdings that a pool has granted to a router: dollars, each for one period of one budget.
 
-A grant is a number of dollars that the router may have been charged in the period, all in all, and
-a time until which it may go on spending. A grant has the accounts of a budget of a period, so it is
-paced in the same way.
+A grant names the total dollars that the router may be charged in the period, and the time until
+which the router may spend them. A grant is paced like a budget of a period: it has the same
+accounts.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from router_state.periods.calendar import LATEST, Per, bounded
 from router_state.periods.spending import PeriodBudget
 
 UNKNOWN = ""
-"""Name of the line that stands for a pool's budgets until the first grant names them."""
+"""Line that stands for a pool's budgets until the first grant names them."""
 
 
 class Grant(Struct, frozen=True):
     """A grant of one period of one budget.
 
     Attributes:
-        line: the pool whose budget it is, and the budget's name: "acme/month".
-        per, zone, starts, ends: the budget's periods, see PeriodBudget; `ends` as its `until`.
+        line: the budget's pool and name: "acme/month".
+        per, zone, starts, ends: the budget's periods, see PeriodBudget, whose `until` is `ends`
+            here.
         begin, end: the period, seconds since the epoch.
-        usd: dollars that may be charged in it, all in all.
-        until: seconds since the epoch; from then on nothing more may be spent of it.
+        usd: total dollars that may be charged in the period.
+        until: end of the grant, seconds since the epoch; nothing may be spent from then on.
     """
 
     line: str
@@ -48,7 +49,9 @@ class Grant(Struct, frozen=True):
 
     @property
     def budget(self) -> PeriodBudget:
-        """Return the budget that says when its periods begin; its dollars are those of grants."""
+        """Return the budget whose periods this grant belongs to; the budget's dollars come from
+        grants.
+        """
         return PeriodBudget(0.0, self.per, self.zone, self.starts, self.ends)
 
 
@@ -57,10 +60,10 @@ class Granted(OfCapability, frozen=True):
 
     Attributes:
         pool_id: the pool.
-        born: which membership it is for, see `Holdings`; a grant for another one is void.
-        n: their number; of several ones the highest counts.
-        offset: where it stands on its topic, −1: on none.
-        epoch: number of the pool's owner that sent it, −1: it names none.
+        born: number of the membership, see `Holdings`; grants for another membership are void.
+        n: number of this set of grants; of several sets the highest number counts.
+        offset: offset on the topic; −1: on none.
+        epoch: number of the pool's owner that sent the grants; −1: not named.
     """
 
     pool_id: str
@@ -71,7 +74,7 @@ class Granted(OfCapability, frozen=True):
     epoch: int = -1
 
     def require_epoch(self, least: int) -> None:
-        """Raise StaleGrant where it comes from an earlier owner of the pool than another one."""
+        """Raise StaleGrant if the sender is an earlier owner of the pool than `least`."""
         if self.epoch < least:
             raise StaleGrant(
                 "the grant names no owner of its pool, or an earlier one: only workers write grants"
@@ -79,19 +82,20 @@ class Granted(OfCapability, frozen=True):
 
 
 class Lapsed(OfCapability, frozen=True):
-    """Time has passed: grants of the router's pool that have ended are given back."""
+    """Time has passed: holdings whose grants have ended are given back to the pool."""
 
 
 class Holding(NamedTuple):
-    """Dollars of one period, and until when they may be spent; `back`: the pool was told that its
-    time is up, whatever the clock says later."""
+    """Dollars of one period, and the time until which they may be spent; `back`: the holding was
+    given back to the pool, whatever the clock shows later.
+    """
 
     usd: float
     until: float
     back: bool = False
 
     def lasts(self, now: float) -> bool:
-        """Tell whether it may be spent at a time."""
+        """Tell whether the holding may be spent at a time."""
         return now < self.until and not self.back
 
 
@@ -100,7 +104,7 @@ Identity = tuple[Per | None, str, float | None, float | None]
 
 
 class _Holding(Struct, array_like=True):
-    """A holding as it is read, with the begin of its period."""
+    """A holding as stored, with the begin of its period."""
 
     begin: float
     usd: float
@@ -109,7 +113,7 @@ class _Holding(Struct, array_like=True):
 
 
 class Kept(Struct):
-    """The types in which what `Holdings.pack` returns is read."""
+    """The holdings as stored, see `Holdings.pack`."""
 
     pool: str
     born: Whole
@@ -121,11 +125,11 @@ class Kept(Struct):
 
 @dataclass(slots=True)
 class HeldAccounts(Accounts):
-    """The periods of one budget of the pool, and what is granted of them.
+    """The periods of one budget of the pool, and the holdings of each.
 
     Attributes:
-        line: its name.
-        holdings: by begin of the period.
+        line: the budget's pool and name.
+        holdings: holdings by begin of the period.
     """
 
     line: str = UNKNOWN
@@ -137,12 +141,13 @@ class HeldAccounts(Accounts):
         return self.line or "pool"
 
     def usd(self, account: Account, now: float) -> float:
-        """See Accounts; nothing where nothing is granted, and no more than is charged where the
-        time is up."""
+        """See Accounts; 0 without a holding, and only the charged dollars once the holding's time
+        is up.
+        """
         holding = self.holdings.get(account.begin)
         if holding is None:
             return 0.0
-        # Sums of bills and what was expected leave residues on either side of 0.
+        # Sums of bills and expected costs leave rounding errors on either side of 0.
         return (
             holding.usd if holding.lasts(now) else min(holding.usd, max(account.charged_usd, 0.0))
         )
@@ -152,19 +157,19 @@ class HeldAccounts(Accounts):
         return account.begin in self.holdings
 
     def at(self, now: float, *, seq: int) -> Account | None:
-        """See Accounts; before the first grant a period goes on until that comes."""
+        """See Accounts; before the first grant there is one period without an end."""
         if self.line != UNKNOWN:
             return super(HeldAccounts, self).at(now, seq=seq)
         return self.kept[-1] if self.kept else Account(bounded(now), LATEST + 1.0, first_seq=seq)
 
     def take(self, grant: Grant) -> None:
-        """Take a grant."""
+        """Turn a grant into a holding."""
         self.holdings[grant.begin] = Holding(grant.usd, grant.until)
         for begin in sorted(self.holdings)[:-PERIODS_KEPT]:
             del self.holdings[begin]
 
     def has_lapsed(self, now: float) -> list[float]:
-        """Return the periods whose holding's time is up, and was not given back yet."""
+        """Return the periods whose holding's time is up and that were not given back yet."""
         return [
             begin
             for begin, holding in self.holdings.items()
@@ -179,10 +184,11 @@ class Holdings:
     Attributes:
         pool_id: the pool.
         born: offset of the declaration that named the pool: the membership's number.
-        n: number of the last grant, 0: none has come.
-        moves: counter of changes; of two reports the one with more is newer.
-        lines: what is granted.
-        epoch: the last owner of the pool whose grant was taken, −1: none has named itself.
+        n: number of the last set of grants; 0: none has come.
+        moves: counter of changes; of two reports the one with the higher counter is newer.
+        lines: accounts of each budget of which the router holds money.
+        epoch: number of the pool's last owner whose grants were accepted; −1: no owner has named
+            itself.
     """
 
     pool_id: str
@@ -194,17 +200,17 @@ class Holdings:
 
     @classmethod
     def none(cls, pool_id: str, *, born: int) -> Holdings:
-        """Return those of a router that has just named its pool."""
+        """Return the holdings of a router that has just named its pool: none."""
         unknown = HeldAccounts(PeriodBudget(0.0, None, starts=0.0, until=LATEST))
         return cls(pool_id, born, lines=[unknown])
 
     def take(self, grant: Granted) -> bool:
-        """Put a grant in force; return False for an older one or one for another membership, which
-        change nothing.
+        """Put a set of grants in force; return False for an older set or one for another
+        membership, which change nothing.
 
         Raises:
-            StaleGrant, InvalidConfig: it comes from somebody else, or a grant is of no period.
-                Nothing has changed.
+            StaleGrant, InvalidConfig: the sender is not the pool's owner, or a grant has no valid
+            period. Nothing has changed.
         """
         if (grant.pool_id, grant.born) != (self.pool_id, self.born) or grant.n <= self.n:
             return False
@@ -222,7 +228,7 @@ class Holdings:
                 _move(loose, line, lent)
             lines[at] = line
             line.take(lent)
-        # A budget that the pool no longer has does not limit the router.
+        # A budget that the pool no longer has no longer limits the router.
         self.lines = list(lines.values()) or self.lines
         return True
 
@@ -234,7 +240,7 @@ class Holdings:
         return bool(lapsed)
 
     def pack(self) -> Document:
-        """Return it as JSON's types."""
+        """Return the holdings as JSON's types."""
         return {
             "pool": self.pool_id,
             "born": self.born,
@@ -246,18 +252,20 @@ class Holdings:
 
     @classmethod
     def unpack(cls, kept: Kept) -> Holdings:
-        """Invert `pack`, in the types in which it is read. Raises InvalidConfig."""
+        """Invert `pack`, once the JSON has been converted. Raises InvalidConfig."""
         lines = [_unpack(*line) for line in kept.lines]
         return cls(kept.pool, kept.born, kept.n, kept.moves, lines, kept.epoch)
 
     def is_sound(self) -> bool:
-        """Tell whether its values are possible."""
+        """Tell whether the values are possible."""
         holdings = [n for line in self.lines for holding in line.holdings.values() for n in holding]
         return all(map(math.isfinite, holdings)) and min([0.0, *holdings]) >= 0.0 <= self.n
 
 
 def _move(loose: HeldAccounts | None, line: HeldAccounts, lent: Grant) -> None:
-    """Charge the first grant with what the router spent before it, where it was in its period."""
+    """Charge a line with the dollars that the router spent in the same period before the first
+    grant.
+    """
     account = loose.kept[-1] if loose is not None and loose.kept else None
     if account is not None and lent.begin <= account.begin < lent.end:
         line.kept.append(

@@ -19,41 +19,48 @@ from router_state.periods.spending import HOURS, ExpectedTraffic
 SHAPE = "\x1fhours"
 """The piece of the state that holds the hours of the week; an hour writes it once."""
 MONDAY_HOURS = 72.0
-"""Hours by which the epoch, a Thursday, comes after a Monday at midnight."""
+"""Hours from a Monday at midnight to the epoch, which was a Thursday."""
 DAY_HOURS, WEEK_HOURS = 24.0, float(HOURS)
-"""Mean hours over which the two levels forget."""
+"""Time constants of the two levels, in hours."""
 LEVEL_AHEAD = 48.0
-"""Hours ahead that the level of the last day is right for. Beyond them a fall is believed when the
-level of the last week has followed: money that was saved can still be spent."""
+"""Hours ahead for which the level of the last day is used. Beyond them a fall of traffic counts
+only once the level of the last week has followed: money that was saved can still be spent.
+"""
 FIRST = 1e-3
-"""Share of a period that the traffic counts as watched before the first request: however fast the
-first ones come, they are paced for at least so long."""
+"""Share of a period for which the traffic counts as watched before the first request: however fast
+the first requests come, they are paced for at least this long.
+"""
 GAP, SHORT = 10.0, 1.0
-"""Most that a pause counts for: the time of so many requests, or so many mean hours. An outage
-says nothing of the level."""
+"""Longest pause that counts: the time of 10 requests, or one mean hour. A longer pause is an
+outage, which says nothing of the level.
+"""
 HOUR_KEPT = 0.75
-"""Share of an hour of the week that a week leaves of the ones before: four weeks count."""
+"""Factor by which the weight of earlier weeks falls each week, in an hour of the week: four weeks
+count.
+"""
 SHRUNK = 0.5
-"""Weeks that the shape of a usual day counts for in that of the week, and that a flat day counts
-for in that of a usual day."""
+"""Number of weeks that a usual day's shape counts for in the week's shape, and that a flat day
+counts for in a usual day's shape.
+"""
 WEEK_KEPT = exp_of(-1.0 / HOURS)
-"""Share of the mean count of an hour that one hour leaves."""
+"""Factor by which the weight of earlier hours in the mean count falls each hour."""
 FIRST_DRIFT = 0.01
-"""Variance of the logarithm of the level from one day to the next before any was seen."""
+"""Variance of one day's step of the level's logarithm, before any step was seen."""
 DAYS_KEPT = 0.9
-"""Share of that variance that a day leaves."""
+"""Factor by which the weight of earlier steps in that variance falls each day."""
 MOST_DRIFT = 4.0
 """Largest square of one day's step: a launch says nothing of ordinary days."""
 WALK = 72.0 * HOUR
 """Seconds over which the level wanders as far as a day's step; the interval then holds nine of ten
-counts of drawn months (tests/unit/test_period_forecast.py)."""
+counts of drawn months (lab/tests/test_period_forecast.py)."""
 Z95 = 1.645
-"""Deviations of a normal distribution that 95 values in a hundred stay below: nine in ten are
-within as many on either side."""
+"""Number of deviations below which a normal variable stays in 95 of 100 cases: nine in ten values
+lie within it on either side.
+"""
 
 
 class Shape:
-    """Traffic of each hour of the week, compared with the mean hour.
+    """Traffic of each hour of the week, relative to the mean hour.
 
     Attributes:
         shares: (168,), Monday 0:00 first; their mean is 1.
@@ -67,8 +74,9 @@ class Shape:
         self._until = [0.0, *accumulate(self.shares)]
 
     def until(self, hours: float) -> float:
-        """Return the sum of the shares from Monday 0:00 of week 0 on; of part of an hour, part of
-        its share."""
+        """Return the sum of the shares of `hours` hours from Monday 0:00 of week 0 on; a part of
+        an hour counts in proportion.
+        """
         weeks, within = divmod(hours, HOURS)
         whole = min(int(within), HOURS - 1)
         return weeks * HOURS + self._until[whole] + (within - whole) * self.shares[whole]
@@ -83,14 +91,16 @@ class Traffic:
 
     Attributes:
         zone: time zone of the hours.
-        requests, hours: count of requests, and the shares of the hours in which they came, decayed
-            over a day; week_requests, week_hours: over a week.
+        requests, hours: number of requests, and sum of the shares of the hours in which they came,
+            both decayed over a day; week_requests, week_hours: the same decayed over a week.
         last: time of the last request, seconds since the epoch; −1: none has come.
-        hour, count: the hour that goes on, counted from Monday 0:00 of week 0, and its requests.
-        mean, seen: decayed sum of the counts of hours, and their number.
-        day, day_level: when the level was last compared with itself, and what it was.
-        drift: mean square of its logarithm's steps from day to day.
-        sums, weights: (168,), decayed sums of an hour's count ÷ the mean one, and their number.
+        hour, count: the present hour, counted from Monday 0:00 of week 0, and its number of
+            requests.
+        mean, seen: decayed sum of the counts of hours, and decayed number of hours.
+        day, day_level: day of the last comparison of levels, and the level then.
+        drift: mean square of the daily steps of the level's logarithm.
+        sums, weights: (168,), by hour of the week, decayed sum of count ÷ mean count, and decayed
+            number of weeks.
     """
 
     __slots__ = (
@@ -146,11 +156,11 @@ class Traffic:
 
     @property
     def shape(self) -> Shape:
-        """The week's shape as it is expected."""
+        """The expected shape of the week."""
         return self._shape
 
     def declare(self, declared: ExpectedTraffic, zone: str) -> None:
-        """Put declared traffic in force; what was learned stays."""
+        """Put declared traffic in force; learned traffic stays."""
         per_week = declared.per_week
         if per_week is not None and per_week != self.declared.per_week:
             self.requests, self.hours = per_week / 7.0, DAY_HOURS
@@ -160,8 +170,9 @@ class Traffic:
         self._shape = self._shaped()
 
     def _shaped(self) -> Shape:
-        """Return the week's shape: an hour's own counts, shrunk to those of the same hour of all
-        days, and these to a flat day."""
+        """Return the week's shape: the counts of each hour of the week, shrunk to those of the
+        same hour on all days, which are shrunk to a flat day.
+        """
         if self.declared.hours is not None:
             return Shape(self.declared.hours)
         if not self.weights.any():
@@ -172,20 +183,20 @@ class Traffic:
         return Shape(shares.ravel().tolist())
 
     def _place(self, at: float) -> float:
-        """Return a time as hours since Monday 0:00 of week 0 by the wall clock."""
+        """Return a time in hours since Monday 0:00 of week 0, by the wall clock."""
         at = bounded(at)
         if int(at // HOUR) != self._offset_hour:
             self._offset_hour, self._offset = int(at // HOUR), utc_offset(at, self.zone)
         return (at + self._offset) / HOUR + MONDAY_HOURS
 
     def left(self, at: float, until: float, *, first: float) -> float:
-        """Return how many requests are expected from one time until another.
+        """Return the expected number of requests from one time until another.
 
         Args:
             first: seconds that the traffic counts as having been watched before the first request.
         """
         here = self._place(at)
-        # The wall clock may change until then; the present offset is an hour off at most.
+        # The wall clock may change until then, so the present offset may be wrong by an hour.
         ahead = max(until - at, 0.0) / HOUR
         begin, end = self._shape.until(here), self._shape.until(here + ahead)
         middle = end if ahead <= LEVEL_AHEAD else self._shape.until(here + LEVEL_AHEAD)
@@ -195,8 +206,9 @@ class Traffic:
         return max(day * (middle - begin) + max(day, week) * (end - middle), 0.0)
 
     def _since(self, here: float) -> float:
-        """Return the shares of the time since the last request, of a pause no more than a few
-        requests' worth."""
+        """Return the sum of the shares since the last request, at most that of `GAP` requests or
+        `SHORT` hours.
+        """
         last = (bounded(self.last) + self._offset) / HOUR + MONDAY_HOURS
         since = self._shape.until(here) - self._shape.until(last)
         return min(max(since, 0.0), max(GAP * self.hours / max(self.requests, 1.0), SHORT))
@@ -204,8 +216,8 @@ class Traffic:
     def note(self, at: float) -> None:
         """Count a request.
 
-        A clock that steps back a little counts it in the hour that goes on; by more, and what goes
-        on is begun anew.
+        If the clock has stepped back a little, the request counts in the present hour. After a
+        larger step, the present hour begins anew.
         """
         here = self._place(at)
         if at < self.last - 2.0 * HOUR:
@@ -228,8 +240,9 @@ class Traffic:
             self._end_day(here)
 
     def _end_hours(self, hour: int) -> None:
-        """Take the hours that have ended into the week's shape; a pause of a week or more says
-        nothing of it."""
+        """Add the hours that have ended to the week's shape, unless the pause was a week or
+        longer.
+        """
         if hour <= self.hour:
             return
         for ended in range(self.hour, hour if hour - self.hour < HOURS else self.hour + 1):
@@ -253,16 +266,17 @@ class Traffic:
         self.day, self.day_level = here, level
 
     def spread(self, left: float, seconds: float) -> float:
-        """Return the factor within which the requests of so many seconds are in nine of ten cases.
+        """Return the factor by which the number of requests in the next `seconds` differs at most
+        from `left`, in nine of ten cases.
 
-        Days scatter more than they drift: a step from one day to the next says how far off the
-        present level is, however long it is asked for. Over less than `WALK` it is still near.
+        Days scatter more than they drift: a day's step says how wrong the present level is, for
+        any time ahead. For less than `WALK` ahead, the level is better known.
         """
         variance = self.drift * min(seconds / WALK, 1.0) + 1.0 / max(left, 1.0)
         return exp_of(min(Z95 * math.sqrt(variance), 10.0))
 
     def numbers(self) -> list[float]:
-        """Return what a request changes."""
+        """Return the numbers that a request changes."""
         return [getattr(self, name) for name in self.NUMBERS]
 
     def restore(self, numbers: Sequence[float], week: Vector) -> None:
@@ -275,5 +289,5 @@ class Traffic:
         self._shape = self._shaped()
 
     def week(self) -> Vector:
-        """Return what an hour changes, shape (336,)."""
+        """Return the numbers that the end of an hour changes, shape (336,)."""
         return np.concatenate([self.sums, self.weights])

@@ -1,4 +1,6 @@
-"""Compute the money left in a router's periods, and the budget of a request so that it lasts."""
+"""Compute the money left in a router's periods, and the budget of a request with which the money
+lasts.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,19 @@ from router_state.record import RequestRecord
 PIECE = "\x1fperiods"
 """Name of the piece with the accounts, which every decision and every bill writes."""
 RESERVED = 1.28
-"""Deviations of the bills in flight that are reserved: nine of ten cases."""
+"""Deviations of the bills in flight that are reserved: enough in nine of ten cases."""
 DECISIONS_KEPT = 1000.0
-"""Effective number of decisions behind their mean expected cost."""
+"""Effective number of decisions behind the mean expected cost."""
 SETTLEMENTS_KEPT = 1000.0
-"""Effective number of settlements behind their scatter."""
+"""Effective number of settlements behind the scatter."""
 MOST_OFF = 20.0
-"""Most that one settlement counts as off, in mean costs of a request: a single bill does not set
-the scatter."""
+"""Largest difference with which a settlement enters the scatter, in mean costs of a request: a
+single bill must not set the scatter.
+"""
 LEAST_USD = 1e-12
-"""Least budget of a request in dollars, where nothing is left: not 0, as λ_t is divided by it."""
+"""Least budget of a request in dollars, used where nothing is left: λ_t is divided by the
+budget.
+"""
 MOST_REQUEST_USD = 1000.0
 """Largest budget of a request in dollars: that of the largest bill (the wire contract)."""
 
@@ -55,20 +60,21 @@ class _Kept(Struct):
 class Ledger:
     """The accounts of a router's budgets, and the traffic that they are spread over.
 
-    Only `commit` charges a decision; looking changes nothing.
+    Only `commit` charges a decision; reading the ledger changes nothing.
 
     Attributes:
-        spending: as declared.
-        budgets: the accounts of each budget; holdings: what the router holds of a pool, if it has
-            one; accounts: both.
-        traffic: what is still to come.
+        spending: the declared budgets and limits.
+        budgets: accounts of each budget; holdings: money that the router holds of its pool, if it
+            has one; accounts: accounts of both.
+        traffic: forecast of requests.
         scatter: mean square of a settlement, bill − expectation, in dollars².
-        settled: settlements behind it.
-        mean_usd: mean expected cost of a decision.
-        per_request_usd: what the last request might cost.
-        floor_usd: what it takes to meet the floor of rewards; infinity: not known, or none.
-        reward, best: mean expected reward of the models that were called lately, and of the best
-            ones.
+        settled: number of settlements behind `scatter`.
+        mean_usd: mean expected dollars of a decision.
+        per_request_usd: budget of the last request, in dollars.
+        floor_usd: mean dollars of a request that meet the floor of rewards; infinity: not known, or
+            no floor.
+        reward, best: recent mean of the expected rewards of the called models, and of the best
+            models.
     """
 
     __slots__ = (
@@ -108,7 +114,7 @@ class Ledger:
         return self.accounts[0].budget.zone if self.accounts else "UTC"
 
     def _join(self, pool_id: str | None, born: int) -> None:
-        """Become a member of a pool, or of none; who is one already stays it."""
+        """Become a member of a pool, or of none; an existing membership goes on."""
         if pool_id is None:
             self.holdings = None
         elif self.holdings is None or self.holdings.pool_id != pool_id:
@@ -116,7 +122,7 @@ class Ledger:
         self.accounts = [*self.budgets, *(self.holdings.lines if self.holdings is not None else ())]
 
     def take(self, grant: Granted) -> bool:
-        """Put a grant of the pool in force; tell whether it is news."""
+        """Put a set of grants in force; tell whether it changed anything."""
         if self.holdings is None or not self.holdings.take(grant):
             return False
         self.accounts = [*self.budgets, *self.holdings.lines]
@@ -126,11 +132,13 @@ class Ledger:
 
     @property
     def held(self) -> list[HeldAccounts]:
-        """Return the accounts of what a pool grants; none without one."""
+        """Return the accounts of the holdings of a pool; none without a pool."""
         return [] if self.holdings is None else self.holdings.lines
 
     def give_back(self, now: float) -> bool:
-        """Give back to the pool what was granted until a time; tell whether that was anything."""
+        """Give holdings that have ended by a time back to the pool; tell whether there were
+        any.
+        """
         if self.holdings is None or not self.holdings.give_back(now):
             return False
         self._moved()
@@ -142,7 +150,7 @@ class Ledger:
         self._journal.pieces.add(PIECE)
 
     def declare(self, spending: Spending, *, born: int = -1) -> None:
-        """Put other budgets in force: one of the same periods goes on with what was charged.
+        """Put other budgets in force; a budget with the same periods keeps its charges.
 
         Args:
             born: offset of the declaration.
@@ -162,8 +170,10 @@ class Ledger:
         self._journal.pieces.add(PIECE)
 
     def start_over(self) -> None:
-        """Await no bill, for a router that goes on from another one's state: decisions are counted
-        anew, and what was charged stays, like a debt. Grants of a pool were the other's."""
+        """Start the ledger of a router that goes on from another router's state. Decisions are
+        counted anew and no bill is awaited; charges stay, like a debt. The other router's holdings
+        end.
+        """
         self.holdings = None
         self.accounts = [*self.budgets]
         for accounts in self.budgets:
@@ -172,7 +182,7 @@ class Ledger:
                 account.gone, account.gone_usd = account.count, account.charged_usd
 
     def is_sound(self) -> bool:
-        """Tell whether its values are possible."""
+        """Tell whether the values are possible."""
         traffic, accounts = self.traffic, [one for all_of in self.accounts for one in all_of.kept]
         amounts = [n for one in accounts for n in (one.begin, one.end, one.charged_usd)]
         carried = [one.carried_usd for one in accounts]
@@ -186,7 +196,7 @@ class Ledger:
         )
 
     def standings(self, now: float, *, seq: int) -> list[Standing]:
-        """Return how every budget that is in force stands before decision `seq`."""
+        """Return the money left in every budget that is in force, before decision `seq`."""
         return [
             self._standing(accounts, account, now)
             for accounts in self.accounts
@@ -208,16 +218,16 @@ class Ledger:
         return Standing(accounts, account, usd, left, reserved, requests, bounded)
 
     def reserved_usd(self, account: Account) -> float:
-        """Return the reserve for bills in flight, beyond their expectations."""
+        """Return the dollars reserved for bills in flight beyond their expected costs."""
         return RESERVED * math.sqrt(account.waiting * self.scatter)
 
     def is_over(self, now: float) -> bool:
-        """Tell whether all budgets have ended for good: nothing is left then."""
+        """Tell whether all budgets have ended for good, so that nothing is left."""
         budgets = [accounts.budget for accounts in self.accounts]
         return bool(budgets) and all(budget.is_over(now) for budget in budgets)
 
     def pace(self, now: float, *, seq: int) -> float:
-        """Return the budget of decision `seq`, so that the tightest budget lasts."""
+        """Return the budget of decision `seq` with which the tightest budget lasts."""
         standings = self.standings(now, seq=seq)
         for standing in standings:
             standing.accounts.open(standing.account)
@@ -251,10 +261,10 @@ class Ledger:
         self.best += (max(seen.terms[3 * k] for k in open_to) - self.best) * weight
 
     def settle(self, difference_usd: float, *, at: float, seq: int, awaited: bool) -> None:
-        """Put a bill in place of what was charged.
+        """Replace the charge of a decision by its bill.
 
         Args:
-            at, seq: of its decision.
+            at, seq: time and number of the decision.
             awaited: whether the bill was still awaited.
         """
         for accounts in self.accounts:
@@ -268,14 +278,14 @@ class Ledger:
         self._moved()
 
     def expire(self, *, at: float, seq: int) -> None:
-        """Stop waiting for a bill; what was expected stays charged."""
+        """Stop waiting for a bill; the expected cost stays charged."""
         for accounts in self.accounts:
             if (account := accounts.of(at, seq)) is not None:
                 account.waiting -= 1
         self._moved()
 
     def forget(self, record: RequestRecord) -> None:
-        """Note that a request is forgotten: what it cost stays charged."""
+        """Note that a request is forgotten; its cost stays charged."""
         bill = record.bill
         for accounts in self.accounts:
             if (account := accounts.of(record.decided_at, record.seq)) is not None:
@@ -284,7 +294,7 @@ class Ledger:
         self._journal.pieces.add(PIECE)
 
     def pack(self) -> Document:
-        """Return what decisions and bills change, as JSON's types."""
+        """Return the state that decisions and bills change, as JSON's types."""
         numbers = [getattr(self, name) for name in self.NUMBERS]
         leases = {} if self.holdings is None else {"leases": self.holdings.pack()}
         return {

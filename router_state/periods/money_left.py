@@ -1,4 +1,6 @@
-"""The standing of a budget: what is left of it, and what a request may cost so that it lasts."""
+"""The standing of a budget: the money left, and the budget of a request with which the money
+lasts.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ class Standing(NamedTuple):
 
     Attributes:
         usd: dollars of the period.
-        left_usd: dollars that are left; below 0: so many too many were charged.
-        reserved_usd: of these, what bills in flight may take beyond their expectations.
-        requests: how many are still to come in the period, this one included.
-        per_request_usd: what each of them may cost.
+        left_usd: dollars that are left; below 0: the period is overspent.
+        reserved_usd: part of `left_usd` that is reserved for bills in flight beyond their expected
+            costs.
+        requests: expected number of requests until the period ends, including this one.
+        per_request_usd: budget of each of these requests, in dollars.
     """
 
     accounts: Accounts
@@ -28,5 +31,5 @@ class Standing(NamedTuple):
 
     @property
     def free_usd(self) -> float:
-        """Dollars that this request may take."""
+        """Dollars that this request may cost."""
         return self.left_usd - self.reserved_usd

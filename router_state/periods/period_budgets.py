@@ -1,5 +1,5 @@
-"""The capability of budgets of a period, floors of rewards, limits of one call's cost, and grants
-of a pool: what a router may spend by the calendar, and for what.
+"""The capability of spending by the calendar: budgets of a period, floors of rewards, limits of
+one call's cost, and grants of a pool.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from router_state.since import Since
 
 
 class Periods(Capability):
-    """The budgets of a period of a router, its floor, and what its pool grants.
+    """The budgets of a period of a router, its floor, and the grants of its pool.
 
     Attributes:
-        ledger: what is left.
-        dual: the pacer that spends it; None: only the cost of single calls is limited.
+        ledger: the money that is left.
+        dual: the pacer that spends the money; None: only the cost of single calls is limited.
     """
 
     __slots__ = ("dual", "ledger")
@@ -64,7 +64,7 @@ class Periods(Capability):
         return None if kept is None else Spending.unpack(kept)
 
     def declare(self, declared: Spending, *, now: float) -> None:
-        """See Capability; what was charged stays charged."""
+        """See Capability; charges stay."""
         self.ledger.declare(declared, born=self.offset)
 
     def pacer(self, before: Pacer, budget_usd: float | None) -> Pacer | None:
@@ -85,7 +85,7 @@ class Periods(Capability):
         self.ledger.commit(record)
 
     def billed(self, billing: Billing) -> None:
-        """See Capability; periods were charged what was expected."""
+        """See Capability. The periods were charged the expected cost before."""
         record = billing.record
         self.ledger.settle(
             billing.difference_usd,
@@ -107,7 +107,7 @@ class Periods(Capability):
         self.ledger.forget(record)
 
     def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
-        """See Capability: a grant of the pool, or that grants have ended."""
+        """See Capability. The events are grants of the pool, and the end of grants."""
         match event:
             case Granted() if self.ledger.take(event):
                 since.granted(event.offset)
@@ -142,9 +142,9 @@ class Periods(Capability):
         if not self.ledger.is_sound():
             yield "budgets of a period"
 
-    def standing(self, now: float) -> dict[str, object]:
+    def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
-        return {} if self.dual is None else published.standing(self.ledger, self.dual, now)
+        return {} if self.dual is None else published.lambda_fields(self.ledger, self.dual, now)
 
     def reported(
         self, router_id: str, *, now: float, left: bool = False
@@ -152,6 +152,6 @@ class Periods(Capability):
         """Return the router's report to its pool; None without a pool.
 
         Args:
-            left: whether it is the last one, as the router is a member no more.
+            left: whether the router has left the pool, so that this report is its last.
         """
         return reporting.reported(self.ledger, self.dual, self.arms, router_id, now=now, left=left)

@@ -1,5 +1,5 @@
-"""The pacer of budgets of a period: the dollar dual with a budget per request of the money left ÷
-the requests still to come.
+"""The pacer of budgets of a period: the dollar dual, whose budget per request is the money left ÷
+the number of requests still to come.
 
 Charges reduce the money left, so an overspending is paid back by all remaining requests, and no
 other debt is needed.
@@ -23,9 +23,13 @@ from router_state.periods.floor import Kept, Met, means_of, meet
 from router_state.periods.ledger import LEAST_USD, Ledger
 
 MOVED = 0.02
-"""Share by which what a request may cost must change for λ_t to be solved before it is due."""
+"""Relative change of the budget per request from which on λ_t is solved before the solution is
+due.
+"""
 SHORT_BY = 0.005
-"""Reward by which a floor may be missed without an alert: what one posterior sample moves."""
+"""Reward by which a floor may be missed without an alert: as much as one posterior sample
+moves.
+"""
 SHORT_SOLUTIONS = 25
 """Solutions in a row that must miss the floor before the alert: 200 decisions."""
 
@@ -34,7 +38,7 @@ class PeriodDebt(Debt):
     """The debt towards a budget per request that is declared beside budgets of a period.
 
     Attributes:
-        most_usd: what a request may cost by the period.
+        most_usd: budget of a request that the periods allow, in dollars.
     """
 
     __slots__ = ("most_usd",)
@@ -44,17 +48,18 @@ class PeriodDebt(Debt):
         self.most_usd = most_usd
 
     def target(self, budget_usd: float, cheapest_usd: float) -> float:
-        """See Debt; no more than the period allows."""
+        """See Debt; the target is at most what the periods allow."""
         return min(super().target(budget_usd, cheapest_usd), self.most_usd)
 
 
 class PeriodDual(DollarDual):
-    """Paces what is left of periods, or what a floor of rewards takes; see the module.
+    """The pacer of the money left in periods, or of the cost of a floor of rewards; see the
+    module.
 
     Attributes:
-        declared_usd: budget per request as declared, None: there is none beside the periods'.
-        ledger: the router's.
-        short: solutions in a row at which the budget did not meet the floor; not kept.
+        declared_usd: declared budget per request; None: the periods' budgets stand alone.
+        ledger: the router's ledger.
+        short: number of solutions in a row at which the budget did not meet the floor; not durable.
     """
 
     __slots__ = ("declared_usd", "ledger", "short")
@@ -67,7 +72,9 @@ class PeriodDual(DollarDual):
         self.debt = PeriodDebt(self.budget_usd)
 
     def _budget(self, per_request_usd: float) -> float:
-        """Return the least of what the periods, the declaration and the floor allow."""
+        """Return the least of the budgets per request that the periods, the declaration and the
+        floor allow.
+        """
         declared = math.inf if self.declared_usd is None else self.declared_usd
         floor = max(self.ledger.floor_usd, LEAST_USD)
         return min(per_request_usd, declared, floor)
@@ -76,8 +83,9 @@ class PeriodDual(DollarDual):
     def after(
         cls, before: Pacer, ledger: Ledger, declared_usd: float | None, journal: Journal
     ) -> PeriodDual:
-        """Return the pacer of a router with budgets of a period: the one `before` if it can go on,
-        or one that takes over its contexts and its price of a dollar."""
+        """Return the pacer of a router with budgets of a period: `before` if that can go on, else
+        a new pacer with the contexts and the price of a dollar of `before`.
+        """
         if (
             isinstance(before, PeriodDual)
             and before.ledger is ledger
@@ -96,12 +104,13 @@ class PeriodDual(DollarDual):
         return isinstance(before, DollarDual)
 
     def begin(self, choice: Choice) -> None:
-        """See Pacer; what a request may cost is what the periods leave it."""
+        """See Pacer; the periods set the budget of a request."""
         self.pace(self.ledger.pace(choice.now, seq=choice.seq))
 
     def pace(self, per_request_usd: float) -> None:
-        """Set the budget of a request from the periods. The price of a dollar stays until it is
-        solved again."""
+        """Set the budget of a request from the periods. The price of a dollar stays until the next
+        solution.
+        """
         budget = self._budget(per_request_usd)
         self.debt.most_usd = budget
         if budget == self.budget_usd:
@@ -112,7 +121,7 @@ class PeriodDual(DollarDual):
             self.journal.jumped = True
 
     def solve(self, arms: Arms, window: Window, *, now: float) -> None:
-        """See DollarDual; the cost of meeting a floor is one more budget."""
+        """See DollarDual; the cost of meeting a floor counts as one more budget."""
         ledger = self.ledger
         if not ledger.spending.has_floor:
             super().solve(arms, window, now=now)
@@ -127,7 +136,7 @@ class PeriodDual(DollarDual):
         self._compare(met, float(means[np.arange(len(won)), won].mean()), now=now)
 
     def _compare(self, met: Met, reward: float, *, now: float) -> None:
-        """Raise an alert, once, while the budget surely does not meet the floor."""
+        """Raise one alert if the budget surely does not meet the floor."""
         self.short = self.short + 1 if met.floor - reward > SHORT_BY else 0
         if self.short != SHORT_SOLUTIONS:
             return
@@ -143,7 +152,7 @@ class PeriodDual(DollarDual):
         )
 
     def _needed(self, per_request_usd: float | None, now: float) -> dict[str, object]:
-        """Return the budget that the tightest period would need."""
+        """Return the alert's evidence about the budget that the tightest period would need."""
         standings = self.ledger.standings(now, seq=0)
         if per_request_usd is None or not standings:
             return {}
@@ -152,8 +161,9 @@ class PeriodDual(DollarDual):
         return {"period": tightest.accounts.name, "needed_budget_usd": usd}
 
     def _review(self, arms: Arms, window: Window, costs: Matrix, *, now: float) -> None:
-        """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can
-        be reached."""
+        """See DollarDual. There is no alert if nothing is left, which has its own, or if a floor
+        sets the budget, which can be reached.
+        """
         if LEAST_USD < self.budget_usd < self.ledger.floor_usd:
             super()._review(arms, window, costs, now=now)
 

@@ -1,4 +1,4 @@
-"""Write the standing of a period's budgets as `pb.lambda` publishes it."""
+"""Write the standing of budgets of a period as `pb.lambda` publishes it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from router_state.periods.money_left import Standing
 from router_state.periods.period_dual import PeriodDual
 
 
-def standing(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
+def lambda_fields(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
     """Return the fields of `pb.lambda` about periods and the floor of rewards."""
     in_force = ledger.standings(now, seq=0)
     found: dict[str, object] = {"budget_usd_per_request": _allowed_usd(ledger, dual, in_force, now)}
-    # Of the last decision.
+    # The standing is that before the last decision.
     per_request_usd = dual.budget_usd
     standings = [
         one for one in in_force if one.accounts.is_granted(one.account) or one.account.count
@@ -25,7 +25,7 @@ def standing(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
     floor_binds = floor <= per_request_usd
     if standings:
         tightest = min(standings, key=lambda one: one.per_request_usd)
-        # If the price of a dollar is 0, requests cost less than allowed.
+        # If the price of a dollar is 0, requests cost less than they may.
         costs = per_request_usd if dual.lambda_t > 0.0 else ledger.mean_usd
         found["budgets"] = [
             _standing(one, ledger, now, costs, binds=one is tightest and not floor_binds)
@@ -44,7 +44,7 @@ def standing(ledger: Ledger, dual: PeriodDual, now: float) -> dict[str, object]:
 def _allowed_usd(
     ledger: Ledger, dual: PeriodDual, in_force: Sequence[Standing], now: float
 ) -> float | None:
-    """Return what the next request may cost; None where nothing limits it."""
+    """Return the budget of the next request in dollars; None: there is no limit."""
     limits = [one.per_request_usd for one in in_force]
     if not limits and ledger.is_over(now):
         limits = [LEAST_USD]
@@ -83,7 +83,9 @@ def _standing(
 
 
 def _lease(one: Standing, ledger: Ledger) -> dict[str, object]:
-    """Return the pool and line of a grant; empty for the router's own budget."""
+    """Return the fields of `pb.lambda` that name a holding's pool and line; empty for the router's
+    own budget.
+    """
     line, leases = one.accounts, ledger.holdings
     if leases is None or not isinstance(line, HeldAccounts):
         return {}

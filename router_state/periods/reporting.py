@@ -1,4 +1,4 @@
-"""Report a router to its pool: what it holds, what it has spent, and what it would spend at several
+"""Report a router to its pool: the dollars that it holds, has spent, and would spend at several
 prices of a dollar.
 """
 
@@ -20,30 +20,35 @@ from router_state.periods.ledger import Ledger
 from router_state.periods.period_dual import PeriodDual
 
 NOTHING, EVERYTHING = 0.003, 10.0
-"""Ends of a report's prices, in rewards: what the mean dearest call must earn at the lowest price,
-where costs hardly count, and the mean cheapest one at the highest, where only costs count."""
+"""Ends of a report's prices, as rewards. At the lowest price, where costs hardly count, the mean
+dearest call costs a reward of `NOTHING`. At the highest, where only costs count, the mean cheapest
+call costs a reward of `EVERYTHING`.
+"""
 WIDE = 12
-"""Prices of a report between these two, at equal ratios."""
+"""Number of prices of a report between these two, at equal ratios."""
 LEAST_PRICE, MOST_PRICE = 1e-12, 1e12
-"""Prices that a report names, in reward per dollar; tiny bills and tiny lists of prices have
-others. Between them a pool looks for its own."""
+"""Least and largest price that a report names, in reward per dollar; tiny bills would lead beyond
+them. A pool searches its own price between the two.
+"""
 MOST_REPORTED_USD = 1e12
-"""Most dollars that a report or a grant names, as the wire contract has it."""
+"""Most dollars that a report or a grant names (the wire contract)."""
 MULTIPLES = (0.5, 0.75, 0.9, 1.0, 1.1, 1.33, 2.0)
-"""Further prices of a report, as multiples of the router's own."""
+"""Further prices of a report, as multiples of the router's own price."""
 
 Curve = tuple[tuple[float, float], ...]
-"""Prices, in reward per dollar and rising, and what would be spent at each, in dollars."""
+"""Pairs of a price, in reward per dollar, and the dollars that would be spent at it; prices
+rise.
+"""
 
 
 class Held(Struct, frozen=True):
     """One period of one line of a member.
 
     Attributes:
-        line, begin: which.
-        holds_usd: dollars that may have been charged at its end by what was granted so far.
-        spent_usd: dollars that are charged, those held back for bills in flight included.
-        curve: what it would still spend; empty: it does not know.
+        line, begin: the budget and the period's begin.
+        holds_usd: total dollars that may be charged by the period's end under the grants so far.
+        spent_usd: dollars charged, including those reserved for bills in flight.
+        curve: dollars that the member would still spend, by price; empty: not known.
     """
 
     line: str
@@ -54,13 +59,15 @@ class Held(Struct, frozen=True):
 
 
 class Reported(Struct, frozen=True):
-    """A member's account to its pool.
+    """A member's report to its pool.
 
     Attributes:
         member: "router:" or "pool:", and its id.
-        born: the membership's number, see `Holdings`; n: the last grant that it has taken.
-        moves: of two reports of one membership the one with more is newer.
-        left: whether it is a member no more.
+        born: the membership's number, see `Holdings`; n: number of the last set of grants that the
+            member has accepted.
+        moves: counter of changes: of two reports of one membership the one with the higher counter
+            is newer.
+        left: whether the member has left the pool.
     """
 
     pool_id: str
@@ -112,7 +119,7 @@ def _held(
         holds = max(spent, holding.usd) if is_granted and holding is not None else spent
         curve: Curve = ()
         if now < account.end and prices:
-            # Other budgets bound a request at any price.
+            # The other budgets limit a request at any price.
             most = _most(ledger, line, now=now)
             first = FIRST * (account.end - account.begin)
             requests = ledger.traffic.left(max(now, begin), account.end, first=first)
@@ -125,12 +132,12 @@ def _held(
 
 
 def bounded_usd(usd: float) -> float:
-    """Return dollars within what a report may say."""
+    """Return dollars clipped to what a report may name."""
     return min(max(usd, 0.0), MOST_REPORTED_USD)
 
 
 def _most(ledger: Ledger, line: HeldAccounts, *, now: float) -> float:
-    """Return the budget of a request by all limits except this line."""
+    """Return the budget of a request under all limits except this line."""
     others = [
         standing.per_request_usd
         for standing in ledger.standings(now, seq=0)
@@ -145,7 +152,7 @@ def _demand(pacer: PeriodDual, arms: Arms) -> tuple[list[float], list[float]]:
     if window is None or not window.size or not len(arms):
         return [], []
     scores, costs = candidates(window, arms).arrays()
-    # Arms that were not available to a request have a price that nobody pays.
+    # Arms that a request could not call have a cost at which they are never chosen.
     open_to = np.where(costs < 0.5 * CLOSED, costs, 0.0)
     dearest_usd = float(open_to.max(1).mean()) or 1.0
     cheapest_usd = float(costs.min(1).mean()) or dearest_usd

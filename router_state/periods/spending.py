@@ -21,15 +21,15 @@ HOURS = 168
 
 @dataclass(frozen=True, slots=True)
 class PeriodBudget:
-    """So many dollars per period, or between two dates.
+    """A budget of dollars per period, or between two dates.
 
     Attributes:
         usd: dollars of one period.
-        per: the period; None: between `starts` and `until`.
+        per: the period; None: the budget holds once, between `starts` and `until`.
         zone: IANA name of the time zone whose wall clock counts.
-        starts: seconds since the epoch: when the first period begins, and all others follow.
-        until: seconds since the epoch: when a budget without a period ends; both at most `FOREVER`.
-        carry: unspent dollars that one period may leave to the next at most.
+        starts: begin of the first period, seconds since the epoch; all others follow.
+        until: end of a budget without a period, seconds since the epoch; both at most `FOREVER`.
+        carry: most unspent dollars that one period leaves to the next.
     """
 
     usd: float
@@ -55,21 +55,24 @@ class PeriodBudget:
 
     @property
     def name(self) -> str:
-        """Return its name where several are shown."""
+        """Return the budget's name where several are shown."""
         return self.per or "dates"
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Return what defines its periods; a budget of the same identity keeps its accounts."""
+        """Return the attributes that define the budget's periods; a budget of the same identity
+        keeps its accounts.
+        """
         return self.per, self.zone, self.starts, self.until
 
     def is_over(self, at: float) -> bool:
-        """Tell whether it has ended for good."""
+        """Tell whether the budget has ended for good."""
         return self.until is not None and at >= self.until
 
     def period(self, at: float) -> tuple[float, float] | None:
-        """Return begin and end of the period that contains a time, None where it is not in
-        force."""
+        """Return begin and end of the period that contains a time; None if the budget is not in
+        force then.
+        """
         if self.starts is not None and at < self.starts:
             return None
         if self.per is not None:
@@ -83,9 +86,9 @@ class ExpectedTraffic:
     """Declared traffic.
 
     Attributes:
-        per_week: requests of a usual week; what comes moves it. None: learned.
-        hours: by hour of the week from Monday 0:00, what it gets compared with the mean hour; None:
+        per_week: requests of a usual week, a first value that observed traffic moves; None:
             learned.
+        hours: by hour of the week from Monday 0:00, traffic ÷ that of the mean hour; None: learned.
     """
 
     per_week: float | None = None
@@ -104,17 +107,16 @@ class ExpectedTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Limits of what a router may spend by the calendar, of what its answers must be worth, and of
-    what one call may cost.
+    """Limits of a router's spend by the calendar, of its mean reward, and of the cost of one call.
 
     Attributes:
-        budgets: the tightest of them binds.
-        when_spent: what follows when nothing is left.
-        traffic: what is known of the traffic beforehand.
-        max_cost_per_request_usd: no model is called that is expected to cost more.
-        min_reward: least expected reward, on average over the last requests.
-        min_of_best: the same as a share of what the best models would earn.
-        pool: whose leases limit the router as well.
+        budgets: budgets of a period, of which the tightest binds.
+        when_spent: what happens when nothing is left.
+        traffic: declared traffic.
+        max_cost_per_request_usd: largest expected cost of a call.
+        min_reward: least mean of expected rewards over the last requests.
+        min_of_best: the same as a share of the best models' expected rewards.
+        pool: id of the pool whose grants limit the router as well.
     """
 
     budgets: tuple[PeriodBudget, ...] = ()
@@ -144,11 +146,11 @@ class Spending:
 
     @property
     def paces(self) -> bool:
-        """Tell whether any of it affects the price of a dollar."""
+        """Tell whether any of these limits affects the price of a dollar."""
         return bool(self.budgets) or self.has_floor or self.pool is not None
 
     def pack(self) -> Document:
-        """Return it as JSON's types; infinity, which JSON has not, as null."""
+        """Return the limits as JSON's types; infinity, which JSON lacks, becomes null."""
         packed = asdict(self)
         for budget in packed["budgets"]:
             budget["carry"] = None if math.isinf(budget["carry"]) else budget["carry"]
@@ -170,7 +172,7 @@ class Spending:
 
 
 class KeptBudget(Struct):
-    """A budget as JSON has it: infinity is null."""
+    """A budget as JSON, where null stands for infinity."""
 
     usd: float
     per: Per | None

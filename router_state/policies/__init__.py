@@ -1,1 +1,1 @@
-"""Choose a model: the two policies `paper` and `live`, and what both may choose from."""
+"""Choose a model: the policies `paper` and `live`, and the eligibility of arms for both."""

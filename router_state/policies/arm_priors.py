@@ -12,10 +12,11 @@ from router_state.learning.guess import REWARDS
 from router_state.learning.offline_sums import require_counted, require_observed
 
 MOST_PREDICTED = 10.0
-"""Largest root mean square of a prior's predictions on its own contexts. Rewards of 0 to 1 give
-at most 1; what is scaled by hand may be off."""
+"""Largest root mean square of a prior's predictions on its own contexts. Rewards of 0 to 1 give at
+most 1; the margin is for statistics that were scaled by hand.
+"""
 MOST_COEFFICIENT = 1e6
-"""Norm of a prior's coefficients, which is what it predicts at most for a context of norm 1."""
+"""Largest norm of a prior's coefficients, which bounds its predictions for a context of norm 1."""
 
 
 def cold(d: int, *, ridge: float) -> tuple[Matrix, Vector]:
@@ -33,18 +34,18 @@ def from_offline(
     observations.
 
     Raises:
-        UnusablePrior: not positive definite, or of no rewards.
+        UnusablePrior: A is not positive definite, or the predictions can't be rewards.
     """
     A = (A + A.T) / 2.0
     theta = coefficients_of(what, A, b)
     # The bias is 1 in every context, so the last entry of A counts the observations behind it.
     scale = n_eff / float(A[-1, -1])
-    # The ridge pulls towards the prior's own mean: scaled alone it would pull towards nothing.
+    # The ridge pulls towards the prior's own mean: without the term in b it would pull towards 0.
     return scale * A + ridge * np.eye(len(b)), scale * b + ridge * theta
 
 
 def coefficients_of(what: str, A: Matrix, b: Vector) -> Vector:
-    """Return A⁻¹b, shape (d,), if it predicts what rewards may be.
+    """Return A⁻¹b, shape (d,), if its predictions can be rewards.
 
     Raises:
         UnusablePrior: A is not positive definite, or the predictions are out of all proportion.
@@ -78,14 +79,15 @@ def from_guess(
 def statistics(
     model: str, prior: Prior | None, arms: Arms, *, n_eff: float, ridge: float
 ) -> tuple[Matrix, Vector]:
-    """Return A (d, d) and b (d,) with which a model's arm starts under this prior, a ridge in it.
+    """Return A (d, d), ridge included, and b (d,) with which a model's arm starts under this
+    prior.
 
     Args:
-        n_eff: observations that a prior counts for unless it says so.
+        n_eff: observations that a prior counts for unless it names a number.
 
     Raises:
         InvalidConfig: the prior names a model that the portfolio does not have.
-        UnusablePrior: it has another dimension, or can't have come from rewards.
+        UnusablePrior: the prior has another dimension, or can't have come from rewards.
     """
     d, what = arms.d, f"the prior of {model!r}"
     if prior is None:
@@ -93,7 +95,7 @@ def statistics(
     n_eff = n_eff if prior.n_eff is None else prior.n_eff
     require_counted(what, n_eff)
     if prior.like is not None:
-        # By what is in the portfolio before this declaration: see `redeclaring.declare`.
+        # `like` refers to the portfolio before this declaration, see `redeclaring.declare`.
         known = arms.find(prior.like)
         if known is None:
             raise InvalidConfig(f"{what} is like {prior.like!r}, which is not in the portfolio")

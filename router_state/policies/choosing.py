@@ -1,9 +1,9 @@
-"""Explore beyond the posterior sample: onboarding pulls, probes of suspects and, if no price of a
-dollar meets the budget, of models that may have become cheaper unseen.
+"""Explore beyond the posterior sample: onboarding pulls and probes of suspects. If no price of a
+dollar meets the budget, also probe models that may have become cheaper unseen.
 
-All follow inverse-gap weighting (Abe and Long 1999): beside the best, an arm is drawn with
-probability 1/(2 + gap ÷ loss), so what trying costs per request is bounded, and dear arms are drawn
-as rarely as that asks.
+All of these follow inverse-gap weighting (Abe and Long 1999): beside the best arm, another one is
+drawn with probability 1/(2 + gap ÷ loss). So the cost of trying is bounded per request, and dear
+arms are drawn rarely.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Option(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """The arm that was drawn (−1: none), why, the probability of each, and that of none."""
+    """The drawn arm (−1: none), the reason, the probability of each arm, and that of none."""
 
     k: int
     reason: str
@@ -66,11 +66,11 @@ def chances_of(options: Sequence[Option]) -> tuple[dict[int, float], float]:
 def options(
     arms: Arms, seen: Candidates, eligible: list[int], allowance_usd: float
 ) -> list[Option]:
-    """Return suspects to be probed and a newcomer to be pulled, beside the arm that is best.
+    """Return suspects to be probed and a newcomer to be pulled, other than the best arm.
 
-    The gap takes quality and dollars together, as they are expected. A newcomer counts as good as
-    the best, and so does a suspect that seems to have recovered: otherwise a recovery costs 0.005
-    to 0.01 of reward (benchmarks.drift).
+    The gap is that of expected reward less the price of expected dollars. A newcomer counts as
+    good as the best arm, and so does a suspect that seems to have recovered: otherwise a recovery
+    costs a reward of 0.005 to 0.01 (benchmarks.drift).
     """
     mean, penalty, costs = seen.mean, seen.penalty, seen.expected_cost_usd
     best = max(mean[j] - penalty[j] for j in eligible)
@@ -91,8 +91,9 @@ def options(
 
 
 def cheaper(costs: list[float], eligible: list[int], budget_usd: float) -> list[Option]:
-    """Return the arms that may be cheaper by now than the one that is expected to be cheapest; gaps
-    are in budgets."""
+    """Return the arms that may be cheaper by now than the arm of least expected cost; gaps are in
+    budgets.
+    """
     cheapest = min(eligible, key=costs.__getitem__)
     lowest = costs[cheapest]
     return [Option(j, (costs[j] - lowest) / budget_usd) for j in eligible if j != cheapest]
@@ -101,8 +102,9 @@ def cheaper(costs: list[float], eligible: list[int], budget_usd: float) -> list[
 def log_costs(
     arms: Arms, costs: list[float], eligible: list[int]
 ) -> dict[int, tuple[float, float]]:
-    """Return the logarithm of each eligible arm's mean cost: its expectation, and the variance of a
-    draw, which takes as many deviations of a level as one of rewards does."""
+    """Return expectation and variance of a draw of the logarithm of each eligible arm's mean cost.
+    As for rewards, a draw takes `LEVEL` deviations of a level.
+    """
     found = {}
     for k in eligible:
         known = arms.costs[k].predictive(costs[k])
@@ -123,18 +125,19 @@ def cheapest(arms: Arms, costs: list[float], eligible: list[int], chance: Chance
 
 
 def chance_of_cheapest(log_costs: Mapping[int, tuple[float, float]], k: int) -> float:
-    """Return the probability that the k-th arm is cheapest by a draw of the logarithms of costs,
-    given with expectation and variance by arm."""
+    """Return the probability that the k-th arm is cheapest in a draw of the logarithms of costs;
+    `log_costs` has expectation and variance by arm.
+    """
     logs, variances = zip(*log_costs.values(), strict=True)
     return wins(list(log_costs).index(k), [-log for log in logs], list(variances))
 
 
 def among_ways(state: RouterState, seen: Candidates, *, short: bool) -> Chosen:
-    """Choose where several ways lead to an arm: its score, a pull or a probe, and chance. Its
-    propensity is the sum over them, whichever it came by.
+    """Choose an arm by its score, by a pull or a probe, or by chance. The arm's propensity is the
+    sum over these ways, whichever way it was chosen.
 
     Args:
-        short: whether the cheapest is called, and not the best.
+        short: whether the cheapest arm is called instead of the best.
     """
     arms, epsilon, costs = state.arms, state.config.knobs.epsilon, seen.expected_cost_usd
     chance = state.chance
@@ -181,7 +184,7 @@ def _chance(
 
 
 def _best(seen: Candidates, chance: Chance) -> int:
-    """Return the arm with the best score; the cheaper one of a tie."""
+    """Return the arm with the best score, in a tie the cheaper one."""
     tied = seen.cheapest(seen.best())
     return tied[0] if len(tied) == 1 else tied[chance.integers(len(tied))]
 
@@ -189,8 +192,9 @@ def _best(seen: Candidates, chance: Chance) -> int:
 def _options(
     state: RouterState, seen: Candidates, eligible: list[int], *, short: bool
 ) -> list[Option]:
-    """Return what may be tried instead of the best arm. It depends on no draw, so that propensities
-    are exact."""
+    """Return the arms that may be tried instead of the best one. They depend on no draw, so that
+    propensities are exact.
+    """
     arms, pacer = state.arms, state.pacer
     if arms.suspect or arms.onboarding:
         return options(arms, seen, eligible, pacer.allowance_usd)

@@ -25,7 +25,7 @@ def rule_out(arms: Arms, choice: Choice) -> None:
 def exclude(
     arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k: float | None
 ) -> Excluded:
-    """Return the reasons why the portfolio or the request exclude arms.
+    """Return for each arm the reason why the portfolio or the request excludes it, or None.
 
     Raises:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
@@ -55,8 +55,9 @@ def exclude(
 def under_ceiling(
     arms: Arms, excluded: Excluded, *, lambda_t: float
 ) -> tuple[Excluded, str | None]:
-    """Rule out list prices above c_max/(1 + λ_t), c_max over the portfolio; the reason says so
-    where that had to be given up."""
+    """Rule out list prices above c_max/(1 + λ_t), where c_max is the highest in the portfolio. The
+    returned reason says if no arm would be left, so that the ceiling was dropped.
+    """
     ceiling = arms.highest_per_1k / (1.0 + lambda_t)
     under = [
         why or (None if arm.per_1k <= ceiling else "ceiling")

@@ -1,4 +1,6 @@
-"""Learn one reward or one bill: each model apart, as `paper`, or all together, as `live`."""
+"""Learn one reward or one bill: each model apart, as under `paper`, or all together, as under
+`live`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 
 NOT_LEARNED = -2000.0
-"""Mark of a reward that was not learned, in place of what the arm had forgotten by then, which is
-never negative."""
+"""Mark of a reward that was not learned, in place of the arm's `forgotten`, which is never
+negative.
+"""
 
 
 def learn_apart(
@@ -27,10 +30,11 @@ def learn_together(
     state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
 ) -> float:
     """See `Policy.learn`; models share a prior, and the clock counts rewards. An arm under
-    suspicion rests, and rewards are held against the suspicion."""
+    suspicion does not learn: its rewards test the suspicion.
+    """
     state.t += 1
     if arm.suspicion is not None:
-        # A reward of a decision before the alarm belongs to the arm before its drift.
+        # A reward of a decision before the alarm is one of the arm before its drift.
         if record.seq > arm.suspicion.after and reward_change.test(state, arm, x, reward):
             state.arms.estimate_rewards(state.t, state.config.knobs.gamma)
         return NOT_LEARNED
@@ -44,7 +48,7 @@ def learn_together(
 def learn_bill_together(
     state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
 ) -> None:
-    """See `Policy.bill`; a shift of what calls cost raises an alert."""
+    """See `Policy.bill`; a shift of costs raises an alert."""
     found = learn_bill(costs, state.arms.priced, ratio, x, known, state.latest)
     if found is not None:
         state.journal.alerts.append(bill_change.alert(costs, found, now=state.latest))

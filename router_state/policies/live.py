@@ -1,7 +1,7 @@
 """The default policy `live`.
 
 Thompson sampling with a shared prior, a dollar dual, predictive costs, and drift alarms. The clock
-of forgetting counts feedback, so that rarely judged models are not forgotten.
+of forgetting counts rewards, so that models with few rewards are not forgotten.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from router_state.record import RequestRecord
 from router_state.router import Chances, RouterState
 
 MOST_RISKED = 100.0
-"""Budgets that a call stays below in nine of ten cases."""
+"""Largest cost that a call may reach in one of ten cases, in budgets of a request."""
 TOLERATED = SAVED / HORIZON
-"""Budgets for each call in flight that the bills may be beyond their expectations: what may be
-saved, by the calls of a horizon. In a burst thousands of calls of known models await theirs."""
+"""Budgets of a request, for each call in flight, by which bills may exceed their expectations: the
+most savings ÷ the calls of a horizon. In a burst, thousands of calls of known models await their
+bills.
+"""
 
 
 class Live:
-    """See the module, and `Policy`; the clock counts feedback."""
+    """The policy `live`, see the module and `Policy`; the clock counts rewards."""
 
     ticks = 0
 
@@ -67,7 +69,7 @@ class Live:
         return A + np.diag(shared.ridges), b + shared.ridges * shared.mean
 
     def joined(self, state: RouterState, names: list[str]) -> None:
-        """See Policy; the scales stay as they are."""
+        """See Policy; the scales of the shared prior stay."""
         estimate(state.arms.rewards, state.arms.regressions, rescaled=False)
 
     def look(self, state: RouterState, request: Asked) -> Candidates:
@@ -77,7 +79,7 @@ class Live:
         return arms.look(request.x, tokens.of(request.input_tokens) if tokens.in_use else 0.0)
 
     def prepare(self, state: RouterState, choice: Choice) -> bool:
-        """See Policy: estimate what is due, count the prompt's tokens, measure levels."""
+        """See Policy: estimate due priors, count the prompt's tokens, measure levels."""
         arms, said, moved = state.arms, choice.request.input_tokens, False
         sample = arms.sample
         if arms.due():
@@ -91,8 +93,9 @@ class Live:
         return moved
 
     def _catch_up(self, state: RouterState) -> bool:
-        """Estimate what is due before a decision, which changes predictions: what comes in between
-        two decisions changes the estimate that the second one needs, so one is enough."""
+        """Estimate the shared priors that are due, and return whether predictions changed.
+        Estimates wait for a decision, as only a decision needs them.
+        """
         arms = state.arms
         if arms.rewards.due:
             arms.estimate_rewards(state.t, state.config.knobs.gamma)
@@ -101,8 +104,9 @@ class Live:
         return True
 
     def _take_tokens(self, state: RouterState, said: int | None) -> bool:
-        """Take in how many input tokens a request says it has. Once enough have, what is expected
-        of whole bills is split; tell whether it was."""
+        """Count the input tokens that a request states. Once enough requests have stated theirs,
+        expected bills are split into input and rest; return whether they were split now.
+        """
         arms = state.arms
         tokens = arms.tokens
         if not tokens.take(said):
@@ -117,8 +121,9 @@ class Live:
         return True
 
     def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """See Policy: in nine of ten cases a call costs `MOST_RISKED` budgets at most, and those in
-        flight as many more than is expected of them."""
+        """See Policy: in nine of ten cases a call costs at most `MOST_RISKED` budgets, and calls
+        in flight exceed their expected costs by at most as much.
+        """
         budget, seen = state.pacer.budget_usd, choice.seen
         if budget is None:
             seen.excluded = choice.excluded
@@ -131,7 +136,7 @@ class Live:
     def choose(self, state: RouterState, choice: Choice) -> None:
         """See Policy.
 
-        The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
+        The score is θᵀx + the posterior sample's deviation − λ_t·ê/B.
         """
         arms, seen, chance = state.arms, choice.seen, state.chance
         assert isinstance(chance, Chance)  # as this policy made it

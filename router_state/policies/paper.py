@@ -1,7 +1,7 @@
 """The paper's policy: LinUCB with a constant price penalty and forced pulls (ParetoBandit).
 
-It equals the reference library decision for decision. Each model learns alone, costs are mean
-costs, and the clock of forgetting counts decisions.
+It equals the reference library decision for decision. Each model learns alone, expected costs are
+mean costs, and the clock of forgetting counts decisions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from router_state.router import Chances, RouterState
 
 
 class Paper:
-    """See the module, and `Policy`; the clock counts decisions."""
+    """The policy `paper`, see the module and `Policy`; the clock counts decisions."""
 
     ticks = 1
 
@@ -53,7 +53,7 @@ class Paper:
         """See Policy; nothing is shared."""
 
     def look(self, state: RouterState, request: Asked) -> Candidates:
-        """See Policy; a call costs what a model's calls cost on average."""
+        """See Policy; a call's expected cost is the mean cost of the model's calls."""
         return state.arms.look_at_means(request.x)
 
     def prepare(self, state: RouterState, choice: Choice) -> bool:
@@ -61,7 +61,7 @@ class Paper:
         return False
 
     def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """See Policy; a hard ceiling on list prices while λ_t > 0."""
+        """See Policy; while λ_t > 0 there is a hard ceiling on list prices."""
         relaxed, lambda_t = None, state.pacer.lambda_t
         choice.seen.excluded = choice.excluded
         if lambda_t > 0.0:
@@ -74,8 +74,8 @@ class Paper:
         """See Policy.
 
         The score is θᵀx + α·√(v ÷ max(γ^dt, 1/V_max)) − weight·c̃: idle arms become uncertain again
-        (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last choice: one that
-        awaits its rewards is not stale. Ties are broken at random.
+        (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last choice: an arm
+        that awaits rewards is not stale. Ties are broken at random.
         """
         arms, knobs, seen = state.arms, state.config.knobs, choice.seen
         arms.hope(seen, choice.price, state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
@@ -102,11 +102,11 @@ class Paper:
     def bill(
         self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
     ) -> None:
-        """See Policy; of bills the mean is learned."""
+        """See Policy; only the mean of bills is learned."""
         costs.follow(ratio, costs.ratio)
 
     def _among_ways(self, state: RouterState, seen: Candidates) -> Chosen:
-        """Choose where there are onboarding pulls, chance or ties."""
+        """Choose among onboarding pulls, random choices and ties."""
         epsilon, chance = state.config.knobs.epsilon, state.chance
         if state.arms.onboarding:
             for k, arm in enumerate(state.arms):

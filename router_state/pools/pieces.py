@@ -14,11 +14,11 @@ from router_state.pools.pool_member import Member
 from router_state.pools.pool_period import KeptPeriod, MemberGrant, PoolPeriod
 
 NOTHING = MemberGrant()
-"""The state of a member that was never granted anything, which is not written."""
+"""State of a member without any grant, which is not written."""
 
 
 def pack_piece(pool: Pool, name: str) -> bytes | None:
-    """Return a piece as a framed record; None if there is none any more.
+    """Return a piece as a framed record; None if the piece no longer exists.
 
     Args:
         name: `HEAD`, `CONFIG`, or a member.
@@ -74,7 +74,7 @@ def unpack(pool_id: str, pieces: Mapping[str, bytes]) -> Pool:
         kept = decoded(body, _Member, name)
         pool.members[name] = kept.member
         for number, grant in kept.grants.items():
-            # A grant of a line that is forgotten may be left until its member changes.
+            # A member's piece may hold a grant of a forgotten line until the member changes.
             if (line := numbered.get(number)) is not None:
                 line.grants[name] = grant
     return pool

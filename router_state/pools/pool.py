@@ -16,37 +16,38 @@ from router_state.pools.pool_member import MOST_COUNTED, MOST_MEMBERS, MOST_NUMB
 from router_state.pools.pool_period import Kind, MemberGrant, PoolPeriod
 
 HEAD, CONFIG = "", "config"
-"""Names of the pieces that are no member's: counters and lines; the declaration."""
+"""Names of the two pieces that belong to no member: counters and lines; the declaration."""
 AHEAD = 60.0
-"""Seconds before a period begins that its money is granted."""
+"""Seconds before the begin of a period at which its money is granted."""
 LINES_KEPT = 4
-"""Periods of a line that are kept, as routers keep their accounts."""
+"""Number of periods of a line that are kept: as many as routers keep accounts."""
 MOST_BUDGETS = 32
-"""Most budgets of which a pool grants, its own and those of the pools above it. Of each there are
-up to two periods at a time."""
+"""Most budgets from which a pool grants: its own and those of the pools above it. Each has up to
+two periods at a time.
+"""
 MOST_LINES = 2 * MOST_BUDGETS
-"""Periods of all lines beyond which those are forgotten that have ended."""
+"""Most periods of all lines; beyond them, ended periods are forgotten."""
 AGAIN = 5.0
-"""Seconds after which a grant that was not confirmed is said again."""
+"""Seconds after which a grant that was not confirmed is sent again."""
 
 At = tuple[str, tuple[object, ...], float]
-"""A line: its name, its budget's periods, and the begin of one."""
+"""Key of a line: its name, its budget's periods, and the begin of one period."""
 
 
 @dataclass(slots=True)
 class Pool:
-    """The state of one pool. Whatever it is told twice, or late, changes nothing the second time.
+    """The state of one pool. A report or a grant that comes again, or late, changes nothing.
 
     Attributes:
-        config: as declared; None: it is gone, and grants nothing any more.
-        born: number of its membership in its own pool; taken: the last grant of that; epoch: the
-            owner of its own pool that sent it, see `Holdings`.
-        moves: how often anything has moved.
-        numbered: how many lines it ever had.
-        members: by "router:…" or "pool:…".
-        lines: every period of every budget that it grants of.
-        said: when each member's last grant was said last; not kept.
-        at: when it heard or granted last, seconds since the epoch; not kept.
+        config: the declaration; None: the pool is gone and grants nothing more.
+        born: number of the membership in the parent pool; taken: number of the last set of grants
+            from the parent; epoch: number of the parent's owner that sent it, see `Holdings`.
+        moves: counter of changes.
+        numbered: number of lines that the pool ever had.
+        members: members by "router:…" or "pool:…".
+        lines: every period of every budget from which the pool grants.
+        said: by member, the time at which its last grant was sent; not durable.
+        at: time of the last report or grant, seconds since the epoch; not durable.
         changed: names of the pieces that differ from what was last written, see `pieces`.
     """
 
@@ -67,7 +68,8 @@ class Pool:
         """Put a declaration in force; None: the pool is gone.
 
         Raises:
-            InvalidConfig: with those of the pools above it has too many budgets.
+            InvalidConfig: the pool has too many budgets, together with those of the pools above
+            it.
         """
         before, after = (None if one is None else one.parent for one in (self.config, config))
         if config is not None:
@@ -81,7 +83,7 @@ class Pool:
         self._moved(CONFIG)
 
     def _require_few(self, config: PoolConfig, above: set[Kind]) -> None:
-        """Refuse what has too many budgets, as none of them may be left out."""
+        """Refuse a declaration with too many budgets, as none of them may be left out."""
         count = len(config.budgets) + len(above)
         if count > MOST_BUDGETS:
             raise InvalidConfig(
@@ -94,17 +96,17 @@ class Pool:
         return {line.kind for line in lines}
 
     def _moved(self, *pieces: str) -> None:
-        """Note a change, and which pieces beside the head it is in."""
+        """Note a change and the pieces that it changed, beside the head."""
         self.moves += 1
         self.changed.update((HEAD, *pieces))
 
     def hear(self, report: Reported, *, now: float) -> bool:
-        """Take a member's report; tell whether it says anything new.
+        """Apply a member's report; return whether it changed anything.
 
         Raises:
-            TooManyMembers: it is of a new member, and the pool has room for no more.
-            ImplausibleNumber: it is of a new member, and names a grant that nobody can count on
-                from.
+            TooManyMembers: the member is new, and the pool is full.
+            ImplausibleNumber: the member is new, and the number of its last grant is too large to
+                be counted on from.
         """
         self.at = now
         member = self.members.get(report.member)
@@ -115,7 +117,7 @@ class Pool:
                 for line in self.lines.values():
                     if (grant := line.grants.get(report.member)) is not None:
                         grant.begin_anew()
-            # If the pool has forgotten the member, its next grant must still count as newer.
+            # The pool may have forgotten the member, whose next grant must still count as newer.
             n = report.n if member is None else member.n
             member = self.members[report.member] = Member(report.born, n=n, taken=n)
         elif report.born < member.born or report.moves < member.moves:
@@ -146,7 +148,7 @@ class Pool:
         for (name, _, begin), line in self.lines.items():
             held = said.get((name, begin))
             if held is None and report.left and report.member in line.grants:
-                # A grant that was never taken can't be spent.
+                # A grant that the member has not accepted can't be spent.
                 spent = line.grants[report.member].spent
                 held = Held(name, begin, spent, spent)
             if held is not None:
@@ -161,12 +163,12 @@ class Pool:
                 )
 
     def take(self, grant: Granted) -> bool:
-        """Put in force what the pool's own pool grants to it; tell whether that is anything new.
+        """Put grants of the parent pool in force; return whether they changed anything.
 
         Raises:
-            StaleGrant: it comes from somebody else.
-            InvalidConfig: a grant is of no period, or they are of too many budgets. Nothing has
-                changed, and what was granted before ends by its time.
+            StaleGrant: the sender is not the parent's owner.
+            InvalidConfig: a grant has no valid period, or there are too many budgets. Nothing has
+                changed, and earlier grants end at their time.
         """
         config = self.config
         if config is None or (grant.pool_id, grant.born) != (config.parent, self.born):
@@ -174,7 +176,7 @@ class Pool:
         if grant.n <= self.taken:
             return False
         grant.require_epoch(self.epoch)
-        # Money that comes back in a circle of pools is the pool's own.
+        # Money that comes back through a circle of pools is the pool's own.
         lent = {
             (one.line, one.budget.identity, one.begin): one
             for one in grant.lines
@@ -193,8 +195,9 @@ class Pool:
         return True
 
     def _drop_ended(self, kinds: set[Kind]) -> None:
-        """Forget ended periods of budgets that are granted no more; and of others the oldest, where
-        there are too many."""
+        """Forget ended periods of budgets that are no longer granted; forget the oldest of other
+        periods if there are too many.
+        """
         ended = sorted(
             (line.end, at)
             for at, line in self.lines.items()
@@ -206,21 +209,21 @@ class Pool:
                 del self.lines[at]
 
     def _line(self, at: At, budget: PeriodBudget, end: float) -> PoolPeriod:
-        """Return a line, a new one where there is none."""
+        """Return a line, which is new if there was none."""
         if (line := self.lines.get(at)) is None:
             line = self.lines[at] = PoolPeriod(self.numbered, at[0], budget, at[2], end)
             self.numbered += 1
         return line
 
     def grant_all(self, *, now: float) -> list[tuple[str, Granted]]:
-        """Set all grants anew; return what there is to say, by member."""
+        """Set all grants anew; return the grants to be sent, by member."""
         return [(name, self.grant(name, now=now)) for name in self.set_grants(now=now)]
 
     def set_grants(self, *, now: float) -> list[str]:
-        """Set all grants anew; return the members to whom there is something to say.
+        """Set all grants anew; return the members to which grants must be sent.
 
-        What is done for one member may be durable without the others: money is granted again only
-        after who had it has confirmed that.
+        The change of one member may become durable without the others. So money that one member
+        loses is granted to another only after the first has confirmed the loss.
         """
         config, self.at = self.config, now
         dropped = self._drop_budgets()
@@ -228,7 +231,8 @@ class Pool:
         forgotten = self._forget_members(now)
         seconds = PoolConfig().lease_seconds if config is None else config.lease_seconds
         changed: set[str] = set()
-        # Of a member that is silent nothing is known: its grant ends so long after its last word.
+        # The demand of a silent member is not known: its grant ends `lease_seconds` after its last
+        # report.
         members = {
             name: ((config or PoolConfig()).share(name), member.said_at + seconds)
             for name, member in self.members.items()
@@ -250,10 +254,10 @@ class Pool:
         return member.taken < member.n and abs(now - self.said.get(name, -math.inf)) >= AGAIN
 
     def grant(self, name: str, *, now: float) -> Granted:
-        """Return a member's grants as they are.
+        """Return the present grants of a member.
 
-        The last period of a pool's above counts until the next one comes: a budget that is not
-        named does not limit the member.
+        The last period of a budget of a pool above stays in the grants until the next period
+        comes. A budget that grants do not name would not limit the member.
         """
         member, self.said[name] = self.members[name], now
         lines = [line for line in self._going_on(now) if name in line.grants]
@@ -280,8 +284,9 @@ class Pool:
         return (line for line in self.lines.values() if not line.name.startswith(own))
 
     def _open(self, now: float) -> bool:
-        """Have a line for each of the pool's own periods, and forget old ones; tell whether any
-        has changed."""
+        """Keep one line for each of the pool's own periods, and forget old lines; tell whether any
+        line has changed.
+        """
         before = {at: line.usd for at, line in self.lines.items()}
         config = self.config or PoolConfig()
         for budget in config.budgets:
@@ -295,8 +300,9 @@ class Pool:
         return before != {at: line.usd for at, line in self.lines.items()}
 
     def _drop_budgets(self) -> bool:
-        """Forget budgets that are declared no more, and tell whether there were any; of a pool that
-        is gone nothing is left to spend."""
+        """Forget budgets that are no longer declared, and tell whether there were any. A pool that
+        is gone has nothing left to grant.
+        """
         config = self.config
         wanted = set() if config is None else {budget.identity for budget in config.budgets}
         gone = [
@@ -312,7 +318,7 @@ class Pool:
         return config is not None and bool(gone)
 
     def _carried(self, line: PoolPeriod, most: float) -> float:
-        """Return what the period before leaves to this one."""
+        """Return the dollars that the period before carries over to this one."""
         if most <= 0.0:
             return 0.0
         for (name, identity, _), other in self.lines.items():
@@ -321,10 +327,10 @@ class Pool:
         return 0.0
 
     def _forget_members(self, now: float) -> list[str]:
-        """Forget members of which nothing is outstanding, and return them.
+        """Forget members without outstanding grants, and return them.
 
-        That is who has left, and who holds nothing of a period that goes on; so long after its last
-        word that no report of it is on its way any more. Those stay that the declaration names.
+        These are members that have left, or that hold nothing of a present period. Their last
+        report is old enough that none is on its way. Members that the declaration names stay.
         """
         config = self.config or PoolConfig()
         before = now - max(config.lease_seconds, LEASE_SECONDS)
@@ -343,7 +349,7 @@ class Pool:
         return gone
 
     def _exposed(self, name: str, now: float) -> Iterator[float]:
-        """Yield what a member may be charged in each period that goes on."""
+        """Yield the dollars that a member may be charged in each present period."""
         lines = self._going_on(now)
         return (line.grants[name].exposed for line in lines if name in line.grants)
 
@@ -357,8 +363,9 @@ class Pool:
                 del self.lines[at]
 
     def give_back(self, *, now: float) -> bool:
-        """Give back to the pool above what was granted until a time; tell whether that was
-        anything."""
+        """Give grants that have ended by a time back to the parent pool; tell whether there were
+        any.
+        """
         lapsed = [
             line for line in self._from_above() if line.until and now >= min(line.until, line.end)
         ]
@@ -369,7 +376,7 @@ class Pool:
         return bool(lapsed)
 
     def reported(self, *, now: float) -> Reported | None:
-        """Return what the pool says to its own pool; None where it has none."""
+        """Return the pool's report to its parent pool; None without a parent."""
         config = self.config
         if config is None or config.parent is None:
             return None
@@ -385,5 +392,5 @@ class Pool:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the pool is gone, and nothing of it is left to grant."""
+        """Tell whether the pool is gone, and no grant of it is outstanding."""
         return self.config is None and not self.members

@@ -17,11 +17,11 @@ from router_state.periods.budget_fields import SaidBudgets, budgets_of
 from router_state.periods.spending import KeptBudget, PeriodBudget
 
 LEASE_SECONDS = 600.0
-"""Seconds for which a grant lasts unless it is renewed, where the pool says nothing else."""
+"""Seconds for which a grant lasts unless it is renewed, by default."""
 
 
 class SaidShare(Protocol):
-    """Least and most share of a member as they are declared."""
+    """The declared least and largest share of a member."""
 
     @property
     def least(self) -> float: ...
@@ -44,14 +44,14 @@ class Said(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Least and most share of a pool's money for a member."""
+    """Least and largest share of a pool's money for a member."""
 
     least: float = 0.0
     most: float = 1.0
 
 
 ANY: Share = Share()
-"""Shares of a member that the declaration does not name."""
+"""Bounds of a member that the declaration does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class PoolConfig:
     """One budget for several members.
 
     Attributes:
-        budgets: dollars of the pool's own.
-        parent: the pool that this one is a member of.
-        shares: by member's id.
-        lease_seconds: seconds that a grant lasts without being renewed.
-        offset: where the declaration stands on its topic.
+        budgets: the pool's own budgets.
+        parent: id of the pool that this pool is a member of.
+        shares: bounds by member's id.
+        lease_seconds: seconds for which a grant lasts unless it is renewed.
+        offset: offset of the declaration on its topic.
     """
 
     budgets: tuple[PeriodBudget, ...] = ()
@@ -84,7 +84,8 @@ class PoolConfig:
         """Return a pool's declaration on the wire.
 
         Raises:
-            InvalidConfig: two budgets are of the same period, or a time zone is not known here.
+            InvalidConfig: two budgets have the same period, or this machine does not know a time
+            zone.
         """
         seconds, members = said.lease_seconds, said.members or {}
         return cls(
@@ -96,11 +97,11 @@ class PoolConfig:
         )
 
     def share(self, member: str) -> Share:
-        """Return the bounds of a member, "router:…" or "pool:…"."""
+        """Return the bounds of the member "router:…" or "pool:…"."""
         return self.shares.get(member.partition(":")[2], ANY)
 
     def pack(self) -> Document:
-        """Return it as JSON's types; infinity, which JSON has not, as null."""
+        """Return the declaration as JSON's types; infinity, which JSON lacks, becomes null."""
         budgets = [asdict(budget) for budget in self.budgets]
         for budget in budgets:
             budget["carry"] = None if math.isinf(budget["carry"]) else budget["carry"]

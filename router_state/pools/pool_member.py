@@ -7,22 +7,24 @@ from msgspec import Struct
 from router_state.packing.framing import Whole
 
 MOST_MEMBERS = 5_000
-"""Most members of a pool: sharing a budget between them takes 0.35 s for each of its periods."""
+"""Most members of a pool: sharing one period of a budget among this many takes 0.35 s."""
 MOST_COUNTED = 2**52
-"""Highest number of a grant that a report of an unknown member may name: the numbers after it are
-still exact in every JSON reader."""
+"""Highest number of a grant in a report of an unknown member: numbers after it are still exact in
+every JSON reader.
+"""
 MOST_NUMBER = 2**53 - 1
-"""Highest number of a grant; who has it gets none any more."""
+"""Highest number of a grant; a member that has it gets no further grants."""
 
 
 class Member(Struct, array_like=True):
-    """One member, as far as its pool knows it.
+    """The pool's knowledge of one member.
 
     Attributes:
-        born: the membership's number; moves: of its last report.
-        n: number of the last grant; taken: of the last one that it confirmed.
-        said_at: when it said something last, seconds since the epoch.
-        left: whether it is none any more.
+        born: the membership's number; moves: counter of changes in the last report.
+        n: number of the last set of grants; taken: number of the last set that the member
+            confirmed.
+        said_at: time of the last report, seconds since the epoch.
+        left: whether the member has left the pool.
     """
 
     born: Whole

@@ -1,7 +1,8 @@
 """One period of one budget of a pool: its grants to members.
 
 The invariant: the charges that all grants ever made allow together never exceed the budget. A
-member counts with what it says that it holds, and with every grant that it has not confirmed yet.
+member counts with the dollars that it reports to hold, and with every grant that it has not
+confirmed yet.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from router_state.pools.pool_config import Share
 from router_state.pools.sharing import Demand, share, together
 
 LEAST_LEFT = 0.5
-"""Least share of a member's remaining money that one round leaves it, so that its spend until the
-change is in force does not exceed its grant."""
+"""Least share of a member's remaining money that one change of grants leaves, so that spend until
+the change is in force stays within the grant.
+"""
 WORTH_A_CHANGE = 0.02
-"""Share of what a member has left that a change of its grant must be."""
+"""Least change of a grant, as a share of the member's remaining money."""
 Kind = tuple[str, tuple[object, ...]]
-"""A budget: its name, and what defines its periods."""
+"""Key of a budget: its name, and the identity of its periods."""
 MICRO = 1_000_000
-"""Holdings are whole millionths of a dollar: they add up without rounding."""
+"""Units per dollar: grants are whole millionths of a dollar, which add up without rounding."""
 
 
 class MemberGrant(Struct, array_like=True):
@@ -36,13 +38,14 @@ class MemberGrant(Struct, array_like=True):
 
     Attributes:
         usd: dollars of the last grant.
-        most: highest of the grants that may be in force, as they are not confirmed.
-        holds, spent: as the member said last.
-        back_usd, back_until: dollars that the member gave back before they were to end by the
-            pool's clock, and until when they count: a clock that steps back may spend them again.
-        before: dollars that it spent in earlier memberships.
-        until: when the grant ends, seconds since the epoch.
-        curve: what it would still spend.
+        most: largest grant that may be in force, as it was not confirmed or replaced.
+        holds, spent: dollars held and spent in the member's last report.
+        back_usd, back_until: dollars that the member gave back before the grant's end by the pool's
+            clock, and the time until which they still count: a member whose clock steps back may
+            spend them again.
+        before: dollars spent in earlier memberships.
+        until: end of the grant, seconds since the epoch.
+        curve: dollars that the member would still spend, by price.
     """
 
     usd: float = 0.0
@@ -57,39 +60,41 @@ class MemberGrant(Struct, array_like=True):
 
     @property
     def exposed(self) -> float:
-        """Return the charges that its holdings allow at most."""
+        """Return the most dollars that the member may be charged under its grants."""
         return self.before + max(self.most, self.holds, self.back_usd)
 
     @property
     def charged(self) -> float:
-        """Return its known charges."""
+        """Return the dollars that the member is known to have been charged."""
         return self.before + self.spent
 
     def say(
         self, held: Held, *, confirmed: bool, moved: bool, newer: bool, left: bool, now: float
     ) -> None:
-        """Take what the member says.
+        """Apply the member's report of this line.
 
         Args:
-            confirmed: whether it has taken the last grant.
-            moved: whether anything has moved since it spoke last. Else it can only hold less, as
-                its grant has ended: the two reports may have come in any order.
-            newer: whether it has taken a grant since it spoke last; left: whether it is a member
-                no more. Either ends what it held before, whatever its clock says.
+            confirmed: whether the member has accepted the last grant.
+            moved: whether anything has changed since the last report. If not, the member can only
+                hold less, because its grant has ended: the two reports may come in any order.
+            newer: whether the member has accepted a grant since the last report; left: whether it
+                has left the pool. Either ends earlier holdings, whatever the member's clock shows.
         """
         if newer or left:
             self.back_usd = 0.0
         self.holds = held.holds_usd if moved else min(self.holds, held.holds_usd)
         self.spent, self.curve = held.spent_usd, held.curve
         if confirmed:
-            # A grant whose time was up before it was renewed was given back.
+            # A grant that ended before it was renewed was given back.
             if held.holds_usd < self.usd and now < self.until and not left:
                 self.back_usd = max(self.back_usd, self.usd)
                 self.back_until = max(self.back_until, self.until)
             self.most, self.usd = 0.0, min(self.usd, held.holds_usd)
 
     def come_back(self, now: float) -> None:
-        """Count no more what was given back, once it has ended by the pool's clock too."""
+        """Stop counting dollars that were given back, once the grant has ended by the pool's
+        clock, too.
+        """
         if now >= self.back_until:
             self.back_usd = 0.0
 
@@ -101,8 +106,7 @@ class MemberGrant(Struct, array_like=True):
 
 
 class KeptPeriod(Struct):
-    """A line in the types in which it is read; `numbers` are begin, end, usd, until (null: it does
-    not end) and gone_usd."""
+    """A line as stored; `numbers` are begin, end, usd, until (null: no end) and gone_usd."""
 
     number: Whole
     name: str
@@ -115,14 +119,16 @@ class PoolPeriod:
     """One period of one budget.
 
     Attributes:
-        number: of all lines that its pool ever had, by which members' pieces name it.
-        name: the pool whose budget it is, and the budget's name.
-        budget: says when its periods begin.
+        number: number among all lines that the pool ever had, by which members' pieces name this
+            one.
+        name: the budget's pool and name.
+        budget: the budget, which defines the periods.
         begin, end: the period, seconds since the epoch.
-        usd: dollars that there are to grant.
-        until: when they must be back, where they are another pool's; 0: they were given back.
-        grants: by member.
-        gone_usd: dollars that members have spent who left and are forgotten.
+        usd: dollars that the pool may grant.
+        until: time at which they must be back, if another pool granted them; 0: they were given
+            back.
+        grants: grants by member.
+        gone_usd: dollars spent by members that are forgotten.
     """
 
     number: int
@@ -137,36 +143,37 @@ class PoolPeriod:
 
     @property
     def kind(self) -> Kind:
-        """Return which budget it is of."""
+        """Return the key of the line's budget."""
         return self.name, self.budget.identity
 
     @property
     def exposed_usd(self) -> float:
-        """Return what all members may have been charged at the end."""
+        """Return the most dollars that all members may be charged by the end of the period."""
         return math.fsum((self.gone_usd, *(grant.exposed for grant in self.grants.values())))
 
     @property
     def charged_usd(self) -> float:
-        """Return what all members have been charged, as far as is known."""
+        """Return the dollars that all members are known to have been charged."""
         return math.fsum((self.gone_usd, *(grant.charged for grant in self.grants.values())))
 
     def curve(self) -> Curve:
-        """Return what all members would still spend."""
+        """Return the dollars that all members together would still spend, by price."""
         return together([grant.curve for grant in self.grants.values() if grant.curve])
 
     def forget(self, member: str) -> None:
-        """Forget a member; what it has spent, or still holds, stays spent."""
+        """Forget a member; dollars that it has spent or still holds count as spent."""
         if (grant := self.grants.pop(member, None)) is not None:
             self.gone_usd += grant.exposed
 
     def set_grants(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
         """Set the grants of members anew, and return those whose grant has changed.
 
-        What gets smaller is taken back at once, and granted again once the member has confirmed it.
+        A grant is reduced at once, and the difference is granted to others once the member has
+        confirmed the reduction.
 
         Args:
-            members: those that may have grants now: the shares between which they stay, and until
-                when a grant may last.
+            members: members that may have grants now, each with the bounds of its share and the
+                time until which its grant may last.
         """
         for grant in self.grants.values():
             grant.come_back(now)
@@ -199,9 +206,11 @@ class PoolPeriod:
             grant = self.grants[name]
             has = grant.before + grant.usd
             kept = grant.charged + LEAST_LEFT * max(has - grant.charged, 0.0)
-            # What earlier memberships spent has no whole millionths: a grant is not below 0.
+            # Spend of earlier memberships is not a whole number of millionths, so the difference
+            # is kept above 0.
             less = max(_whole(max(aim, kept)) - grant.before, 0.0)
-            # Half a millionth tells one less from none, so that nothing is left of a grant.
+            # Half a millionth distinguishes rounding from a real difference, so that no remainder
+            # of a grant is left.
             if grant.usd - less > max(WORTH_A_CHANGE * (has - grant.charged), 0.5 / MICRO):
                 grant.most = max(grant.most, grant.usd)
                 grant.usd = less
@@ -228,7 +237,7 @@ class PoolPeriod:
         return changed
 
     def _renew(self, members: Mapping[str, tuple[Share, float]], *, now: float) -> set[str]:
-        """Let grants last longer that have less than half of their time."""
+        """Renew the grants that have less than half of their time left."""
         changed = set()
         for name, (_, most) in members.items():
             grant, until = self.grants[name], min(most, self.until)
@@ -238,7 +247,7 @@ class PoolPeriod:
         return changed
 
     def grant_to(self, member: str) -> Grant:
-        """Return a member's grant; one of nothing where it has none."""
+        """Return a member's grant, of 0 dollars if it has none."""
         budget, grant = self.budget, self.grants.get(member, MemberGrant())
         return Grant(
             self.name,
@@ -253,7 +262,9 @@ class PoolPeriod:
         )
 
     def pack(self) -> Document:
-        """Return it as JSON's types, without its grants, which stand with the members."""
+        """Return the line as JSON's types, without the grants, which are stored with the
+        members.
+        """
         budget = self.budget
         until = None if math.isinf(self.until) else self.until
         return {
@@ -274,5 +285,5 @@ class PoolPeriod:
 
 
 def _whole(usd: float) -> float:
-    """Return dollars without what is less than a millionth."""
+    """Return dollars rounded down to whole millionths."""
     return int(usd * MICRO) / MICRO

@@ -1,7 +1,7 @@
-"""Share a pool's money so that a dollar earns the same at every member.
+"""Share a pool's money so that the last dollar earns the same at every member.
 
-Each member says what it would still spend at several prices of a dollar. The price at which all of
-them together spend what is left is the pool's.
+Each member reports the dollars that it would still spend at several prices of a dollar. The pool's
+price is the one at which all members together would spend the money left.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import NamedTuple
 from router_state.periods.reporting import LEAST_PRICE, MOST_PRICE, Curve, bounded_usd
 
 SHARE_HALVINGS = 64
-"""Halvings of the price's logarithm, or of an even share: they are known to one part in 10¹⁷
-then."""
+"""Halvings of the interval of the price's logarithm, or of an even share's interval: the result is
+known to one part in 10¹⁷.
+"""
 POINTS = 48
-"""Prices of the curve that a pool passes on to its own pool."""
+"""Number of prices in the curve that a pool reports to its parent."""
 
 
 class Demand(NamedTuple):
-    """The part of what is left that a member may get.
+    """The demand of one member: the part of the money left that it may get.
 
     Attributes:
-        curve: what it would spend at which price.
-        least, most: dollars that it gets at least, and at most.
+        curve: dollars that the member would spend, by price.
+        least, most: least and most dollars of its share.
     """
 
     curve: Curve
@@ -32,13 +33,14 @@ class Demand(NamedTuple):
     most: float
 
     def at(self, price: float) -> float:
-        """Return the dollars that it gets at a price."""
+        """Return the member's dollars at a price, within its bounds."""
         return min(max(spent_at(self.curve, price), self.least), self.most)
 
 
 def spent_at(curve: Curve, price: float) -> float:
-    """Return the spend of a curve at a price: interpolated over the logarithm of the price, falling
-    above its last one."""
+    """Return a curve's spend at a price, interpolated over the logarithm of the price. Above the
+    curve's last price, spend falls in proportion.
+    """
     before_price, before = curve[0]
     if price <= before_price:
         return before
@@ -49,7 +51,8 @@ def spent_at(curve: Curve, price: float) -> float:
             if before_price <= 0.0:
                 part = price / next_price
             else:
-                # Differences, as the quotient of two prices that somebody made up may overflow.
+                # Differences of logarithms are used: the quotient of two made-up prices may
+                # overflow.
                 low = math.log(before_price)
                 part = (math.log(price) - low) / (math.log(next_price) - low)
             return before + (usd - before) * part
@@ -58,10 +61,10 @@ def spent_at(curve: Curve, price: float) -> float:
 
 
 def share(usd: float, demands: Sequence[Demand]) -> list[float]:
-    """Return each member's share of the money left, in total no more than that.
+    """Return each member's share of `usd`; the shares add up to at most `usd`.
 
-    Where they would not spend all of it even at a price of 0, shares are even, except that nobody
-    gets less than it would spend: of what is left over nobody knows who will need it.
+    If the members would not spend all of it even at a price of 0, shares are even, but no member
+    gets less than it would spend. It is not known who will need the rest.
     """
     least = [demand.least for demand in demands]
     if not demands or math.fsum(least) >= usd:
@@ -82,13 +85,13 @@ def share(usd: float, demands: Sequence[Demand]) -> list[float]:
 
 
 def _part(usd: float, parts: Sequence[float]) -> list[float]:
-    """Return dollars in proportion to parts."""
+    """Return `usd` divided in proportion to the parts."""
     whole = math.fsum(parts)
     return [max(usd, 0.0) * part / whole if whole > 0.0 else 0.0 for part in parts]
 
 
 def _even(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[float]:
-    """Return even shares, but at least these parts, and up to the most of each."""
+    """Return even shares of `usd`, each between its part and its most."""
 
     def at(level: float) -> list[float]:
         return [min(max(part, level), top) for part, top in zip(parts, most, strict=True)]
@@ -104,9 +107,9 @@ def _even(usd: float, parts: Sequence[float], most: Sequence[float]) -> list[flo
 
 
 def together(curves: Sequence[Curve]) -> Curve:
-    """Return the sum of several curves, at some of their prices."""
+    """Return the sum of several curves, at a selection of their prices."""
     prices = sorted({price for curve in curves for price, _ in curve})
-    # Evenly many between two of them: where members stand there are the most.
+    # Prices are taken at even ranks, so that most lie where most members' prices lie.
     step = max((len(prices) - 1) / (POINTS - 1), 1.0)
     some = [prices[round(k * step)] for k in range(min(POINTS, len(prices)))]
     return tuple(

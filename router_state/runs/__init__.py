@@ -1,1 +1,1 @@
-"""Budgets of a run: an agent's session may spend so many dollars."""
+"""Budgets of a run: limits of the dollars that an agent's session may spend."""

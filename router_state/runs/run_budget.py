@@ -1,4 +1,4 @@
-"""The budget of a run: what has been charged to it, and which models what is left can pay for."""
+"""The budget of a run: dollars charged, and models that the dollars left can pay for."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from msgspec import Struct
 from router_state.errors import RouterStateError
 
 WARNED_AT = 0.8
-"""Share of a run's budget at which an alert tells of it: there is time to end it in good order."""
+"""Share of a run's budget at which an alert is raised, so that the agent can end the run in good
+order.
+"""
 RULED_OUT = "session_budget"
-"""Why a model is ruled out that costs more than is left, and why another one is chosen then."""
+"""Reason for ruling out a model that costs more than is left, and for choosing another one
+then.
+"""
 
 
 class SessionSpent(RouterStateError):
@@ -23,9 +27,9 @@ class SessionSpent(RouterStateError):
 class RunBudget(Struct, frozen=True, omit_defaults=True):
     """The budgets of a router's runs, as declared.
 
-    `budget_usd` is that of each session whose requests say none; None: such a session has no limit.
-    `refuses`: whether a session that has spent its budget is refused; else the cheapest model
-    answers.
+    `budget_usd` is the budget of a session whose requests name none; None: no limit. `refuses`:
+    requests of a session that has spent its budget are refused; otherwise the cheapest model
+    answers them.
     """
 
     budget_usd: float | None = None
@@ -36,11 +40,11 @@ class Run(Struct, omit_defaults=True):
     """One run.
 
     Attributes:
-        at: when it was last asked for, in seconds since the epoch.
-        born: number of the first decision that counts.
-        charged_usd: its bills, and what is expected of calls that have none.
-        budget_usd: what its requests said last; None: as the router declares.
-        warned: whether an alert has told of this budget.
+        at: time of the run's last request, in seconds since the epoch.
+        born: number of the run's first decision.
+        charged_usd: dollars of bills, and expected dollars of calls without a bill.
+        budget_usd: budget in the run's latest request that names one; None: the router's.
+        warned: whether an alert was raised for this budget.
     """
 
     at: float
@@ -53,13 +57,13 @@ class Run(Struct, omit_defaults=True):
 def within(
     left_usd: float, excluded: list[str | None], expected: Sequence[float], *, refuses: bool
 ) -> tuple[list[str | None], str | None]:
-    """Rule out arms that are expected to cost more than is left of a run; where that changes
-    anything, the reason is `RULED_OUT`.
+    """Rule out arms whose expected cost is above the dollars left of a run. If that changes
+    anything, the decision's reason is `RULED_OUT`.
 
-    Where no arm is left, the cheapest one is.
+    If no arm would be left, the cheapest one stays eligible.
 
     Raises:
-        SessionSpent: no arm is left, and the run is refused then.
+        SessionSpent: no arm is left, and the router refuses then.
     """
     found = [
         why or (None if cost <= left_usd else RULED_OUT)

@@ -1,4 +1,6 @@
-"""The capability of budgets of a run: what an agent's session may spend, all its calls together."""
+"""The capability of budgets of a run: dollars that all calls of an agent's session may cost
+together.
+"""
 
 from __future__ import annotations
 
@@ -37,21 +39,21 @@ class Said(Protocol):
 
 
 class SaidRequest(Protocol):
-    """A request, which may say what its session may spend."""
+    """A request, which may name the budget of its session."""
 
     @property
     def session_budget_usd(self) -> float | None: ...
 
 
 class Runs(Capability):
-    """The runs of a router. A request of any router may say what its session may spend.
+    """The runs of a router. Requests of any router may name the budget of their session.
 
-    A run is kept from its first request on if the router declares budgets, else from the first
-    request that says one.
+    A run is remembered from its first request on if the router declares budgets, else from the
+    first request that names one.
 
     Attributes:
-        declared: what the router says of them.
-        known: the runs that are remembered, by session.
+        declared: the router's declaration.
+        known: the remembered runs, by session.
     """
 
     __slots__ = ("declared", "known")
@@ -94,7 +96,7 @@ class Runs(Capability):
 
     @classmethod
     def asked(cls, said: SaidRequest) -> float | None:
-        """See Capability: the budget of its session."""
+        """See Capability: returns the budget of the request's session."""
         return said.session_budget_usd
 
     def afford(self, choice: Choice) -> None:
@@ -133,7 +135,7 @@ class Runs(Capability):
         return {"session_left_usd": kept}
 
     def billed(self, billing: Billing) -> None:
-        """See Capability; a run was charged what was expected, as long as it is remembered."""
+        """See Capability. The run was charged the expected cost before, if it is remembered."""
         self._charge(billing.record, billing.difference_usd, now=billing.now)
 
     def moved(self, record: RequestRecord, usd: float) -> None:
@@ -143,21 +145,23 @@ class Runs(Capability):
     def _charge(self, record: RequestRecord, usd: float, *, now: float) -> None:
         name = None if record.call is None else record.call.session_id
         run = None if name is None else self.known.find(name)
-        # A session of the same name may have been forgotten since, and have begun anew.
+        # The session may have been forgotten and have begun anew under the same name.
         if name is not None and run is not None and record.seq >= run.born:
             run.charged_usd += usd
             self.known.changed(name)
             self._warn(name, run, now=now)
 
     def _budget(self, run: Run | None, choice: Choice | None = None) -> float | None:
-        """Return what a run may spend: as its request says, or an earlier one, or the router."""
+        """Return the budget of a run: that of this request, or of an earlier one, or of the
+        router.
+        """
         said = None if choice is None else choice.request.said_of(self.name)
         if said is None and run is not None:
             said = run.budget_usd
         return self.declared.budget_usd if said is None else said
 
     def _warn(self, name: str, run: Run, *, now: float) -> None:
-        """Raise an alert, once, where most of a run's budget is charged."""
+        """Raise one alert when most of a run's budget is charged."""
         budget = self._budget(run)
         if budget is None or run.warned or run.charged_usd < WARNED_AT * budget:
             return

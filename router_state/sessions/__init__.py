@@ -1,3 +1,3 @@
-"""Sessions: requests that belong together share rewards, and prompts whose beginning a model has
-just seen.
+"""Sessions: requests that belong together. They share rewards, and a model may have the beginning
+of their prompts in its cache.
 """

@@ -1,4 +1,4 @@
-"""Prices of cached input, as a router declares them per model."""
+"""Prices of cached input, which a router declares per model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SaidModel(Protocol):
 
 
 def cache_of(said: SaidModel) -> CachePrice | None:
-    """Return a model's prices of cached input, if declared."""
+    """Return a model's prices of cached input; None if none are declared."""
     if said.cached_input_price_per_m is None:
         return None
     usual = CachePrice(read_per_m=said.cached_input_price_per_m)

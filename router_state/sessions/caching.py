@@ -1,8 +1,9 @@
-"""Expected savings from caches: the part of a prompt that a model has just seen.
+"""Expected savings from providers' caches, which hold the part of a prompt that a model has just
+seen.
 
-A call of n input tokens, h of which its provider still has in its cache, costs
-p·((n − h)·w + h·r) of a list price p: w for what is written to the cache, r for what is read. This
-module counts a prompt as the tokens at list price that cost the same; the rest is saved.
+A call of n input tokens, h of which its provider's cache holds, costs p·((n − h)·w + h·r). Here p
+is the list price, w the factor for tokens written to the cache, and r that for tokens read from
+it. This module counts a prompt as the tokens at list price that cost the same; the rest is saved.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from router_state.changes import Journal
 from router_state.packing.framing import Json, decoded
 
 PIECE = "\x1fcaching"
-"""Name of the piece of state; there is none before a request names its session."""
+"""Name of the piece of state, which exists once a request has named its session."""
 FIRST_HIT, HITS = 0.9, 10.0
-"""First guess of the probability that a warm prefix is billed as cached, and the bills that it
-counts for."""
+"""First guess of the probability that a warm prefix is billed as cached, and the number of bills
+that the guess counts for.
+"""
 HIT_MEMORY = 500.0
 """Effective number of bills behind a probability."""
 
@@ -32,8 +34,9 @@ class Caching:
     """The caches of models, learned from bills and sessions.
 
     Attributes:
-        hits: per model the share of warm prefixes that bills show as cached, and of how many bills.
-        slots: tokens that the window's requests of sessions save, per model.
+        hits: per model the share of warm prefixes that were billed as cached, and the number of
+            bills behind it.
+        slots: by slot of the window, the tokens that a request's session saves, per model.
     """
 
     __slots__ = ("_journal", "hits", "slots")
@@ -48,14 +51,16 @@ class Caching:
         return self.hits.get(model, (FIRST_HIT, HITS))[0]
 
     def learn(self, model: str, share: float) -> None:
-        """Take in which share of a warm prefix was billed as cached."""
+        """Learn the share of a warm prefix that was billed as cached."""
         mean, count = self.hits.get(model, (FIRST_HIT, HITS))
         count = min(count + 1.0, HIT_MEMORY)
         self.hits[model] = mean + (min(share, 1.0) - mean) / count, count
         self._journal.pieces.add(PIECE)
 
     def place(self, slot: int, saves: Mapping[str, float] | None) -> None:
-        """Store what a request saves, None if it names no session, beside its context."""
+        """Store the tokens that a request saves beside its context; None: the request names no
+        session.
+        """
         if saves is not None:
             self.slots[slot] = saves
         elif self.slots.pop(slot, None) is None:
@@ -63,19 +68,19 @@ class Caching:
         self._journal.pieces.add(PIECE)
 
     def begin_window(self) -> None:
-        """Forget the savings of requests that are in the window no more."""
+        """Forget the savings of the old window's requests."""
         if self.slots:
             self.slots = {}
             self._journal.pieces.add(PIECE)
 
     def clear(self) -> None:
-        """Forget what was learned, when no model has a price of cached input any more."""
+        """Forget everything learned, as no model has a price of cached input any more."""
         if self.values() is not None:
             self.hits, self.slots = {}, {}
             self._journal.pieces.add(PIECE)
 
     def values(self) -> Json | None:
-        """Return the state to be kept; None if there is none."""
+        """Return the state to be stored; None if there is none."""
         if not (self.slots or self.hits):
             return None
         return {

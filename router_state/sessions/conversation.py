@@ -11,11 +11,13 @@ from router_state.cache_price import CachePrice
 from router_state.sessions.caching import Caching
 
 MOST_MODELS = 8
-"""Models of a session whose prefixes are remembered, the latest."""
+"""Most models of a session whose prefixes are remembered: the latest ones."""
 
 
 class Warm(Struct):
-    """A prefix: its tokens, and when a model saw it last, in seconds since the epoch."""
+    """A prefix: its number of tokens, and the time when a model last saw it, in seconds since the
+    epoch.
+    """
 
     tokens: int
     at: float
@@ -24,8 +26,8 @@ class Warm(Struct):
 class Session(Struct, omit_defaults=True):
     """One conversation.
 
-    `turns` are its requests so far, `last` is the last one, of time `at`, and `warm` the prefix
-    that each model saw last.
+    `turns` is the number of requests so far, `last` the id of the last request, `at` its time, and
+    `warm` the prefix that each model saw last.
     """
 
     turns: int
@@ -43,8 +45,9 @@ class Session(Struct, omit_defaults=True):
             del self.warm[next(iter(self.warm))]
 
     def unseen(self, model: str, *, at: float) -> bool:
-        """Note that a model did not answer, so it may not have cached the prompt; tell whether that
-        is news."""
+        """Note that a model did not answer, so that it may not have cached the prompt; return
+        whether the session changed.
+        """
         if model not in self.warm or self.warm[model].at != at:
             return False
         del self.warm[model]
@@ -52,18 +55,19 @@ class Session(Struct, omit_defaults=True):
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether its numbers can be true."""
+        """Tell whether the numbers can be true."""
         return self.turns >= 1 and len(self.warm) <= MOST_MODELS
 
 
 def warmth(
     session: Session | None, prices: Mapping[str, CachePrice], tokens: int, *, now: float
 ) -> dict[str, int]:
-    """Return the tokens of a prompt in each model's cache, as far as known."""
+    """Return the number of a prompt's tokens in each model's cache, as far as known."""
     found = {}
     for model, seen in ({} if session is None else session.warm).items():
         cache = prices.get(model)
-        # A prompt that has become shorter was rewritten, so its beginning may not be cached.
+        # A prompt that is shorter than the one before was rewritten, so its beginning may not be
+        # cached.
         if (
             cache is not None
             and cache.min_tokens <= seen.tokens <= tokens
@@ -80,8 +84,9 @@ def saved(
     warm: Mapping[str, int],
     tokens: int,
 ) -> dict[str, float]:
-    """Return the tokens at list price that a call of each model saves with these warm prefixes;
-    below 0: writing the cache costs extra."""
+    """Return the number of tokens at list price that a call of each model saves with these warm
+    prefixes; below 0: writing to the cache costs more.
+    """
     found = {}
     for model, cache in prices.items():
         arm = arms.find(model)

@@ -1,4 +1,4 @@
-"""The reward of a whole session: whom it is credited to."""
+"""The reward of a whole session, and the requests that get it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from router_state.record import Records, RequestRecord
 from router_state.sessions.ranks import BELOW_OWN
 
 CREDITED = 100
-"""Most requests of a session to which its reward is credited: the latest ones."""
+"""Most requests of a session that get its reward: the latest ones."""
 WHOLE = "\x1f"
-"""Prefix by which a whole session is named in place of a request; no request id begins with it.
+"""Prefix of an id that names a whole session instead of a request; no request id begins with it.
 """
 
 
 def requests_of(
     last: str | None, name: str, records: Records, *, most: int = CREDITED
 ) -> dict[str, RequestRecord]:
-    """Return the last remembered requests of a session by their ids, the oldest first, at most so
-    many: those after any forgotten one. `last` is the id of its last request."""
+    """Return the latest requests of a session by their ids, the oldest first, at most `most`.
+    Requests before a forgotten one are left out. `last` is the id of the session's last
+    request.
+    """
     request_id, found = last, dict[str, RequestRecord]()
     while request_id is not None and len(found) < most:
         record = records.get(request_id)
-        # A request that was asked again after it was forgotten may be of another session.
+        # A request that was sent again after it was forgotten may belong to another session.
         if record is None or record.call is None or record.call.session_id != name:
             break
         found[request_id] = record
@@ -31,14 +33,15 @@ def requests_of(
 
 
 def shares(event: Judged, requests: dict[str, RequestRecord]) -> list[Judged]:
-    """Return the rewards of a session's requests that its own reward stands for.
+    """Return the rewards of a session's requests that follow from the session's reward.
 
     Each request gets the session's reward, so that means over requests stay right. A request's own
-    reward wins over it, whichever comes first.
+    reward replaces the session's, whichever comes first.
 
     Raises:
-        UnknownRequest: none of its requests is remembered.
-        ContextLost: the context of none of them is in a store.
+        UnknownRequest: no request of the session is remembered.
+        ContextLost: no store holds the
+        context of any of them.
     """
     name = event.request_id.removeprefix(WHOLE)
     if not requests:

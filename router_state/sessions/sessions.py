@@ -1,5 +1,6 @@
-"""The capability of sessions: rewards of all their requests, and the tokens that a call saves if a
-model has just seen most of its prompt."""
+"""The capability of sessions: rewards for all requests of a session, and savings from prompts that
+a model has just seen.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +43,9 @@ class Sessions(Capability):
     """The sessions of a router. Requests of any router may name one.
 
     Attributes:
-        prices: of cached input, of models that have any.
-        known: the sessions that are remembered.
-        caching: how often caches are hit, and what the window's requests save.
+        prices: prices of cached input, by model that has any.
+        known: the remembered sessions.
+        caching: how often caches are hit, and savings of the window's requests.
     """
 
     __slots__ = ("caching", "known", "prices")
@@ -86,14 +87,14 @@ class Sessions(Capability):
     # A decision.
 
     def expect(self, choice: Choice) -> None:
-        """See Capability: takes what warm prefixes save off the expected costs."""
+        """See Capability: subtracts the savings of warm prefixes from the expected costs."""
         name, tokens, arms = choice.request.session_id, choice.request.input_tokens, self.arms
         if not self.prices or name is None or tokens is None:
             return
         if choice.saves is None:
             choice.warm = warmth(self.known.find(name), self.prices, tokens, now=choice.now)
             choice.saves = saved(arms, self.caching, self.prices, choice.warm, tokens)
-        # They are known only if input tokens are counted apart.
+        # Savings are known only if input tokens are priced apart.
         if choice.saves and arms.tokens.in_use:
             saves, costs = choice.saves, choice.seen.expected_cost_usd
             choice.seen.expected_cost_usd = [
@@ -132,8 +133,9 @@ class Sessions(Capability):
         self.caching.begin_window()
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
-        """See Capability: keeps a request as the last turn of its session, and the price of cached
-        input for its bill."""
+        """See Capability: stores the request as the last turn of its session, and the price of
+        cached input for its bill.
+        """
         request = choice.request
         if request.session_id is not None:
             session = self._turn(request.session_id, record)
@@ -157,8 +159,9 @@ class Sessions(Capability):
     # What follows it.
 
     def billed(self, billing: Billing) -> None:
-        """See Capability: learns which model saw a session's prompt, and whether its cache was
-        hit."""
+        """See Capability: notes which model saw the session's prompt, and learns whether the cache
+        was hit.
+        """
         if billing.answered:
             return
         call, tokens = billing.record.call, billing.record.input_tokens
@@ -182,8 +185,9 @@ class Sessions(Capability):
             self.caching.learn(called, event.cached / warm)
 
     def _counted(self, billing: Billing) -> float | None:
-        """Return the number of tokens at list price to which the input of a billed call amounts;
-        None: to as many as it has."""
+        """Return the number of tokens at list price that cost as much as the input of a billed
+        call; None: as many as the input has.
+        """
         record, called, cached = billing.record, billing.called, billing.event.cached
         tokens, call = self.arms.tokens.of(record.input_tokens), record.call
         cache, arm = self._cache_of(record, called), self.arms.find(called)
@@ -201,7 +205,7 @@ class Sessions(Capability):
     def discount_usd(
         self, record: RequestRecord, price: Price, *, called: str, tokens: int, cached: int | None
     ) -> float:
-        """See Capability: less for cached tokens, more for tokens written to the cache."""
+        """See Capability: cached tokens cost less, tokens written to the cache cost more."""
         cache = self._cache_of(record, called)
         if cache is None or cached is None:
             return 0.0
@@ -209,8 +213,9 @@ class Sessions(Capability):
         return (tokens - counts) * price.input_price_per_m / 1e6
 
     def _cache_of(self, record: RequestRecord, called: str) -> CachePrice | None:
-        """Return the price of cached input for a billed call: for the decided model that of the
-        decision."""
+        """Return the price of cached input for a billed call; for the decided model, the price at
+        the decision.
+        """
         if called != record.model:
             return self.prices.get(called)
         return None if record.call is None else record.call.cache

@@ -1,1 +1,1 @@
-"""A router that is declared, kept and read again: its portfolio, its pieces, its checks."""
+"""The life of a router's state: declarations, pieces, restoring and checks."""

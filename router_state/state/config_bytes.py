@@ -53,7 +53,7 @@ Pulls = Annotated[int, Meta(ge=0)]
 
 
 class _Body(Struct):
-    """The types in which what `config_body` returns is read, capabilities apart."""
+    """The configuration as stored, see `config_body`, without capabilities."""
 
     models: dict[str, tuple[Dollars, Dollars, Pulls | None]]
     budget: float | None

@@ -1,4 +1,4 @@
-"""The types of what the head of a router holds, in which it is read."""
+"""The types of the fields in the head of a router."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from router_state.since import Packed
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 """A count, a number of a decision or a clock."""
 Hex = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
-"""A word of a random generator: its 128 bits are more than JSON's integers."""
+"""A word of a random generator as hexadecimal digits: 128 bits exceed JSON's integers."""
 Prices = tuple[Annotated[float, Meta(ge=0.0)], Annotated[float, Meta(ge=0.0)]]
 """List prices of input and output."""
 
@@ -35,7 +35,8 @@ class Words(NamedTuple):
 
 
 class Head(Struct):
-    """The head of a router; `others` is the whole of it, of which each capability reads its own.
+    """The head of a router; `others` is the whole head as JSON, from which each capability reads
+    its own fields.
 
     The numbers stand in the order of `layout`.
     """

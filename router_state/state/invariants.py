@@ -1,6 +1,6 @@
-"""Check the invariants of a state after every step and after reading: a checksum proves bytes, not
-values. Tests call `check` after each event, and a worker with PB_VALIDATE_STATE after each
-batch."""
+"""Check the invariants of a state, as a checksum proves bytes, not values. Tests call `check`
+after each event, and a worker with PB_VALIDATE_STATE after each batch.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from router_state.router import RouterState
 
 
 def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
-    """Raise AssertionError naming the first invariant that does not hold. O(requests + K·d³): not
-    for the hot path."""
+    """Raise AssertionError naming the first invariant that does not hold. Takes O(requests +
+    K·d³): not for the hot path.
+    """
     for fault in (*faults(state), *_derived(state), *_books(state, records)):
         raise AssertionError(fault)
 
@@ -124,7 +125,7 @@ def _derived(state: RouterState) -> Iterator[str]:
     if arms.tokens.in_use != (arms.tokens.count >= IN_USE_FROM):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
-    # Derived again and compared, so that a stale cache shows.
+    # Values are derived again and compared, so that a stale cache shows.
     before = [getattr(arms, name) for name in names]
     arms.derive()
     for name, value in zip(names, before, strict=True):
@@ -179,7 +180,7 @@ def _finite(*values: float) -> bool:
 
 
 def _count(*values: int) -> bool:
-    # A bool is an int to Python, and 1.0 equals 1: counts must be neither.
+    # A bool is an int in Python, and 1.0 equals 1: a count must be neither bool nor float.
     return all(type(value) is int and value >= 0 for value in values)
 
 

@@ -26,19 +26,19 @@ from router_state.since import Since
 from router_state.state import invariants, redeclaring, restoring, state_pieces
 
 MAGIC = b"PBSNAP\r\n"
-"""First bytes of a file; the line end shows a transfer in text mode."""
+"""First bytes of a file; a transfer in text mode changes the line end in them."""
 VERSION = 1
-"""Layout that is written and read."""
+"""Version of the layout that is written and read."""
 _PREFIX = struct.Struct(">8sHQ32s")
-"""Magic, layout, bytes that follow, their SHA-256."""
+"""Magic, layout, number of bytes that follow, and their SHA-256."""
 _HEAD = struct.Struct(">I")
-"""Bytes of the head."""
+"""Number of bytes of the head."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The content of a file: where it comes from, as its writer put it, the state without its
-    requests, and the file's layout.
+    """The content of a file: its origin in the writer's words, the state without requests, and the
+    file's layout.
     """
 
     about: dict[str, str]
@@ -52,7 +52,7 @@ class _Head(Struct):
 
 
 def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
-    """Return a router as a file; `about` says in words where it comes from."""
+    """Return a router as a file; `about` says in words where the file comes from."""
     pieces = state_pieces.pack_pieces(state)
     sizes = [[name, len(piece)] for name, piece in pieces.items()]
     head = orjson.dumps({"about": dict(about), "pieces": sizes})
@@ -107,10 +107,10 @@ def _exported(rest: bytes) -> Exported:
 
 
 def start(data: bytes, config: RouterConfig) -> RouterState:
-    """Return the state of a new router that goes on from a snapshot: what was learned and is owed,
-    with books that are empty.
+    """Return the state of a new router that starts from a snapshot: with the snapshot's learned
+    state and debts, and with empty books.
 
-    Models that the declaration does not name are left out; `redeclaring.declare` does the rest.
+    Models that the declaration does not name are left out; `redeclaring.declare` adds new ones.
 
     Raises:
         CorruptSnapshot: see `unpack`.
@@ -118,7 +118,7 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     state = unpack(data).state
     for name in [name for name in state.arms.names if name not in config.models]:
         redeclaring.remove(state, name)
-    # What was learned belongs to the models and is kept; spend belongs to the other router.
+    # Learned state belongs to the models and is kept; spend belongs to the other router.
     state.start_over()
     state.since = Since()
     for one in state.capabilities:

@@ -1,4 +1,6 @@
-"""A request's record as bytes and back, and what a router's books need of one that stays packed."""
+"""A request's record as bytes and back, and the outline of a packed record that a router's books
+need.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,13 @@ RECORD_SCALARS = (
 """Fields of a request's record, in their order."""
 
 _SCALARS_OF = attrgetter(*RECORD_SCALARS)
-"""Reads all of them in one call: every event writes a record."""
+"""Reads all of these fields in one call, as every event writes a record."""
 
 _LABEL_OF = attrgetter("reward", "source", "rank", "revision", "forgotten")
 
 
 def pack_record(record: RequestRecord) -> bytes:
-    """Return a request's record without its context, which is kept apart."""
+    """Return a request's record as bytes, without its context, which is stored apart."""
     return frame(
         orjson.dumps(
             [
@@ -55,21 +57,21 @@ def pack_record(record: RequestRecord) -> bytes:
 
 
 def _bill(bill: Settlement | None) -> tuple[float, int] | tuple[float, int, bool] | None:
-    """Return a bill; a third entry says that another call may have to be paid for."""
+    """Return a bill; a third entry says that another call of the plan may still be billed."""
     if bill is None:
         return None
     return (bill.cost_usd, bill.revision, True) if bill.open else (bill.cost_usd, bill.revision)
 
 
 def _seen(found: Candidates | None) -> list[Json] | None:
-    """Return what a record keeps of candidates: what is published, and not their doubts."""
+    """Return the published numbers of candidates, without their doubts."""
     if found is None:
         return None
     return [found.models, found.terms, found.penalty, found.excluded]
 
 
 def _optional(record: RequestRecord) -> list[Json]:
-    """Return what stands at the end of a record only where it is used."""
+    """Return the optional fields, which stand at the end of a record only if they are used."""
     if record.call is not None:
         return [record.answered_by, record.input_tokens, to_builtins(record.call)]
     if record.input_tokens is not None:
@@ -87,7 +89,7 @@ class Outline(NamedTuple):
 
 
 class _Bill(Struct, array_like=True, gc=False):
-    """A bill; `open` stands there only where it is true."""
+    """A bill; `open` is written only if it is true."""
 
     cost_usd: float
     revision: Whole
@@ -95,8 +97,9 @@ class _Bill(Struct, array_like=True, gc=False):
 
 
 class _Books(Struct, array_like=True, gc=False):
-    """The fields of a record up to the last one that its outline needs; `Raw` ones are not read, as
-    a start reads a hundred thousand records."""
+    """The fields of a record up to the last one that its outline needs. `Raw` fields are skipped:
+    the start of a worker reads a hundred thousand records.
+    """
 
     seq: Whole
     model: Raw
@@ -116,7 +119,7 @@ class _Books(Struct, array_like=True, gc=False):
 
 
 class _Record(Struct, array_like=True, gc=False):
-    """The fields of a record, in the types in which it is read."""
+    """The fields of a record as stored."""
 
     seq: Whole
     model: str
@@ -140,8 +143,7 @@ class _Record(Struct, array_like=True, gc=False):
 
 
 def outline(request_id: str, data: bytes) -> Outline:
-    """Return what the books need of a packed request, without unpacking the rest. Raises
-    DamagedState."""
+    """Return the outline of a packed record without unpacking the rest. Raises DamagedState."""
     number, body = opened(data, "request")
     return Outline(request_id, *reader_of(number, READERS, "request").outline(body))
 
@@ -156,8 +158,8 @@ class Reader(NamedTuple):
     """A reader of records of one format, from the body of their frame.
 
     Attributes:
-        record: returns the record; outline: seq, decided_at and is_awaited. Both raise
-            DamagedState.
+        record: function that returns the record; outline: function that returns seq, decided_at
+            and is_awaited. Both raise DamagedState.
     """
 
     record: Callable[[bytes], RequestRecord]

@@ -15,14 +15,14 @@ from router_state.router import Policy, RouterState
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
-    """Put `config` in force: new models join, missing ones retire, prices and budget change; what
-    was learned stays.
+    """Put `config` in force: new models join, missing ones retire, prices and budget change.
+    Learned state stays.
 
-    A model that comes back while its last requests are still remembered goes on with what it knew.
+    A model that comes back while its last requests are still remembered keeps its learned state.
 
     Raises:
-        InvalidConfig: another number of dimensions or profile, or a prior that does not fit;
-            nothing has changed.
+        InvalidConfig: the number of dimensions or the profile differs, or a prior does not fit;
+        nothing has changed.
     """
     arms, policy = state.arms, POLICIES[config.profile]
     if config.dimensions != arms.d:
@@ -30,15 +30,16 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare "
             "another router_id"
         )
-    # What is learned together under `live` has another prior in it than what is learned apart.
+    # Statistics under `live` contain a shared prior, those under `paper` a ridge, so neither can
+    # become the other.
     if config.profile != state.config.profile:
         raise InvalidConfig(
             f"the router has profile {state.config.profile!r} and can't change to "
             f"{config.profile!r}, because they learn differently: declare another router_id"
         )
     joining = {name: model for name, model in config.models.items() if name not in arms.row}
-    # All are prepared before the first one joins: a prior that does not fit then changes nothing,
-    # and no newcomer starts from another.
+    # All newcomers are prepared before the first one joins: so a prior that does not fit changes
+    # nothing, and no newcomer starts from another newcomer.
     starts = {name: _start(state, policy, name, model, config) for name, model in joining.items()}
     _go_on(arms, config, now=now)
     for name, model in joining.items():
@@ -77,14 +78,15 @@ def _start(
     prior, mean = model.cost_prior, model.expected_cost_usd
     if prior is None:
         return A, b, None
-    # The mean that is declared wins over the prior's.
+    # A declared mean replaces the prior's.
     prior = prior if mean is None else replace(prior, mean_usd=mean)
     return A, b, believed.checked(name, prior, price=model.price, bills=state.arms.bills)
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
-    """Return how often a joining model is called before its score decides: by default only if
-    nothing is known of it."""
+    """Return the number of calls of a joining model before its score decides; by default 0 for a
+    model with a prior.
+    """
     if model.onboarding_pulls is not None:
         return model.onboarding_pulls
     return config.knobs.onboarding_pulls if model.prior is None else 0
@@ -98,8 +100,9 @@ def remove(state: RouterState, name: str) -> None:
 
 
 def drop_retired(state: RouterState, *, before: float) -> bool:
-    """Forget arms that retired before this time (seconds since the epoch); tell whether there were
-    any."""
+    """Forget arms that retired before a time (seconds since the epoch); tell whether there were
+    any.
+    """
     gone = [
         arm.name for arm in state.arms if arm.retired_at is not None and arm.retired_at < before
     ]

@@ -45,7 +45,8 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
         data = piece(name)
         return body_of(data, _said(name)) if data else b""
 
-    # A router is written whole in one format, so its head tells that of every piece.
+    # All pieces of a router are written in one format, so the head's format is that of every
+    # piece.
     number, _ = opened(piece(HEAD), "head")
     state = reader_of(number, READERS, "head")(body)
     state.open_commitments = dict(open_commitments)
@@ -63,7 +64,8 @@ def read(body: Bodies) -> RouterState:
     layout.RESTS.put(state, head.rests)
     state.since = Since.unpack(head.since)
     _restore_chance(state, head)
-    # All names first: each arm's arrays are views into one stack, whose size must be known.
+    # All names are read first: each arm's arrays are views into one stack, whose size must be
+    # known.
     arms.restore(
         [
             Arm(name, arms.bills, Price(*price), state.journal)
@@ -77,7 +79,8 @@ def read(body: Bodies) -> RouterState:
     arms.derive()
     registered.declare(state, state.config, now=state.latest)
     registered.begin(state)
-    # First: a window begins empty, and with it what capabilities keep by its slots.
+    # The window is restored first: it begins empty, and so does what capabilities store by its
+    # slots.
     arms.begin_window(solved=head.dual is not None)
     for one in state.capabilities:
         one.restore(head.others, body)
@@ -99,7 +102,7 @@ before."""
 
 
 def _said(name: str) -> str:
-    """Return a piece's name as an error says it."""
+    """Return a piece's name in words for an error."""
     return name.removeprefix("\x1f")
 
 

@@ -30,17 +30,21 @@ from router_state.router import Chances, RouterState
 from router_state.state.config_bytes import config_body
 
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
-"""Block of the window that a piece holds, by its name."""
+"""Number of the block of the window that a piece holds, by the piece's name."""
 _COST_PIECE = cost_piece("")
 """Beginning of the names of cost models' pieces."""
 JSON_PARTS: Mapping[str, Callable[[RouterState], Any]] = {
     TOKENS: attrgetter("arms.tokens"),
 }
-"""Parts of a router that are JSON, None where there is none of it, by the names of their pieces."""
+"""Parts of a router that are stored as JSON, by the names of their pieces; None: the router does
+not have the part.
+"""
 
 
 def _head(state: RouterState) -> bytes:
-    """Return counters, pacer, caps, random generator, and what decisions change of every arm."""
+    """Return the head: counters, pacer, caps, random generator, and the numbers of every arm that
+    decisions change.
+    """
     arms, pacer, window = state.arms.all, state.pacer, state.arms.window
     dual = layout.DUAL.of(pacer) if isinstance(pacer, DollarDual) else layout.NO_DUAL
     return orjson.dumps(
@@ -61,14 +65,14 @@ def _head(state: RouterState) -> bytes:
 
 
 def _arm(arm: Arm) -> bytes:
-    """Return what rewards change of an arm."""
+    """Return the numbers of an arm that rewards change."""
     suspicion = () if arm.suspicion is None else layout.SUSPICION.of(arm.suspicion)
     numbers = [*layout.REWARDS.of(arm), len(suspicion), *suspicion]
     return packed(numbers, arm.rewards.kept)
 
 
 def _costs(arm: Arm) -> bytes:
-    """Return what bills change of an arm."""
+    """Return the numbers of an arm that bills change."""
     return packed(layout.COSTS.of(arm), arm.costs.regression.kept)
 
 
@@ -82,7 +86,7 @@ def _chance(chance: Chances) -> Json:
 
 
 def piece_names(state: RouterState) -> list[str]:
-    """Return the names of all pieces that a router has, its requests apart."""
+    """Return the names of all pieces of a router, without those of requests."""
     arms = state.arms
     return [
         CONFIG,
@@ -103,19 +107,19 @@ def _json(value: Json | None) -> bytes | None:
 
 
 def pack_pieces(state: RouterState) -> dict[str, bytes]:
-    """Return every piece of a router by name, its requests apart."""
+    """Return every piece of a router by name, without those of requests."""
     names = piece_names(state)
     found = zip(names, pack(state, names), strict=True)
     return {name: piece for name, piece in found if piece is not None}
 
 
 def pack_piece(state: RouterState, name: str) -> bytes | None:
-    """Return a piece by its name; None where the router has none of it (any more)."""
+    """Return a piece by its name; None if the router does not have the piece, or no longer."""
     return pack(state, [name])[0]
 
 
 def pack(state: RouterState, names: Iterable[str]) -> list[bytes | None]:
-    """Return pieces in the order of their names, as `pack_piece` does each."""
+    """Return the pieces of these names, in order; see `pack_piece`."""
     bodies = [(_body(state, name) or _of_capabilities(state, name)) for name in names]
     return [None if body is None else frame(body) for body in bodies]
 

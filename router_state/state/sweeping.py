@@ -1,6 +1,4 @@
-"""Do to a router what time and bounds ask for: commitments whose bill never came, requests that are
-not remembered any longer.
-"""
+"""Sweep a router: expire commitments whose bill never came, and forget old requests."""
 
 from __future__ import annotations
 
@@ -12,18 +10,20 @@ from router_state.record import Records, RequestRecord
 from router_state.router import RouterState
 
 LOOK_AT = 4
-"""Old requests that are looked at for each one that is to be forgotten early; never more than
-the limit."""
+"""Number of old requests that are considered for each request to be forgotten early; never more
+than the limit.
+"""
 
 
 def expire(
     state: RouterState, records: Records, *, now: float, limit: int
 ) -> dict[str, RequestRecord]:
     """Close the commitments that are due, the oldest first, at most `limit`; return their
-    requests."""
+    records.
+    """
     opened = state.open_commitments
     until = now - state.config.knobs.commitment_ttl_seconds
-    # The clock may have stepped back between two decisions: all are looked at, and age decides.
+    # The clock may have stepped back between two decisions, so all are checked by age.
     due = sorted(
         (request_id for request_id, decided_at in opened.items() if decided_at <= until),
         key=opened.__getitem__,
@@ -38,11 +38,13 @@ def expire(
 
 
 def forget(state: RouterState, records: Records, *, before: float, limit: int) -> list[str]:
-    """Forget requests from the first decided on, up to one that was not decided before this time;
-    return which."""
+    """Forget requests in the order of their decisions, up to the first that was not decided before
+    this time; return their ids.
+    """
     due, opened = {}, state.open_commitments
     for request_id in islice(records, limit):
-        # The books say it of a request that awaits its bill: its record need not be unpacked.
+        # For a request that awaits its bill the books know the time, so its record need not be
+        # unpacked.
         if (decided_at := opened.get(request_id)) is not None and decided_at >= before:
             break
         record = records[request_id]
@@ -55,8 +57,9 @@ def forget(state: RouterState, records: Records, *, before: float, limit: int) -
 
 
 def forget_early(state: RouterState, records: Records, *, keep: int, limit: int) -> list[str]:
-    """Forget requests beyond `keep`, at most `limit`: among the oldest the finished ones, then the
-    billed ones; return which."""
+    """Forget requests beyond `keep`, at most `limit`. Of the oldest, finished requests go first,
+    then billed ones. Return their ids.
+    """
     excess = min(len(records) - keep, limit)
     if excess <= 0:
         return []
@@ -69,7 +72,7 @@ def forget_early(state: RouterState, records: Records, *, keep: int, limit: int)
         for request_id, record in oldest
         if request_id not in state.open_commitments
     ]
-    # A stable sort: among those that are finished, and among the others, still the oldest first.
+    # The sort is stable: requests of one kind stay in order, the oldest first.
     closed.sort(key=lambda item: item[1].bill is None or item[1].label is None)
     due = dict(closed[:excess])
     state.since.forgotten(record.seq for record in due.values())
@@ -77,7 +80,7 @@ def forget_early(state: RouterState, records: Records, *, keep: int, limit: int)
 
 
 def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord]) -> list[str]:
-    """Forget these requests; return which."""
+    """Forget these requests; return their ids."""
     for request_id, record in due.items():
         if request_id in state.open_commitments:
             _expire(state, record)
@@ -96,7 +99,7 @@ def _expire(state: RouterState, record: RequestRecord) -> None:
     plan = record.plan
     if plan is not None and plan.may_go_on:
         planned.release(state, plan)
-    # Of a plan, the call that was never billed was never made.
+    # A call of a plan that was never billed counts as never made.
     usd = record.awaited_usd
     state.pacer.settle(0.0, usd, False)
     for moved in state.hooks.moved:

@@ -16,7 +16,9 @@ from streams.encoder.weights import local_model, width_of
 from streams.settings import Settings
 
 NETWORK_WIDTH = 384
-"""Length of the embeddings of all-MiniLM-L6-v2, and of a model that is not here to tell its own."""
+"""Length of the embeddings of all-MiniLM-L6-v2, which is also assumed for a model that is not
+installed here.
+"""
 
 
 def encoder_of(settings: Settings) -> Encoder:
@@ -59,8 +61,8 @@ def backend_of(settings: Settings) -> Backend:
 
 
 def projections_of(settings: Settings) -> tuple[Projection, ...]:
-    """Return the projections of routers that declare none, without loading the encoder: each is for
-    the routers with as many dimensions as it makes, the first one for new routers.
+    """Return the projections of routers that declare none, without loading the encoder. Each
+    serves the routers with its number of dimensions; the first one serves new routers.
 
     Without PB_PROJECTION_PATH a network has two: the general one, and the embedding itself.
 
@@ -119,7 +121,8 @@ def load_encoder(
 
     Raises:
         EncoderError: what the encoder needs is missing, or does not fit the projection; the message
-        says what to do. UnusableArrays: the projection is missing or damaged.
+        says what to do.
+        UnusableArrays: the projection is missing or damaged.
     """
     sentences = load_sentences(backend=backend, path=path, weights=weights, threads=threads)
     first = _projections(backend, path=path, weights=weights, projection=projection)[0]

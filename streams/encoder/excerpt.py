@@ -55,7 +55,7 @@ class Excerpts:
         characters = _CHARACTERS
         while True:
             encoding = self._encode(prompt[:characters])
-            # A cut changes only the last word; those before it are final.
+            # A cut changes only the last word; the words before it are final.
             words = _words(encoding)
             if characters >= len(prompt) or (
                 len(words) > self._max_tokens and words[self._max_tokens] < words[-1]
@@ -83,8 +83,8 @@ def _words(encoding: Encoding) -> list[int]:
 
 
 def _end_of(encoding: Encoding, tokens: int) -> int:
-    """Return where the last word ends that is whole within the first `tokens` tokens; where a
-    single word fills them, it is cut.
+    """Return the end of the last whole word within the first `tokens` tokens; a single word that
+    fills them is cut.
     """
     words = _words(encoding)
     token = words.index(words[tokens]) or tokens
@@ -92,8 +92,8 @@ def _end_of(encoding: Encoding, tokens: int) -> int:
 
 
 def _start_of(encoding: Encoding, tokens: int) -> int:
-    """Return where the first word begins that is whole within the last `tokens` tokens; where a
-    single word fills them, it is cut.
+    """Return the begin of the first whole word within the last `tokens` tokens; a single word that
+    fills them is cut.
     """
     words = _words(encoding)
     if len(words) <= tokens:

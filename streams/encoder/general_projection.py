@@ -31,7 +31,9 @@ SOURCE_FILE = "source.json"
 COMPONENTS = 25
 """Directions that a context keeps; with the constant entry it has 26 dimensions."""
 TEXTS = 1_600
-"""Texts that it is fitted on: four for each of the network's 384 directions."""
+"""Number of texts that the projection is fitted on: four for each of the network's 384
+directions.
+"""
 _PIECE = "##"
 """Prefix of BERT's vocabulary for a piece that continues a word."""
 
@@ -46,11 +48,11 @@ def fit_general(
     """Fit a projection to texts drawn from the shipped vocabulary by Zipf's law; write it into
     `folder`, in half precision, and return it.
 
-    No text has to be shipped for that, and none is preferred. A network's floating-point sums are
-    those of a CPU: on another one the last digits differ.
+    So no text has to be shipped, and no domain is preferred. Floating-point sums of a network
+    depend on the CPU: on another one the last digits differ.
 
     Args:
-        source: whose embeddings these are, kept beside the projection.
+        source: origin of the embeddings, stored beside the projection.
     """
     texts = drawn_texts()
     embeddings = sentences.embed(texts, progress=progress)
@@ -65,7 +67,8 @@ def source_of(weights: str | None, exported: Path | None) -> dict[str, object]:
     """Return the source of a network's embeddings; arguments as of `general_projection`.
 
     Raises:
-        EncoderError: the weights are missing. OSError, ValueError, KeyError: `exported` is none.
+        EncoderError: the weights are missing.
+        OSError, ValueError, KeyError: `exported` is none.
     """
     return {
         "weights": weights or DEFAULT_WEIGHTS,
@@ -112,8 +115,8 @@ def general_projection(*, weights: str | None, exported: Path | None) -> Project
             fits = folder is not None and is_mean_of_tokens(folder)
             fits = fits and _hash(weights, None) == fitted_with
     except (OSError, ValueError, KeyError, TypeError):
-        # Whoever loads the network says what is wrong with it; a folder that comes later is most
-        # likely of the default weights.
+        # The code that loads the network reports what is wrong with it; a folder that comes later
+        # most likely holds the default weights.
         fits = True
     return Projection.load(GENERAL) if fits else None
 

@@ -37,7 +37,8 @@ class Projection:
         mean: shape (e,), the embeddings' mean; zeros for the identity.
         components: shape (k, e), or None for the identity.
         explained_variance: shape (k,), variance along each component; empty for the identity.
-        source: whose embeddings it was fitted to, see `SentenceEncoder.source`; None: not known.
+        source: origin of the embeddings that it was fitted to, see `SentenceEncoder.source`; None:
+            not known.
     """
 
     mean: Array
@@ -80,12 +81,12 @@ class Projection:
 
     @property
     def embedding_width(self) -> int:
-        """The length e of the embeddings it takes."""
+        """The length e of the embeddings that the projection takes."""
         return len(self.mean)
 
     @property
     def dimensions(self) -> int:
-        """The length d of the contexts it makes."""
+        """The length d of the contexts that the projection makes."""
         return 1 + (self.embedding_width if self.components is None else len(self.components))
 
     @property

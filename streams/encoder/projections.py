@@ -58,8 +58,8 @@ class Encoders:
     def __init__(
         self, own: Encoder, folder: Path | None, *, others: Iterable[Projection] = ()
     ) -> None:
-        """Take the encoder with the service's own projection, where those that are declared are
-        found, and others that routers have without declaring any.
+        """Take the encoder with the service's own projection, the folder of declared projections,
+        and further projections for routers that declare none.
         """
         self._own = own
         self._folder = folder
@@ -70,11 +70,12 @@ class Encoders:
         """Return the encoder with a router's projection.
 
         Args:
-            named: as it is declared; a number: the router declares none, and has so many
-                dimensions.
+            named: the declared projection; a number: the router declares none, and has this number
+                of dimensions.
 
         Raises:
-            UnusableArrays: as `read_projection`. EncoderError: it was fitted with another encoder.
+            UnusableArrays: as `read_projection`.
+            EncoderError: it was fitted with another encoder.
         """
         if isinstance(named, int):
             return self._by_dimensions.get(named, self._own)

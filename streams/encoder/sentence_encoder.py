@@ -35,10 +35,14 @@ class SentenceEncoder(Protocol):
 
     @property
     def source(self) -> str:
-        """A name of the weights, the same whatever computes with them."""
+        """A name of the weights, which does not depend on the implementation that computes with
+        them.
+        """
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
-        """Embed prompts, shape (n, e); `progress` is told how many more are done."""
+        """Embed prompts, shape (n, e); `progress` is called with the number of prompts done since
+        its last call.
+        """
 
     def reading(self, prompt: str) -> Reading:
         """Return how much of a prompt is read."""

@@ -63,8 +63,8 @@ class Words:
         self._unknown = names.index(_UNKNOWN)
 
     def batches(self, prompt: str) -> Iterator[list[int]]:
-        """Yield the ids of all tokens of a prompt, in no particular order, a piece of the text at a
-        time.
+        """Yield the ids of all tokens of a prompt, in no particular order, for one piece of the
+        text at a time.
         """
         for piece in _pieces(_CONTROL.sub("", prompt), self._piece):
             plain, other = (piece, "") if piece.isascii() else _sort(piece)

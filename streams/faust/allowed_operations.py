@@ -25,7 +25,7 @@ from streams.kafka_login import KafkaAuth
 UNKNOWN = -(2**31)
 """Kafka's answer if it does not tell the rights."""
 COORDINATOR_TRIES = 20
-"""Looks for the group's coordinator, which a young cluster is still choosing."""
+"""Most tries to find the group's coordinator, which a young cluster is still choosing."""
 GROUP = 0
 """Kafka's number for the coordinator of a group."""
 
@@ -93,7 +93,7 @@ class _Groups(RequestStruct):  # type: ignore[misc]
 
 
 class _AsItIs:
-    """A request of one fixed version, where the client would choose between versions."""
+    """A request of one fixed version; the client would otherwise choose between versions."""
 
     def __init__(self, struct: RequestStruct) -> None:
         self._struct = struct
@@ -106,9 +106,9 @@ class _AsItIs:
 async def allowed_operations(
     auth: KafkaAuth, topics: Iterable[str], groups: Iterable[str]
 ) -> dict[tuple[str, str], int]:
-    """Return what is allowed on each resource, by kind and name: bit n stands for operation n; 0
-    where it may not even be seen, `UNKNOWN` where Kafka does not tell. A topic that does not exist
-    is left out.
+    """Return the allowed operations on each resource, by kind and name: bit n stands for operation
+    n. 0: the resource may not even be seen; `UNKNOWN`: Kafka does not tell. A topic that does not
+    exist is left out.
 
     Raises:
         KafkaError: Kafka does not answer, or not the user of these settings.
@@ -133,7 +133,9 @@ async def _topics(client: AIOKafkaClient, names: list[str]) -> list[tuple[str, i
 
 
 async def _group(client: AIOKafkaClient, name: str) -> int:
-    """Return what is allowed on a group; a new cluster needs a moment until it can tell."""
+    """Return the allowed operations on a group; a new cluster needs a moment until it can tell
+    them.
+    """
     for _ in range(COORDINATOR_TRIES):
         try:
             coordinator = await client.coordinator_lookup(GROUP, name)

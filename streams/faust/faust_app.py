@@ -29,7 +29,7 @@ class Guard(Protocol):
     """Checks fetched records before a lane has them."""
 
     async def check(self, tp: TP, records: Sequence[Record]) -> None:
-        """Raise where one is missing."""
+        """Raise an error if a record is missing."""
 
 
 class FaustApp(faust.App):  # type: ignore[misc]
@@ -38,9 +38,10 @@ class FaustApp(faust.App):  # type: ignore[misc]
     Attributes:
         session: this worker's membership; nothing is written or published without it.
         states: the partitions of the durable table.
-        sources: what was fetched and is not finished.
+        sources: records that were fetched and are not finished.
         guard: the check against undelivered events.
-        observe_heartbeat: told the seconds between two heartbeats that the group confirmed.
+        observe_heartbeat: function that is called with the seconds between two heartbeats that the
+            group confirmed.
     """
 
     settings: Settings
@@ -79,9 +80,9 @@ class FaustApp(faust.App):  # type: ignore[misc]
             self.add_future(task())
 
     def end(self, reason: BaseException) -> None:
-        """End the process at once: an orderly stop would commit what was not done."""
+        """End the process at once: an orderly stop would commit unfinished events."""
         if isinstance(reason, InstanceIdTaken):
-            # Somebody set it so: a trace would say nothing more.
+            # The settings caused the error: a trace would say nothing more.
             log.error("%s", *reason.args)
             exit_at_once()
         log.critical("crash: %r, leaving", reason, exc_info=reason)

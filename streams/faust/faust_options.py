@@ -11,12 +11,13 @@ from streams.settings import Settings
 
 
 def faust_options(settings: Settings) -> dict[str, object]:
-    """Return Faust's settings; each default that is changed loses, hangs or exposes something."""
+    """Return Faust's settings; each changed default would lose, delay or expose something."""
     brokers = [f"kafka://{address}" for address in settings.bootstrap.split(",")]
     return {
         "broker": ";".join(brokers),
         "broker_credentials": _credentials(settings),
-        # Static membership (KIP-345): who returns within its session causes no rebalance.
+        # Static membership (KIP-345): a worker that returns within its session causes no
+        # rebalance.
         "consumer_group_instance_id": settings.instance_id,
         # A member that comes back under its instance id must not be known to the group by another
         # host's name.
@@ -28,7 +29,7 @@ def faust_options(settings: Settings) -> dict[str, object]:
         # A topic that was deleted and made again belongs to nobody until its members look: a group
         # that has assigned its partitions without it has no other reason to.
         "consumer_metadata_max_age_ms": 5_000,
-        # In which every member has to finish its batch and join again.
+        # Time of a rebalance in which every member must finish its batch and join again.
         "broker_rebalance_timeout": 60.0,
         "broker_request_timeout": 30.0,
         # Partitions are given up when what has begun is finished: `Consumer.wait_empty`.
@@ -37,7 +38,7 @@ def faust_options(settings: Settings) -> dict[str, object]:
         # All replicas in sync: a decision that was published is not lost with a broker.
         "producer_acks": -1,
         "producer_request_timeout": 60.0,
-        # What is larger goes through `RecordBatches`.
+        # Larger records go through `RecordBatches`.
         "producer_max_request_size": 1_000_000,
         "producer_max_batch_size": 65_536,
         "store": "memory://",
@@ -48,7 +49,8 @@ def faust_options(settings: Settings) -> dict[str, object]:
         "topic_allow_declare": False,
         # No worker leads, so no topic is needed to find out who.
         "topic_disable_leader": True,
-        # By default it serves what tables hold, on every address; `Web` has what a worker shows.
+        # By default Faust's server shows the tables' contents on every address; `Web` serves a
+        # worker's pages.
         "web_enabled": False,
         "autodiscover": False,
         "TableManager": TableManager,

@@ -14,6 +14,8 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ground.messages import Record
+from streams.faust.fetch_pace import FetchPace
+from streams.faust.fetch_wire import fetch_quickly
 from streams.faust.membership import (
     accept_longer_session,
     end_where_replaced,
@@ -33,31 +35,34 @@ FETCH_HELD_FOR = 0.2
 """Seconds that a broker holds a fetch that finds nothing; partitions that are resumed meanwhile
 wait for its end. Faust has 1.5 s and no setting."""
 FETCH_HELD_IN_RECOVERY = 0.02
-"""The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
-fetch waits for the one before the seek."""
+"""Seconds that a broker holds an empty fetch from a rebalance until the worker is ready: each step
+of a recovery seeks, and the next fetch waits for the one before the seek.
+"""
 FETCH_WITHIN = 0.2
-"""Seconds that a fetch may wait for records: a seek waits for its end, and so does a partition that
-was not asked for."""
+"""Seconds that a fetch may wait for records: a seek waits for the fetch's end, and so does a
+partition that the fetch does not ask for.
+"""
 FETCH_BYTES = 64 * 1024
-"""Bytes of a partition in one fetch once the worker has recovered: a request that comes beside a
-backlog waits until the fetch before its own is read (`benchmarks.stream`, its row with a backlog of
-bills)."""
+"""Most bytes of a partition in one fetch once the worker has recovered: a request next to a
+backlog waits until the fetch before its own is read (`benchmarks.stream`, the row with a backlog
+of bills).
+"""
 LOOK_FOR_TOPICS_EVERY = 1.0
 """Seconds between two looks at whether the topics of a commit are still there."""
 
 
 class Task:
-    """Stand in for the thread that Faust starts for a consumer: its work is a task instead.
+    """A task in place of the thread that Faust starts for a consumer.
 
-    A thread beside that of the lanes waits for the interpreter, up to 5 ms each time, and takes it
-    from them: once for each answer of the broker.
+    A thread beside the one of the lanes would wait for the interpreter's lock up to 5 ms each
+    time, and take the lock from the lanes: once for each answer of the broker.
     """
 
     def __init__(self, service: LoopConsumer) -> None:
         self._service = service
 
     def start(self) -> None:
-        """Begin; the service ends by itself when it is stopped."""
+        """Start the service, which ends by itself when it is stopped."""
         self._serving = asyncio.create_task(self._service._serve())
 
     def stop(self) -> None:
@@ -72,6 +77,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         start_at: where each source partition of the current assignment starts: committed, or the
             log's start.
         set_aside: the source partitions that wait, as a batch of theirs can't be read.
+        pace: when the next fetch may leave.
         caught_up: partitions of which the last fetch left nothing that was committed by then.
     """
 
@@ -83,22 +89,24 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         super().__post_init__()
         self.start_at, self.caught_up = {}, frozenset()
         self.set_aside = SetAside(self.app.settings)
+        self.pace = FetchPace()
         self._gate = asyncio.Lock()
         self._seeking = 0  # seeks that are asked for and not done yet
 
     async def call_thread(
         self, fun: Callable[..., object], *args: object, **kwargs: object
     ) -> object:
-        """Call what Faust hands over to its thread."""
+        """Call a function that Faust hands over to its thread."""
         outcome = fun(*args, **kwargs)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _gather_remaining_tasks(self) -> None:
-        """Leave the loop's other tasks alone: they are not this consumer's."""
+        """Do nothing: the loop's other tasks do not belong to this consumer."""
 
     async def on_start(self) -> None:
         """Start the consumer, and let its heartbeats renew the worker's session."""
         await super().on_start()
+        self.pace.of(self._consumer._fetcher)
         coordinator, app = self._consumer._coordinator, self.app
         accept_longer_session(coordinator, app.session.extend)
         end_where_replaced(coordinator, app.settings.instance_id)
@@ -110,8 +118,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return None if coordinator is None else membership_error(coordinator)
 
     async def leave_group(self) -> None:
-        """Tell the group that this worker goes: the others take its partitions over now, and not
-        after a session.
+        """Tell the group that this worker leaves, so that others take over its partitions now and
+        not after a session.
         """
         coordinator = self._ensure_consumer()._coordinator
         # aiokafka lets a member with an instance id go silently, so that it may come back within
@@ -121,9 +129,10 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         place_what_is_unreadable()
+        fetch_quickly()
         consumer = super()._create_worker_consumer(transport)
-        # Both are read when it is started. Faust reads what was aborted, unless it writes in
-        # transactions itself.
+        # Both settings are read at the start. Faust would read aborted records, unless it writes
+        # in transactions itself.
         consumer._fetch_max_wait_ms = int(FETCH_HELD_IN_RECOVERY * 1000)
         consumer._isolation_level = "read_committed"
         return consumer
@@ -137,7 +146,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self._ensure_consumer()._fetcher._max_partition_fetch_bytes = most
 
     async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
-        """Take what was fetched of the active partitions; an empty set means none, not all."""
+        """Take the fetched records of the active partitions; an empty set means none, not all."""
         consumer = self._ensure_consumer()
         wanted = self.set_aside.without(active_partitions or ())
         full = self.set_aside.without(self.consumer.full)
@@ -146,7 +155,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             return {}
         async with self._gate:
             records = await self._fetch(consumer, wanted, full - wanted, timeout)
-        # These are from where nobody reads any more.
+        # These records come from positions that are no longer read.
         if self._seeking:
             self.caught_up = frozenset()
             return {}
@@ -160,7 +169,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         timeout: float,  # noqa: ASYNC109
     ) -> Fetched:
         known, most = positions(consumer), self.app.conf.broker_max_poll_records
-        # What was fetched of full ones before is handed over.
+        # Records that were fetched of full partitions before are handed over.
         fetch_only(consumer, known, wanted, taken=full)
         # aiokafka moves positions while it drains, also of partitions whose records it then loses.
         before = {tp: state.position for tp, state in known}
@@ -172,18 +181,17 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             rewind(consumer, before, failed=error.tp)
             self.set_aside.add(error)
             return {}
-        after = dict(positions(consumer))
+        after = positions(consumer)
         self.caught_up = frozenset(
-            tp
-            for tp, state in after.items()
-            if state.lso is not None and state.position >= state.lso
+            tp for tp, state in after if state.lso is not None and state.position >= state.lso
         )
-        self.set_aside.look({tp: state.position for tp, state in after.items()})
+        if self.set_aside.found:
+            self.set_aside.look({tp: state.position for tp, state in after})
         return records
 
     def silence(self) -> float:
-        """Return for how many seconds the leader of a partition has not answered, of those whose
-        fetches are due.
+        """Return the longest time, in seconds, for which the leader of a partition has not
+        answered a fetch that is due.
         """
         return silence(self._consumer)
 
@@ -192,8 +200,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return bool(self._ensure_consumer().partitions_for_topic(topic))
 
     async def commit(self, offsets: dict[TP, int]) -> bool:
-        """Commit. aiokafka would try the offsets of a topic that is gone until it is back, and so
-        hold up those of all others: they are dropped.
+        """Commit offsets. Those of a topic that is gone are dropped: aiokafka would try them until
+        the topic is back, and so hold up all others.
         """
         while there := {tp: offset for tp, offset in offsets.items() if self.exists(tp.topic)}:
             committing = asyncio.create_task(super().commit(there))
@@ -213,7 +221,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def _seek_to_committed(self, consumer: AIOKafkaConsumer) -> dict[TP, int | None]:
         async with self._gate:
-            # All at once; aiokafka's own method asks for one partition after the other.
+            # All partitions are asked for at once; aiokafka's own method asks for one after the
+            # other.
             assigned = consumer.assignment()
             found = await consumer._coordinator.fetch_committed_offsets(list(assigned))
             # aiokafka leaves out what was never committed; a committed 0 is the log's start as
@@ -231,7 +240,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             return {tp: started.get(tp) for tp in assigned}
 
     async def seek_wait(self, partitions: dict[TP, int]) -> None:
-        """Seek changelog partitions to where their recovery starts."""
+        """Seek changelog partitions to the offsets at which their recovery starts."""
         with self._seek():
             await super().seek_wait(partitions)
 

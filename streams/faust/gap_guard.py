@@ -1,5 +1,6 @@
-"""Check that no record on the log was skipped between two delivered ones, and that a log still ends
-behind what was read of it."""
+"""Check that no record on the log was skipped between two delivered ones, and that the log was not
+cut off before a record that was read.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +27,20 @@ class LogCutOff(Exception):
 
 
 class GapGuard:
-    """Check that every record of a partition follows the one before it, from the committed offset
-    on.
+    """A check that every record of a partition follows the record before it, from the committed
+    offset on.
 
     Args:
-        generation: the current assignment's number.
-        start_at: the offset from which the current assignment reads a partition, None if unknown.
-        holds_records: whether the log still has a record of it in [start, end); holes of
-            compaction, retention or transaction markers are not gaps.
-        end_of: the offset behind the last record of a partition on the log.
+        generation: function that returns the current assignment's number.
+        start_at: function that returns the offset from which the current assignment reads a
+            partition, None if unknown.
+        holds_records: function that tells whether the log still has a record of a partition in
+            [start, end); holes of compaction, retention or transaction markers are not gaps.
+        end_of: function that returns the offset behind the last record of a partition on the log.
 
     Attributes:
-        contained: the last offset of a partition that the state contains, −1 before the first.
+        contained: function that returns the last offset of a partition that the state contains; −1
+            before the first.
     """
 
     def __init__(
@@ -56,11 +59,12 @@ class GapGuard:
         self._expected: dict[TP, tuple[int, int]] = {}
 
     async def check(self, tp: TP, records: Sequence[Placed]) -> None:
-        """Look at records of one partition, in order.
+        """Check records of one partition, in order.
 
         Raises:
-            OffsetGap: one before or among them is missing.
-            LogCutOff: the log ends before what was read of it.
+            OffsetGap: a record before or among them is missing.
+            LogCutOff: the log ends before a
+            record that was read.
         """
         now = self._generation()
         generation, following = self._expected.get(tp, (None, None))

@@ -20,9 +20,9 @@ class MembershipLost(Exception):
 class GroupSession:
     """A worker's session in its group, counted from the sending of the last confirmed heartbeat.
 
-    Nothing is written or published outside of it. A broker that is away renews no session, so
-    writers wait for what the group answers when it is back. The changelog's epochs catch what a
-    suspension between this check and the broker lets through.
+    Nothing is written or published without a session. A broker that is away does not renew the
+    session, so writers wait for the group's answer when it is back. Epochs of the changelog catch
+    writes that a suspension between this check and the broker lets through.
 
     Args:
         seconds: the session timeout.
@@ -49,7 +49,7 @@ class GroupSession:
         self.renew(self._heard)
 
     def extend(self, seconds: float) -> None:
-        """Note that the group grants sessions of so many seconds, more than were asked for."""
+        """Note that the group grants longer sessions than the worker asked for."""
         self._seconds = seconds
 
     def renew(self, sent: float) -> float:
@@ -61,8 +61,8 @@ class GroupSession:
         """
         gap = max(0.0, sent - self._heard)
         self._heard = max(self._heard, sent)
-        # From when it was sent: the group counts the session from when it was heard, which is
-        # later.
+        # The session counts from the sending of the heartbeat: the group counts from its receipt,
+        # which is later.
         self._until = max(self._until, sent + self._seconds)
         return gap
 
@@ -73,8 +73,8 @@ class GroupSession:
 
     @property
     def silence(self) -> float:
-        """Return the seconds since a heartbeat that the group confirmed was sent; 0 for who is no
-        member.
+        """Return the seconds since the last confirmed heartbeat was sent; 0 if this worker is not
+        a member.
         """
         return max(0.0, self._clock() - self._heard) if self._member else 0.0
 
@@ -89,8 +89,9 @@ class GroupSession:
         Raises:
             MembershipLost: the group has ended it, since this call or before it.
         """
-        # Counted, as a flag would not do: while a writer waits here, the group may drop this worker
-        # and take it in again, and what it wants to write is of before.
+        # Losses are counted, as a flag would not do: while a writer waits here, the group may drop
+        # this worker and accept it again. What the writer wants to write belongs to the earlier
+        # membership.
         losses = self._losses
         while self._member and losses == self._losses and self._clock() >= self._until:
             await self._sleep(LOOK_EVERY)

@@ -1,5 +1,5 @@
-"""Be a member of the group: with a session that the broker grants, and not any longer than the
-group says.
+"""Be a member of the group, with a session that the broker grants, and only as long as the group
+confirms it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class InstanceIdTaken(KafkaError):  # type: ignore[misc]
 
 
 class NamedHeartbeatV3(RequestStruct):  # type: ignore[misc]
-    """A heartbeat that says the instance id; aiokafka's say none, and learn only that they are
-    unknown.
+    """A heartbeat with the instance id. aiokafka's heartbeats have none, so the group's answer
+    says only that the member is unknown.
     """
 
     API_KEY = 12
@@ -57,7 +57,7 @@ class NamedHeartbeatV3(RequestStruct):  # type: ignore[misc]
 
 
 class NamedHeartbeat(Request[NamedHeartbeatV3]):  # type: ignore[misc]
-    """Builds the request above, which every broker with instance ids takes."""
+    """Builder of the request above, which every broker that knows instance ids accepts."""
 
     API_KEY = NamedHeartbeatV3.API_KEY
 
@@ -71,7 +71,7 @@ class NamedHeartbeat(Request[NamedHeartbeatV3]):  # type: ignore[misc]
 def membership_error(coordinator: GroupCoordinator) -> BaseException | None:
     """Return the error that has ended this worker's membership, None while there is none.
 
-    aiokafka keeps it for a call that Faust never makes.
+    aiokafka stores the error for a call that Faust never makes.
     """
     try:
         coordinator.check_errors()
@@ -83,10 +83,10 @@ def membership_error(coordinator: GroupCoordinator) -> BaseException | None:
 
 
 def accept_longer_session(coordinator: GroupCoordinator, extend: Callable[[float], None]) -> None:
-    """Join again with the session that every broker grants, where this one refuses a shorter one.
+    """If the broker refuses a short session, join again with the session that every broker grants.
 
     Args:
-        extend: told the session's new length in seconds.
+        extend: function that is called with the session's new length in seconds.
     """
     join = coordinator._do_rejoin_group
 
@@ -111,8 +111,8 @@ def accept_longer_session(coordinator: GroupCoordinator, extend: Callable[[float
 
 
 def end_where_replaced(coordinator: GroupCoordinator, instance_id: str | None) -> None:
-    """Raise InstanceIdTaken instead of joining again where another member has this one's instance
-    id: two of a name would take the partitions from each other for ever.
+    """Raise InstanceIdTaken, instead of joining again, if another member has this worker's
+    instance id: the two would take the partitions from each other for ever.
     """
     if instance_id is None:
         return
@@ -146,11 +146,11 @@ def end_where_replaced(coordinator: GroupCoordinator, instance_id: str | None) -
 def renew_session(
     coordinator: GroupCoordinator, session: GroupSession, observe: Callable[[float], object]
 ) -> None:
-    """Let each heartbeat that the group confirms renew the worker's session, and end it where the
-    group forgets this member.
+    """Let each confirmed heartbeat renew the worker's session, and end the session when the group
+    forgets this member.
 
     Args:
-        observe: told the seconds between two heartbeats that were confirmed.
+        observe: function that is called with the seconds between two confirmed heartbeats.
     """
     beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
 

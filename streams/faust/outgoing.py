@@ -26,18 +26,19 @@ BATCH_BYTES = 512 * 1024
 class ProduceRequest(sender.SendProduceReqHandler):  # type: ignore[misc]
     """One produce request; one at a time is under way to a broker.
 
-    The next one leaves a pass of the event loop after its answer, so that it takes along what
-    waited for that: the answers of a group that is durable now, and the next group's record batch.
+    The next request leaves one pass of the event loop after the answer to this one. So it takes
+    along what waited for that answer: the answers of a group that is durable now, and the next
+    group's record batch.
     """
 
     async def do(self, node_id: int) -> None:
-        """Send it, and return a pass after what the broker said was passed on."""
+        """Send the request, and return one pass after the broker's answer was passed on."""
         await super().do(node_id)
         await asyncio.sleep(0)
 
 
 def answers_join_the_next_request() -> None:
-    """Let every producer of this process send its requests so."""
+    """Let every producer of this process send its requests as `ProduceRequest` does."""
     sender.SendProduceReqHandler = ProduceRequest
 
 
@@ -50,16 +51,16 @@ class Batch:
 
 
 class Outgoing:
-    """Collect records until their sender waits for their delivery; a partition's batches go out in
-    order.
+    """The outgoing records, collected until their sender waits for delivery; a partition's batches
+    go out in order.
 
     While one batch is on its way, the next one of its partition fills, so batches grow with the
     load.
 
     Args:
-        producer: gives aiokafka's producer, started.
-        may_write: returns while this worker is a member of its group, waits where that is not
-            known, and raises when it is none.
+        producer: function that returns aiokafka's started producer.
+        may_write: function that returns while this worker is a member of its group, waits while
+            that is not known, and raises if it is not.
         codec: a name of `CODECS`.
         batch_bytes: most bytes of records in one batch, before compression.
     """
@@ -88,7 +89,7 @@ class Outgoing:
         partition: int | None = None,
         headers: Sequence[tuple[str, bytes]] | None = None,
     ) -> Awaitable[object]:
-        """Add one record to its partition's batch; what is returned holds the batch's delivery."""
+        """Add one record to its partition's batch; return an awaitable of the batch's delivery."""
         tp = (topic, await self._choose(topic, key) if partition is None else partition)
         batch = self._filling.get(tp) or self._begin(tp)
         record = {"timestamp": None, "key": key, "value": value, "headers": list(headers or ())}
@@ -108,13 +109,14 @@ class Outgoing:
         return batch
 
     async def _deliver(self, tp: tuple[str, int], builder: BatchBuilder) -> RecordMetadata:
-        # Filled until its turn comes. Behind the lock aiokafka keeps the order: it sends one batch
-        # of a partition at a time.
+        # The batch is filled until its turn comes. Behind the lock aiokafka keeps the order: it
+        # sends one batch of a partition at a time.
         async with self._in_order[tp]:
             if (filling := self._filling.get(tp)) is not None and filling.builder is builder:
                 del self._filling[tp]
             builder.close()
-            # Checked now: while the batch was filling, this worker may have left the group.
+            # Membership is checked now: while the batch was filling, this worker may have left the
+            # group.
             await self._may_write()
             delivery = await self._producer().send_batch(builder, tp[0], partition=tp[1])
         return await delivery

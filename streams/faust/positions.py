@@ -1,4 +1,4 @@
-"""Read and restore where the client library stands in each partition, its private state."""
+"""Read and restore the client library's position in each partition, which is private state."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def fetch_only(
     *,
     taken: Set[TP],
 ) -> None:
-    """Have nothing fetched but the wanted partitions, and drop what was fetched of others and is
-    not taken: while aiokafka has it, it fetches nothing of their broker for a tenth of a second.
+    """Fetch only the wanted partitions, and drop untaken records of all others: while aiokafka
+    holds such records, it fetches nothing from their broker for a tenth of a second.
 
     Args:
-        known: `positions` of the consumer, which stay as they are.
+        known: `positions` of the consumer, which do not change.
     """
     waiting = consumer._fetcher._records
     for tp, state in known:
@@ -51,8 +51,8 @@ def fetch_only(
 
 
 def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
-    """Fetch again what could not be read, and what a fetch that failed had drained already from
-    other partitions.
+    """Fetch again what could not be read, and the records of other partitions that the failed
+    fetch had drained already.
     """
     for tp, state in positions(consumer):
         if tp in before and (tp == failed or state.position != before[tp]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aiokafka.structs import RecordMetadata
 
 MAX_BYTES = 2**31 - 1
-"""Size limit for a batch of one record: it is sent as it is, the broker says whether it may."""
+"""Size limit in bytes for a batch of one record: the broker decides whether to accept it."""
 
 
 class BatchTooLarge(Exception):

@@ -18,16 +18,17 @@ from faust.types import TP
 from ground.messages import Record
 
 MOST_LOOKS = 5
-"""Looks at the ends of the changelogs before a recovery that is overtaken each time is
-abandoned."""
+"""Looks at the ends of the changelogs before a recovery is abandoned that is overtaken each
+time.
+"""
 
 
 class Recovery(FaustRecovery):  # type: ignore[misc]
-    """Recover tables, then seek the sources, then let events flow: in this order."""
+    """The recovery: restore tables, then seek the sources, then let events flow, in this order."""
 
     def restore(self, tp: TP, records: Sequence[Record]) -> None:
-        """Apply fetched records of a changelog as a whole; Faust makes an event of each, and queues
-        it, at ten times the price.
+        """Apply fetched records of a changelog as a whole. Faust would make an event of each
+        record and queue it, which takes ten times as long.
         """
         if tp not in self.active_tps:
             return
@@ -49,8 +50,8 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         if self.signal_recovery_start.is_set() or app.consumer_generation_id != generation_id:
             self.log.info("Rebalancing again during recovery")
             return
-        # What follows takes its time, and the group may rebalance meanwhile: therefore the
-        # generation is looked at again after it.
+        # The next step takes some time, and the group may rebalance meanwhile: therefore the
+        # generation is checked again after it.
         await app.on_rebalance_complete.send()
         await self._read_on()
         self._set_recovery_ended()
@@ -81,7 +82,7 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
 
     async def _read_on(self) -> None:
         """Read records that landed after the ends of the changelogs were looked up: the previous
-        owner's last batch. One that writes on after that meets this worker's fence.
+        owner's last batch. An owner that writes on after that meets this worker's fence.
         """
         consumer, timeout = self.app.consumer, self.app.conf.broker_request_timeout
         for _ in range(MOST_LOOKS):

@@ -23,7 +23,7 @@ class SetAside:
     """The source partitions that wait.
 
     Attributes:
-        found: what keeps each of them from going on.
+        found: the unreadable batch of each of these partitions.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -33,6 +33,8 @@ class SetAside:
 
     def without(self, tps: Iterable[TP]) -> frozenset[TP]:
         """Return the partitions that may be fetched now."""
+        if not self._rest_until:
+            return frozenset(tps)
         now = time.monotonic()
         return frozenset(tp for tp in tps if now >= self._rest_until.get(tp, now))
 
@@ -58,10 +60,11 @@ class SetAside:
         self._rest_until[tp] = time.monotonic() + LOOK_AGAIN_AFTER
 
     def look(self, positions: Mapping[TP, int]) -> None:
-        """Let go of partitions that have passed their batch, or are not this worker's any more.
+        """Release partitions that have passed their batch, or that no longer belong to this
+        worker.
 
         Args:
-            positions: of all partitions of this worker that have one.
+            positions: the present offset of each partition of this worker that has one.
         """
         for tp, found in list(self.found.items()):
             if tp not in positions or positions[tp] >= found.end:

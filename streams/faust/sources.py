@@ -1,9 +1,9 @@
 """Hand fetched records of source topics to the lanes, bypassing Faust's streams, and acknowledge
 them by ranges.
 
-Faust awaits a callback for each message, and keeps an event, reference counts and a gap set of it;
-that took most of a worker's time. Membership, assignment, recovery, timers and the time of commits
-are left to Faust.
+Faust awaits a callback for each message, and keeps an event, reference counts and a gap set for
+it; that took most of a worker's time. Membership, assignment, recovery, timers and the time of
+commits are left to Faust.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ DRAINED = 0.5
 
 
 class Inbox:
-    """Records that were fetched of one partition, by source topic: what waits, and how far the
-    lane has taken and finished it. Topics go by their names without the prefix.
+    """Records that were fetched of one partition, by source topic: those that wait, and how far
+    the lane has taken and finished them. Topics are named without the prefix.
 
     Attributes:
-        queues: what waits of each topic, in order.
-        arrived, declared: set when something has come, declarations apart.
-        idle: set while the lane has nothing in hand.
-        done: the offsets after what is finished.
+        queues: waiting records of each topic, in order.
+        arrived, declared: events that are set when records, or declarations, have come.
+        idle: event that is set while the lane has nothing in hand.
+        done: offsets after the finished records.
 
     Args:
-        topics: full names by short ones; what comes of `routers` is declarations.
-        max_bytes: bytes that may wait of each topic before fetching it stops.
-        stop, resume: stop and resume fetching a partition. Resumed is only what is neither full nor
-            held.
+        topics: full names by short names; records of `routers` are declarations.
+        max_bytes: bytes of a topic that may wait before fetching it stops.
+        stop, resume: functions that stop and resume fetching a partition. Only partitions that are
+            neither full nor held are resumed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Inbox:
 
     def put(self, name: str, records: Sequence[Record]) -> None:
         """Append fetched records to the queue."""
-        # Of the oldest that waits: what comes behind it changes nothing.
+        # The time is that of the oldest waiting record: later ones do not change it.
         if not len(self):
             self._since = time.monotonic()
         self.queues[name].extend(records)
@@ -73,7 +73,7 @@ class Inbox:
         (self.declared if name == "routers" else self.arrived).set()
 
     def took(self, name: str, records: Sequence[Record]) -> None:
-        """Note that these were taken from the queue."""
+        """Note that these records were taken from the queue."""
         if self.idle.is_set():
             self._taken_at = self._since
             self.idle.clear()
@@ -96,7 +96,7 @@ class Inbox:
         self._held = names
 
     def finish(self, name: str, offset: int) -> None:
-        """Note that everything before an offset is done."""
+        """Note that all records before an offset are done."""
         self.done[name] = offset
         self._taken_at = time.monotonic()
         if self._taken.get(name) == offset:
@@ -128,7 +128,7 @@ class Inbox:
 
     @property
     def offsets(self) -> dict[TP, int]:
-        """The offsets after what is finished."""
+        """The offsets after the finished records."""
         return {self._tps[name]: offset for name, offset in self.done.items()}
 
     def __len__(self) -> int:
@@ -136,7 +136,7 @@ class Inbox:
 
 
 def _weight(record: Record) -> int:
-    """Return about how many bytes a record takes while it waits."""
+    """Return the approximate bytes that a record takes while it waits."""
     return 200 + len(record.key or b"") + len(record.value or b"")
 
 
@@ -169,13 +169,13 @@ class Sources:
     def hold(self, names: frozenset[str], partitions: frozenset[int]) -> None:
         """Stop fetching topics of these partitions, and resume those of all others that have room.
 
-        What has been fetched is still delivered. Pausing partitions would drop that.
+        Fetched records are still delivered. Pausing partitions would drop them.
         """
         for number, inbox in self._inboxes.items():
             inbox.hold(names if number in partitions else frozenset())
 
     def clear(self) -> None:
-        """Drop what no lane has in hand."""
+        """Drop the records that no lane has in hand."""
         for inbox in self._inboxes.values():
             inbox.clear()
 
@@ -195,8 +195,8 @@ class Sources:
         return sum(map(len, self._inboxes.values()))
 
     def oldest(self) -> float | None:
-        """Return since when a lane has finished nothing of what is there; None where nothing is
-        unfinished.
+        """Return the monotonic time since which some lane has finished none of its records; None
+        if nothing is unfinished.
         """
         return min(
             (at for inbox in self._inboxes.values() if (at := inbox.oldest) is not None),
@@ -204,7 +204,7 @@ class Sources:
         )
 
     def done(self) -> dict[TP, int]:
-        """Return the offsets after what is finished, by partition."""
+        """Return the offsets after the finished records, by partition."""
         return {
             tp: offset for inbox in self._inboxes.values() for tp, offset in inbox.offsets.items()
         }

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Partitions(Protocol):
-    """The partitions of this worker, of which Faust knows nothing; `States` in a worker."""
+    """The partitions of this worker, which Faust does not know; `States` implements them."""
 
     @property
     def owned(self) -> frozenset[int]:
@@ -34,14 +34,16 @@ class Partitions(Protocol):
         """Apply records of the changelog."""
 
     async def recovered(self, ends: Mapping[int, int]) -> None:
-        """Take over what was read to these ends."""
+        """Take over the partitions once they were read to these ends."""
 
     async def close(self) -> None:
         """Return when all batches have landed, and let no more groups be applied."""
 
 
 class StateTable(faust.Table):  # type: ignore[misc]
-    """A table that keeps nothing itself: everything but the recovery is up to its partitions."""
+    """A table without records of its own: it handles the recovery, and its partitions everything
+    else.
+    """
 
     def __init__(self, app: AppT, partitions: Partitions, *, name: str, count: int) -> None:
         super().__init__(app, name=name, partitions=count, key_type=bytes, value_type=bytes)
@@ -78,7 +80,7 @@ class StateTable(faust.Table):  # type: ignore[misc]
 
     def restore(self, records: Iterable[Record]) -> None:
         """Apply recovered records."""
-        # Faust logs what is raised in its fetching and fetches on.
+        # Faust logs an error that is raised while it fetches, and fetches on.
         with fatal():
             self._held.restore(records)
 

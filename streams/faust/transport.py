@@ -22,6 +22,7 @@ from streams.faust.fetching import (
     LoopConsumer,
 )
 from streams.faust.outgoing import answers_join_the_next_request
+from streams.faust.produce_wire import produce_quickly
 from streams.faust.unreadable import UnreadableBatch
 
 if TYPE_CHECKING:
@@ -36,12 +37,14 @@ BEHIND_FOR = 0.004
 fetch costs as much as the decisions of ten requests, whatever it brings (`benchmarks.stream`, at
 half of the largest rate)."""
 COMMITS = 3
-"""Most commits of a stop: Faust takes a commit that was under way for the one that is asked for."""
+"""Most commits of a stop: Faust may return a commit that was under way in place of the one asked
+for.
+"""
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with `LoopConsumer`, deliver lists of records to `app.sources`, and commit what their
-    lanes have finished.
+    """The consumer: it reads with `LoopConsumer`, delivers lists of records to `app.sources`, and
+    commits what the lanes have finished.
 
     Faust's conductor is passed by: its streams, events, reference counts and gap sets are never
     made.
@@ -55,7 +58,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     @property
     def full(self) -> frozenset[TP]:
-        """Return the partitions that are not fetched because too much of them waits."""
+        """Return the partitions that are not fetched because too many of their records wait."""
         return frozenset(self._buffered_partitions)
 
     @property
@@ -64,7 +67,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         return set(self.assignment()) if self._thread.started else set()
 
     def start_at(self, tp: TP) -> int | None:
-        """Return where a source partition of this assignment starts, None while that is not
+        """Return the first offset of a source partition in this assignment; None while that is not
         known.
         """
         found = self._thread.start_at.get(tp)
@@ -103,8 +106,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         """Return the offset after a source's last event as of the last fetch, None while that is
         not known.
 
-        The log's own end is behind it where a transaction has ended, or was aborted: nothing comes
-        of these offsets.
+        If a transaction has ended or was aborted, the log's own end is behind this offset: the
+        offsets between bring no events.
         """
         if tp in self._caught_up:
             return self._delivered_to.get(tp, 0)
@@ -128,7 +131,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     async def _fetch_once(self) -> None:
         if not self.flow_active:
             await self.wait(self.can_resume_flow)
-        # After the wait: a flow may go on before its partitions do.
+        # Checked after the wait: a flow may go on before its partitions do.
         if not (active := self._get_active_partitions()):
             await self.sleep(PAUSED_FOR)
             return
@@ -144,13 +147,16 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self._caught_up = caught_up
         if behind:
             await asyncio.sleep(BEHIND_FOR)
+        elif self.app.sources.unfinished:
+            self._thread.pace.rest()
 
     async def _deliver(self, tp: TP, records: list[Record]) -> None:
         if tp.topic == self.app.settings.changelog:
             self.app.tables.recovery.restore(tp, records)
             await asyncio.sleep(0)
             return
-        # Checked before a lane sees them, as a hole must be found before its offsets are committed.
+        # Records are checked before a lane sees them, as a hole must be found before its offsets
+        # are committed.
         with fatal():
             await self.app.guard.check(tp, records)
         if self.flow_active:  # else the look took so long that they are read again
@@ -159,8 +165,9 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             self.app.sources.deliver(tp, records)
 
     async def perform_seek(self) -> None:
-        """Seek the sources to where they were committed; from there they are fetched in small
-        pieces."""
+        """Seek the sources to their committed offsets; from there they are fetched in small
+        pieces.
+        """
         self._thread.limit_fetches(FETCH_BYTES)
         await super().perform_seek()
 
@@ -174,17 +181,17 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self.app.sources.clear()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Finish and commit what has begun before Faust forgets what was committed, then forget the
-        partitions.
+        """Finish and commit the groups that have begun, before Faust forgets what was committed;
+        then forget the partitions.
         """
         self._thread.hold_fetches(FETCH_HELD_IN_RECOVERY)
         self._thread.limit_fetches(self.app.conf.consumer_max_fetch_size)
-        # What the agents finish now is committed by its owner; after this it would be done twice,
-        # to the same effect.
+        # Groups that finish now are committed by their owner. Later they would be done twice, with
+        # the same result.
         if self.assignment() and not self.should_stop:
             self.stop_flow()
             await self.wait_empty()
-            # What the timers have written is on the log as well before it is read there.
+            # Changes of the timers must be on the log, too, before the next owner reads it.
             await self.app.states.close()
         await super().on_partitions_revoked(revoked)
         self.app.sources.forget(revoked)
@@ -214,6 +221,7 @@ class Producer(driver.Producer):  # type: ignore[misc]
 
     def _new_producer(self, transactional_id: str | None = None) -> AIOKafkaProducer:
         answers_join_the_next_request()
+        produce_quickly()
         return super()._new_producer(transactional_id)
 
     @property

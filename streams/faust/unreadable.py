@@ -1,4 +1,4 @@
-"""Say where a record batch can't be read, and hand over what stands before it."""
+"""Locate a record batch that can't be read, and hand over the records before it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class UnreadableBatch(Exception):
     """A record batch on the log is damaged, or of a codec that is not installed.
 
     Attributes:
-        tp: its topic and partition.
-        begin, end: its first offset, and the offset after its last one.
+        tp: topic and partition of the batch.
+        begin, end: the batch's first offset, and the offset after its last one.
     """
 
     reason = "unreadable_batch"
@@ -46,8 +46,8 @@ class _Batches:
 
 
 class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
-    """The records of one fetch. aiokafka loses those before a batch that can't be read; here they
-    come first.
+    """The records of one fetch. aiokafka loses the records before a batch that can't be read; here
+    they come first.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
             raise
         except Exception as error:
             self._records_iterator = None
-            # What came before the batch is handed over first; the next call meets the batch again,
-            # and raises.
+            # The records before the batch are handed over first; the next call meets the batch
+            # again, and raises.
             if self.next_fetch_offset > self._began:
                 raise StopIteration from None
             batch, at = self._batches.last, self.next_fetch_offset
@@ -80,7 +80,7 @@ class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 def place_what_is_unreadable() -> None:
-    """Let every consumer of this process raise UnreadableBatch where aiokafka raises an error of
-    its codecs.
+    """Let every consumer of this process raise UnreadableBatch in place of aiokafka's errors of
+    codecs.
     """
     fetcher.PartitionRecords = PartitionRecords

@@ -3,8 +3,8 @@
 from importlib.metadata import PackageNotFoundError, version
 
 VERSIONS = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}
-"""The versions whose methods are replaced here; `tests/unit/test_framework_contract.py` tests what
-the code relies on."""
+"""The versions whose methods are replaced here; `tests/streams/faust/test_framework_contract.py`
+tests what the code relies on."""
 
 
 class UnknownFramework(Exception):

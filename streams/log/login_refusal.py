@@ -24,7 +24,9 @@ async def refusal(settings: Settings) -> str | None:
 
 
 def _reason(error: Exception, settings: Settings) -> str | None:
-    """Return what Kafka does and what to look at; None if it is no question of who asks."""
+    """Return what Kafka refuses and what to check; None if the error has nothing to do with the
+    login.
+    """
     match error:
         case SaslAuthenticationFailed():
             return (

@@ -1,4 +1,4 @@
-"""Look at single offsets of the log: tell holes in the log from holes in the delivery, and read
+"""Read single offsets of the log: tell holes in the log from holes in the delivery, and read
 values again.
 """
 
@@ -13,13 +13,13 @@ from streams.log.stretch import bounds
 from streams.settings import Settings
 
 ANSWER_WITHIN = 30.0
-"""Seconds to wait for one record; after them there is none."""
+"""Seconds to wait for one record; after them the record counts as missing."""
 READ_THROUGH = 1_000
 """Most records that are read rather than skipped by a seek."""
 
 
 class LogProbe:
-    """Look at single offsets through a consumer of its own, outside of any group, made when first
+    """A reader of single offsets with a consumer of its own, outside of any group, made when first
     needed.
     """
 
@@ -39,8 +39,8 @@ class LogProbe:
                 async with asyncio.timeout(ANSWER_WITHIN):
                     return int((await consumer.getone(tp)).offset) < end
             except TimeoutError:
-                # The record at `end` was delivered and is gone by now, and everything before it as
-                # well.
+                # The record at `end` was delivered and is gone by now, and so is everything before
+                # it.
                 return False
 
     async def end_of(self, tp: tuple[str, int]) -> int:
@@ -52,8 +52,8 @@ class LogProbe:
     async def values_at(
         self, tp: tuple[str, int], offsets: Iterable[int]
     ) -> dict[int, bytes | None]:
-        """Return the values of records that were delivered before, by offset; those that retention
-        took are left out.
+        """Return the values of records that were delivered before, by offset; records that
+        retention has deleted are left out.
 
         Raises:
             TimeoutError, KafkaError: the brokers do not answer.

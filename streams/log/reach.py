@@ -15,7 +15,7 @@ class Reach:
 
     Args:
         what: its name, address and setting, for people: `Redis at 127.0.0.1:6379 (PB_REDIS_URL)`.
-        fault: phrase for its failing.
+        fault: words for a failure of the service.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ Role = Literal["worker", "client", "ingest", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
 """Roles that need rights in Kafka."""
 INGEST_GROUP = "paretobandit-ingest"
-"""The consumer group of `pbstream ingest`, unless told otherwise."""
+"""The consumer group of `pbstream ingest`, by default."""
 
 
 class Operation(IntEnum):
@@ -31,7 +31,7 @@ class Operation(IntEnum):
 
     @property
     def title(self) -> str:
-        """Return its name as Kafka's tools spell it."""
+        """Return the operation's name as Kafka's tools spell it."""
         return self.name.title().replace("_", "")
 
 
@@ -48,7 +48,9 @@ class Right:
 
 
 def rights(settings: Settings, role: Role) -> list[Right]:
-    """Return what a role needs, and no more; to read or write a topic implies to describe it."""
+    """Return exactly the rights that a role needs; the right to read or write a topic implies the
+    right to describe it.
+    """
     from streams.log.service_topics import topic_specs  # which brings Kafka's client along
 
     topics = [spec.name for spec in topic_specs(settings)]
@@ -58,8 +60,8 @@ def rights(settings: Settings, role: Role) -> list[Right]:
     state = settings.changelog
     match role:
         case "worker":
-            # Events that stand on another router's partition are sent on: sources are written as
-            # well.
+            # Stray events are forwarded to their own partition, so workers write to source topics
+            # as well.
             return [
                 *_each([*sources, state], Operation.READ),
                 *_each([*sources, *answers, state], Operation.WRITE),
@@ -90,7 +92,9 @@ def _declarations(settings: Settings) -> list[str]:
 
 
 def reading(topic: str, *, group: str) -> list[Right]:
-    """Return what `pbstream ingest` needs beside its role, to read others' payloads."""
+    """Return the rights that `pbstream ingest` needs beside its role, to read other programs'
+    payloads.
+    """
     return [Right("topic", topic, Operation.READ), Right("group", group, Operation.READ)]
 
 

@@ -12,7 +12,9 @@ from streams.settings import Settings
 
 
 class MissingRights(Exception):
-    """The user may not do what it has to; one line a right, with the command that grants it."""
+    """The user lacks rights; the message has one line per right, with the command that grants
+    it.
+    """
 
     reason = "missing_rights"
     retriable = False
@@ -21,8 +23,8 @@ class MissingRights(Exception):
 async def missing_rights(
     settings: Settings, role: Role, *, beside: Iterable[Right] = ()
 ) -> list[Right]:
-    """Return the rights of a role, and those beside it, that the user of these settings does not
-    have; topics that do not exist are passed over.
+    """Return the rights of a role, and of `beside`, that the user of these settings does not have;
+    topics that do not exist are left out.
 
     Raises:
         KafkaError: Kafka does not answer, or not the user of these settings.
@@ -53,11 +55,11 @@ async def missing_rights(
 async def require_rights(
     settings: Settings, role: Role, *, names: Collection[str] | None = None
 ) -> None:
-    """Raise MissingRights where the user lacks one. On an unsecured listener nobody is anybody:
-    nothing is asked.
+    """Raise MissingRights if the user lacks a right. On a listener without login there are no
+    users, so nothing is checked.
 
     Args:
-        names: only rights on these topics.
+        names: topics to which the check is limited.
     """
     if settings.security_protocol == "PLAINTEXT":
         return
@@ -71,7 +73,7 @@ async def require_rights(
 
 
 def sentences(missing: Iterable[Right], settings: Settings) -> str:
-    """Say of each right that it is missing, and how to grant it."""
+    """Return a sentence for each missing right, with the command that grants it."""
     user = settings.sasl_username or "(the name in its certificate)"
     return "\n".join(
         (

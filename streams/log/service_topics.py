@@ -16,11 +16,11 @@ MIB = 2**20
 """Bytes of a mebibyte."""
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
-# A stale owner's record must stay beside the one it shadows until the next recovery has repaired
-# it.
+# A record of a stale owner must stay beside the record that it shadows, until the next recovery
+# has repaired the key.
 REPAIR_MS = 300_000
 VISIBLE_TRIES = 50
-"""Looks until a topic that was made is seen by every broker."""
+"""Most looks until every broker shows a new topic."""
 
 
 class TopicsNotReady(Exception):
@@ -151,7 +151,7 @@ async def counts_of(admin: AIOKafkaAdminClient) -> dict[str, int]:
 async def check_topics(settings: Settings) -> list[str]:
     """Return the problems of these topics for a worker, a sentence each."""
     specs = topic_specs(settings)
-    # Nothing is joined with these two by partition.
+    # Events of these two topics are not joined by partition.
     free = {settings.topic("alerts"), settings.topic("dlq")}
     problems, present = [], []
     async with _admin(settings) as admin:

@@ -1,4 +1,4 @@
-"""Show how old the books are on which a worker decides, for Prometheus."""
+"""Export to Prometheus how old the books are on which a worker decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.partition.partition import Worker
 
 
 class BooksMetrics(Collector):
-    """Look at what waits at each scrape."""
+    """A collector that looks at the waiting feedback at each scrape."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

@@ -20,9 +20,13 @@ THRESHOLDS = 3_000, 1, 1
 """Containers made, net of those freed, between two collections; then how many collections of one
 generation may pass before one of the next. A full one looks at some 20,000 containers."""
 FEW = 200_000
-"""Most containers that are all looked at once more after a rebalance: about a tenth of a second."""
+"""Most containers for which all are looked at once after a rebalance: that takes about a tenth of
+a second.
+"""
 LATER = 10.0
-"""Seconds from a recovery until then: what waited is decided, or another rebalance came."""
+"""Seconds from a recovery until that look: by then waiting requests are decided, or another
+rebalance came.
+"""
 
 
 @contextmanager
@@ -50,8 +54,8 @@ def collect_everything() -> None:
 
 
 def collect_after_losses(states: States, *, few: int = FEW, later: float = LATER) -> None:
-    """Look at everything once a rebalance that took partitions away is over and what waited for it
-    is done, where that takes no time. Until then what there is is set aside unseen.
+    """Run one full collection after a rebalance that took partitions away, once waiting events are
+    done, if that is quick. Until then, present objects are set aside unseen.
     """
     lost: list[frozenset[int]] = []
     waiting: list[asyncio.TimerHandle] = []

@@ -1,4 +1,4 @@
-"""Look at a worker as a whole: whether it is ready, whether Kafka answers, what its gauges show."""
+"""The condition of a worker as a whole: its readiness, Kafka's answers, its gauges."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SILENT_AFTER = 3.0
 """Seconds without an answer after which a broker is away; heartbeats and fetches are answered
 several times a second."""
 CALM = 1.5
-"""Seconds of answers, and without a complaint of the client, after which it is back."""
+"""Seconds of answers without a complaint of the client after which a broker counts as back."""
 
 
 class Condition:
     """The condition of a worker, from its start on.
 
     Args:
-        troubles: each returns what is wrong with something beside Kafka, or None; more may be added
-            until the worker starts.
+        troubles: functions, each of which returns what is wrong with a service other than Kafka,
+            or None; more may be added until the worker starts.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class Condition:
             return "recovering"
         if not app.states.owned:
             return "no partitions assigned"
-        # Its partitions are taken away only after this: what it read meanwhile it could not write.
+        # The group takes its partitions away only after this: until then the worker could not
+        # write what it reads.
         if not app.session.is_member:
             return "the group has gone on without this worker: joining it again"
         if (age := app.consumer.stalled_for) > app.settings.stall_after:
@@ -102,7 +103,8 @@ class Condition:
                     "topic": tp.topic.removeprefix(app.settings.prefix),
                     "partition": tp.partition,
                 }
-                # Before the first commit of an assignment it is where that assignment began.
+                # Before the first commit of an assignment, the offset is that at which the
+                # assignment began.
                 begin = app.consumer.start_at(tp) or 0
                 committed = app.monitor.tp_committed_offsets.get(tp)
                 metrics.committed.labels(**at).set(committed or begin)

@@ -1,4 +1,4 @@
-"""Do what is due by the clock, from the first recovery until a stop."""
+"""Run a worker's timed duties, from the first recovery until a stop."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Duties:
 
     def __init__(self, app: FaustApp) -> None:
         self._app = app
-        # Counted, as several may be at work.
+        # Duties at work are counted, as there may be several.
         self._at_work = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     def every(self, seconds: float, duty: Callable[[], Awaitable[None]]) -> None:
-        """Do a duty at this interval; what escapes from it ends the process."""
+        """Do a duty at this interval; an exception in it ends the process."""
 
         async def bounded() -> None:
             # No new group begins while partitions are handed over.
@@ -41,5 +41,5 @@ class Duties:
                 self._idle.set()
 
     async def done(self) -> None:
-        """Return when none is at work."""
+        """Wait until no duty is at work."""
         await self._idle.wait()

@@ -17,8 +17,9 @@ from streams.state.lost_state import require_state
 from streams.state.ownership import require_own_group
 
 GIVE_WAY = 0.0005
-"""Seconds after which a thread that is busy lets another one go on: each call of the system in a
-fetch waits for the event loop of the lanes. Python's own is 5 ms."""
+"""Seconds after which a busy thread lets another one go on (Python's default is 5 ms): each system
+call of a fetch waits for the event loop of the lanes.
+"""
 
 
 def run(work: Coroutine[object, object, None]) -> None:

@@ -1,4 +1,4 @@
-"""Show what the pools of this worker have lent, for Prometheus."""
+"""Export to Prometheus what the pools of this worker have granted."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from agents.partition.partition import Worker
 
 FAMILIES = {
     "usd": ("pb_pool_budget_usd", "Dollars of the period that goes on"),
-    "exposed_usd": ("pb_pool_lent_usd", "What members may be charged by what is lent to them"),
+    "exposed_usd": ("pb_pool_lent_usd", "What members may be charged by what is granted to them"),
     "charged_usd": ("pb_pool_charged_usd", "What members were charged, as they said last"),
 }
 """Metric and help by attribute of a line; labels `pool` and `line`."""
 
 
 class PoolMetrics(Collector):
-    """Read the pools of a worker at each scrape."""
+    """A collector that reads the pools of a worker at each scrape."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

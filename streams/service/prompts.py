@@ -26,8 +26,9 @@ from streams.settings import Settings
 log = logging.getLogger(__name__)
 
 SLOW, SAY_AGAIN_AFTER, LONG = 0.25, 60.0, 100_000
-"""Seconds of encoding after which the client's patience ends by default, seconds between two lines
-of the log about it, and characters of a prompt that takes long."""
+"""Seconds of encoding after which a client's default timeout ends, seconds between two lines of
+the log about slow encoding, and characters from which a prompt counts as long.
+"""
 TRY_AGAIN_AFTER = 30.0
 """Seconds after which an encoder that could not be loaded is tried again: its files may
 have come.
@@ -41,8 +42,9 @@ class PromptEncoder:
         load: makes the encoder; may take long, and may fail.
 
     Attributes:
-        projections: of routers that have none of their own, for each number of dimensions one.
-        trouble: why there is no encoder (yet), None once there is one.
+        projections: checksums of the projections for routers without one of their own, by number of
+            dimensions.
+        trouble: why there is no encoder (yet); None once there is one.
     """
 
     def __init__(
@@ -105,7 +107,8 @@ class PromptEncoder:
     def _say_if_slow(self, prompts: list[str], seconds: float) -> None:
         now, longest = self._clock(), max(map(len, prompts))
         said = self._slow_at is not None and now - self._slow_at < SAY_AGAIN_AFTER
-        # Many short ones take as long together, and that is no reason to look at any of them.
+        # Many short prompts may take as long together, and none of them is worth a line of the
+        # log.
         if seconds < SLOW or longest < LONG or said:
             return
         self._slow_at = now
@@ -144,7 +147,7 @@ class PromptEncoder:
         # Any failure is caught, as requests with a context can still be routed.
         with Attempt() as loading:
             encoder = self._load(self._settings)
-            # Not those of the start: files that came since may say more.
+            # The settings are read again: files may have come since the start.
             others = projections_of(self._settings)[1:]
             encoders = Encoders(encoder, self._settings.priors_path, others=others)
         if (error := loading.error) is not None:

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from ground.boundary import Headers, Produce
 from ground.json_values import Document
+from router_state.runs.run_budget import RULED_OUT
 
 GAUGES = {
     "lambda_t": (
@@ -42,9 +43,25 @@ MODELS = {
         "Cost per request that the router expects of a model",
     ),
 }
-"""The same by field of a decision's candidates."""
+"""Gauges of a model: metric and help by field of a decision's candidates."""
+TOLD = {
+    "expected_reward": (
+        "pb_router_expected_reward",
+        "Sum of the rewards that decisions were expected to earn",
+    ),
+    "decisions": ("pb_router_expected_reward_decisions", "Decisions in that sum"),
+    "budgeted": (
+        "pb_router_session_budget_decisions",
+        "Decisions whose session has a budget",
+    ),
+    "limited": (
+        "pb_router_session_budget_limited",
+        "Of these, decisions that what is left of the budget made",
+    ),
+}
+"""Counters of what decisions say: metric and help by attribute of `Router`."""
 RECENT = 1.0 / 200.0
-"""Weight of the newest decision in what is expected of a model, as on the dashboard."""
+"""Weight of the newest decision in the mean expected reward of a model, as on the dashboard."""
 
 
 PERIODS = {
@@ -60,23 +77,31 @@ PERIODS = {
     "ends": ("pb_router_period_end_timestamp_seconds", "When it ends, since the epoch"),
     "binds": ("pb_router_period_binds", "1 for the tightest budget of a router"),
 }
-"""The same by field of a budget in `budgets`; label `period`, of a lease its line."""
+"""Gauges of a period: metric and help by field of a budget in `budgets`; the label `period` of a
+holding is its line.
+"""
 
 
 @dataclass(slots=True)
 class Router:
-    """The last published state of one router, and the expected rewards of its decisions on this
-    worker.
+    """The last published state of one router, and counts of its decisions on this worker.
+
+    Attributes:
+        budgeted: decisions whose session has a budget; limited: those that what is left made.
     """
 
     partition: int
     shown: Document = field(default_factory=dict)
     expected_reward: float = 0.0
     decisions: int = 0
+    budgeted: int = 0
+    limited: int = 0
     models: dict[str, tuple[int, dict[str, float]]] = field(default_factory=dict)
 
     def rate(self, candidates: list[Document]) -> None:
-        """Take in a decision's expectations of its models; models that left are dropped."""
+        """Add a decision's expectations of its models to the means; models that left are
+        dropped.
+        """
         found = {}
         for one in candidates:
             rated, before = self.models.get(one["model"], (0, dict.fromkeys(MODELS, 0.0)))
@@ -87,10 +112,11 @@ class Router:
 
 
 class RouterMetrics(Collector):
-    """The routers of one worker, as its own answers on `lambda` and `routes` show them.
+    """The routers of one worker, from the records that it publishes on `lambda` and `routes`.
 
     Args:
-        limit: most routers shown, those with most decisions first; the others are counted.
+        limit: most routers that are shown, those with the most decisions first; the others are
+            only counted.
     """
 
     def __init__(self, limit: int, *, partition_of: Callable[[str], int]) -> None:
@@ -99,7 +125,7 @@ class RouterMetrics(Collector):
         self._routers: dict[str, Router] = {}
 
     def watching(self, send: Produce, *, routes: str, pacing: str) -> Produce:
-        """Return a `send` that looks at what goes to these two topics."""
+        """Return a `send` that also reads the records to these two topics."""
 
         async def watched(
             topic: str,
@@ -139,7 +165,11 @@ class RouterMetrics(Collector):
                         family.add_metric([router_id], value)
                 yield family
         yield from _periods(shown)
-        yield from self._quality(shown)
+        for name, (metric, meaning) in TOLD.items():
+            family = CounterMetricFamily(metric, meaning, labels=["router_id"])
+            for router_id, router in shown:
+                family.add_metric([router_id], getattr(router, name))
+            yield family
         for name, (metric, meaning) in MODELS.items():
             family = GaugeMetricFamily(metric, meaning, labels=["router_id", "model"])
             for router_id, router in shown:
@@ -153,21 +183,6 @@ class RouterMetrics(Collector):
             value=len(ranked) - len(shown),
         )
 
-    def _quality(self, shown: list[tuple[str, Router]]) -> Iterator[Metric]:
-        expected = CounterMetricFamily(
-            "pb_router_expected_reward",
-            "Sum of the rewards that decisions were expected to earn",
-            labels=["router_id"],
-        )
-        decisions = CounterMetricFamily(
-            "pb_router_expected_reward_decisions", "Decisions in that sum", labels=["router_id"]
-        )
-        for router_id, router in shown:
-            expected.add_metric([router_id], router.expected_reward)
-            decisions.add_metric([router_id], router.decisions)
-        yield expected
-        yield decisions
-
     def _paced(self, router_id: str, value: bytes | None) -> None:
         if value is None:  # the router is gone
             self._routers.pop(router_id, None)
@@ -179,6 +194,8 @@ class RouterMetrics(Collector):
             router = self._router(route["router_id"])
             router.expected_reward += max(0.0, route["expected_reward"])  # a counter may not fall
             router.decisions += 1
+            router.budgeted += "session_left_usd" in route
+            router.limited += route["reason"] == RULED_OUT
             router.rate(route.get("candidates") or [])
 
     def _router(self, router_id: str) -> Router:

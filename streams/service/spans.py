@@ -87,8 +87,8 @@ class Spans:
         ).end(ended)
 
     def _trace_of(self, message: Record, topic: str) -> tuple[dict[str, str], str | None]:
-        """Return the trace that an event belongs to, empty for none, and its request's id where it
-        can be read.
+        """Return the trace that an event belongs to (empty for none), and the id of the event's
+        request if it can be read.
         """
         carrier = {
             name: value.decode(errors="replace") for name, value in trace_of(headers_of(message))

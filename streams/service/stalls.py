@@ -11,7 +11,7 @@ LOOK_EVERY = 0.05
 
 
 async def watch_loop(observe: Callable[[float], object], *, every: float = LOOK_EVERY) -> None:
-    """Observe without end by how many seconds the loop comes back later than it was asked to."""
+    """Observe, without end, the seconds by which the loop wakes later than it was asked to."""
     while True:
         asked = time.perf_counter() + every
         await asyncio.sleep(every)

@@ -11,8 +11,8 @@ class Web:
     """A small HTTP server beside the worker, up before the first recovery.
 
     Args:
-        not_ready: why the worker is not ready, None if it is.
-        before_scrape: brings gauges up to date.
+        not_ready: function that returns why the worker is not ready, None if it is.
+        before_scrape: function that brings gauges up to date.
         bind: address to listen on; port 0 takes any free one.
     """
 

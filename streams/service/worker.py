@@ -28,8 +28,9 @@ AGENTS = {
     agent.name: agent
     for agent in (RouteRequests, PaceSpend, LearnFromRewards, DeclarePools, LendMoney)
 }
-"""Agents of the source topics, in the order in which those of a group are applied: bills and
-rewards find the decisions of their group."""
+"""Agents of the source topics, in the order in which a group applies their batches: so bills and
+rewards find the decisions of their group.
+"""
 PUBLISH_EVERY = 0.2
 """Seconds between two rounds of `pb.lambda`."""
 HOLD_BACK_EVERY = 0.1
@@ -48,7 +49,7 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     """Build a worker that serves every router of the partitions it is given; opens nothing.
 
     Args:
-        spans: what is traced, instead of what the settings say.
+        spans: the tracing, in place of the settings'.
     """
     app = build_app(settings)
     app.spans = spans_of(settings) if spans is None else spans
@@ -60,7 +61,7 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
 
 
 def build_partitions(app: App) -> Partitions:
-    """Return the partitions of a worker, with what is done with their events."""
+    """Return the partitions of a worker, with its agents."""
     return Partitions(build_ports(app), AGENTS, declare_routers)
 
 

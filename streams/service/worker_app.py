@@ -51,14 +51,16 @@ class App(FaustApp):
 
     Attributes:
         states: the durable table.
-        probe: looks at single offsets of the log.
-        metrics: what /metrics shows.
-        troubles: what is wrong beside Kafka, for /readyz; each returns a sentence or None.
-        spans: what is traced, or None.
-        announce: told where /readyz is served, once it is.
-        duties: what is done by the clock.
-        settle: writes what the next owner must know, after everything has been answered.
-        cluster_id: Kafka's own name, of which the keys in Redis are made.
+        probe: reader of single offsets of the log.
+        metrics: the metrics of /metrics.
+        troubles: functions for /readyz, each of which returns what is wrong with a service other
+            than Kafka, or None.
+        spans: the tracing, or None.
+        announce: function that is called with the address of /readyz, once it is served.
+        duties: the worker's timers.
+        settle: function that writes what the next owner must know, after everything has been
+            answered.
+        cluster_id: the name of the Kafka cluster, from which the keys in Redis are made.
     """
 
     states: States
@@ -79,7 +81,7 @@ class App(FaustApp):
         self.duties = Duties(self)
         self.settle = _nothing
         self.encoder: PromptEncoder | None = None
-        # Asked before every record that leaves.
+        # Called before every record that leaves.
         may_write = self.session.held
         self._batches = RecordBatches(
             self._client, settings.changelog, settings.changelog_batch_bytes, may_write=may_write
@@ -181,7 +183,7 @@ class App(FaustApp):
         await self._hand_over()
         log.info("stopped seconds=%.2f", time.monotonic() - began)
         await self.probe.stop()
-        # Last, so that /readyz says that it stops for as long as it takes.
+        # The web server stops last, so that /readyz shows the stop for as long as it takes.
         await self._web.stop()
         if self.spans is not None:
             await asyncio.to_thread(self.spans.stop)

@@ -27,8 +27,9 @@ GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 15.0, 30.0)
 """Upper bounds of the buckets of heartbeat gaps, seconds; the last one is the longest session that
 can be set."""
 WAITS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Buckets of the seconds from a record's time to its end; waits of seconds to a minute are a
-restart's or a backlog's."""
+"""Upper bounds of the buckets of seconds from a record's time to its end; waits of seconds to a
+minute come from a restart or a backlog.
+"""
 OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),

@@ -27,7 +27,7 @@ from streams.state.table_partition import Partition
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 """Kinds of keys of a router's state, without its requests."""
 ALWAYS = (FENCE, keys.WATERMARKS)
-"""Keys that say who wrote a partition's state, and of which topics it is."""
+"""Keys that tell which owner wrote a partition's state, and from which topics."""
 
 
 async def read_state(settings: Settings, router_id: str) -> RouterState | None:
@@ -94,7 +94,7 @@ def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
 
 
 def declaration_from(config: RouterConfig, router_id: str, data: bytes) -> Document:
-    """Return the declaration of a router that goes on from a snapshot, declared as the exported one
-    was.
+    """Return the declaration of a router that starts from a snapshot, with the fields of the
+    exported router's declaration.
     """
     return {**declaration_of(config, router_id), "snapshot": base64.b64encode(data).decode()}

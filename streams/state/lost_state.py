@@ -10,7 +10,7 @@ from streams.settings import Settings
 
 
 class StateLost(Exception):
-    """The group has read declarations, and the changelog knows nothing of them."""
+    """The group has read declarations, and the changelog has no trace of them."""
 
     reason = "state_lost"
     retriable = False
@@ -20,8 +20,8 @@ async def require_state(settings: Settings) -> None:
     """Raise StateLost if a partition's declarations were read but its changelog is missing or
     empty.
 
-    An owner writes to the changelog before it reads its first event, so that both can't be true of
-    a service that is well.
+    An owner writes to the changelog before it reads its first event, so a healthy service never
+    shows both.
     """
     routers, changelog = settings.topic("routers"), settings.changelog
     counts = await partition_counts(settings)

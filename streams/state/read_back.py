@@ -16,14 +16,13 @@ from streams.settings import Settings
 FETCH_BYTES = 256 * 1024
 """Bytes of one fetch: some hundred records, of which one is wanted."""
 EARLIER, LATER = 1.0, 60.0
-"""Seconds before and after a decision in which its context was written. Where the clock has jumped,
-everything is read."""
+"""Seconds before and after a decision within which its context was written. If the clock has
+jumped, the whole log is read.
+"""
 
 
 class ChangelogContexts:
-    """Find contexts in the changelog by request, through a consumer of its own, made when first
-    needed.
-    """
+    """A reader of contexts in the changelog, with a consumer of its own, made when first needed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -34,7 +33,7 @@ class ChangelogContexts:
         """Return contexts of decided requests, by request.
 
         Args:
-            wanted: when each request was decided, seconds since the epoch.
+            wanted: by request, the time of its decision, seconds since the epoch.
 
         Raises:
             KafkaError, TimeoutError: the brokers do not answer.
@@ -78,7 +77,8 @@ class ChangelogContexts:
             read_to = await self._read(
                 tp, read_to, end, wanted, found, until=ref, before=decided_at + LATER
             )
-        # The clock of the broker or the worker has jumped: time says nothing, the whole log does.
+        # The clock of the broker or the worker has jumped: times do not help, so the whole log is
+        # read.
         if wanted.keys() - found.keys():
             begin = (await consumer.beginning_offsets([tp]))[tp]
             await self._read(tp, begin, end, wanted, found, until=None, before=float("inf"))
@@ -95,8 +95,8 @@ class ChangelogContexts:
         until: Ref | None,
         before: float,
     ) -> int:
-        """Read on from an offset, until one context is found or it was written later; return the
-        offset after what was read.
+        """Read on from an offset until one context is found or records are later than `until`;
+        return the offset after the last record read.
         """
         consumer: AIOKafkaConsumer = self._consumer
         consumer.seek(tp, begin)

@@ -26,10 +26,11 @@ from streams.settings import Settings
 TRANSIENT = (KafkaError, TimeoutError, OSError)
 """Errors of reading the changelog that another try may mend."""
 ANSWER_WITHIN = 1.0
-"""Seconds that Redis has to answer; later it is no cache."""
+"""Seconds within which Redis must answer to be of use as a cache."""
 REST = 1.0
-"""Seconds for which a Redis that did not answer is not asked again, so that nobody waits for it
-twice."""
+"""Seconds for which a Redis that did not answer is not asked again, so that nothing waits for it
+twice.
+"""
 RECENT_BYTES = 4 * 2**20
 """Bytes of contexts that were just written, kept in case they are asked for before Redis has
 them."""
@@ -49,18 +50,18 @@ class RedisContexts:
     """Keep contexts as `{namespace}{router_id}:{request_id}` with a time to live, all of a batch in
     one round trip.
 
-    A Redis that is away, full or out of its mind stops nothing: the failure is logged and counted.
-    A context counts only if it bears the seal of its decision; all others are read back from the
-    changelog.
+    A Redis that is away, full or answers nonsense stops nothing: the failure is logged and
+    counted. A context counts only if it bears the seal of its decision; all others are read back
+    from the changelog.
 
     Args:
         client: opens its connections when first used.
-        namespace: returns what all keys of this service begin with.
+        namespace: function that returns the prefix of all keys of this service.
         ttl: seconds until a context is forgotten.
         read_back: finds contexts in the changelog.
         partition_of: partition of a router.
-        reach: told whether Redis answers; full: told whether it takes what it is given.
-        count: told of failures of Redis (`redis`).
+        reach: notes whether Redis answers; full: notes whether Redis accepts writes.
+        count: function that counts failures of Redis (`redis`).
         retry_for: seconds for which a changelog that is away is waited for.
     """
 
@@ -98,7 +99,7 @@ class RedisContexts:
         await self._put(packed)
 
     async def get(self, refs: Sequence[Ref], decided_at: DecidedAt) -> list[Vector | None]:
-        """Return contexts in the order asked for, None where one is in no store.
+        """Return contexts in the order of `refs`; None for a context that is in no store.
 
         Raises:
             GaveUp: the changelog could not be read.
@@ -157,7 +158,7 @@ class RedisContexts:
         self._full.answered()
 
     async def _mget(self, asked: Mapping[Ref, float]) -> dict[Ref, bytes]:
-        """Return the contexts of decisions, by the time of each, that are there."""
+        """Return the contexts that Redis holds, of the decisions in `asked` with their times."""
         values = await self._client.mget([key_of(self._namespace(), ref) for ref in asked])
         if not isinstance(values, list) or len(values) != len(asked):
             raise InvalidResponse(f"MGET of {len(asked)} keys is answered by another number")
@@ -181,7 +182,7 @@ class RedisContexts:
         error = asking.error
         self._count()
         if isinstance(error, ResponseError):
-            # It answered, and takes nothing, as out of memory: it is there.
+            # Redis answered, and refuses writes, as when it is out of memory: it can be reached.
             self._reach.answered()
             self._full.failed(f"{type(error).__name__}: {error}")
         else:
@@ -200,14 +201,15 @@ class RedisContexts:
 
 
 def seal(ref: Ref, decided_at: float, context: bytes) -> bytes:
-    """Return what binds a context to one decision: a key may hold that of another service, of an
-    earlier request of this name, or an answer to another question."""
+    """Return the seal that binds a context to one decision: a key may hold a context of another
+    service or of an earlier request of this name, or an answer to another question.
+    """
     about = "\0".join(ref).encode() + pack("<d", decided_at)
     return blake2b(about + context, digest_size=SEAL_BYTES).digest()
 
 
 def opened(ref: Ref, decided_at: float, value: object) -> bytes | None:
-    """Return the context in what Redis holds; None if it is not that of this decision."""
+    """Return the context in a value of Redis; None if the context is not that of this decision."""
     if not isinstance(value, bytes):
         return None
     context = value[SEAL_BYTES:]
@@ -215,7 +217,9 @@ def opened(ref: Ref, decided_at: float, value: object) -> bytes | None:
 
 
 def namespace_of(settings: Settings, cluster_id: str) -> str:
-    """Return what all keys of a service begin with: no other one has its group in its cluster."""
+    """Return the prefix of all keys of a service, from its cluster and its group, which no other
+    service shares.
+    """
     return f"{settings.prefix}context:{cluster_id}:{settings.app_id}:"
 
 
@@ -225,7 +229,7 @@ def key_of(namespace: str, ref: Ref) -> str:
 
 
 def address_of(url: str) -> str:
-    """Return where a Redis URL points to, without its user and password."""
+    """Return the address in a Redis URL, without user and password."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or 6379}" if parts.hostname else parts.path
 

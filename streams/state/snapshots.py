@@ -48,8 +48,8 @@ def summary(exported: Exported, data: bytes) -> Document:
 
 
 def difference(before: Exported, after: Exported) -> Document:
-    """Return what differs: {"models": {name: ...}, "router": {what: [before, after]}}; what is
-    equal is left out.
+    """Return the differences: {"models": {name: ...}, "router": {field: [before, after]}}; equal
+    fields are left out.
 
     Of a model: `change` joined, left or moved; `theta` the length of the difference of θ;
     `evidence` and `cost_ratio` differences; `other` {what: [before, after]}.

@@ -20,12 +20,14 @@ RECORD_BYTES = 200
 table, and its share of an index."""
 
 EQUAL_FROM, EQUAL_TO = 2_000, 20_000
-"""Bytes of a value from which, and up to which, equal ones are kept once: the arms of 26 dimensions
-have 3,000, and 64 dimensions 17,000."""
+"""Least and largest size in bytes of values that are stored once if they are equal: arms of 26
+dimensions have 3,000 bytes, arms of 64 dimensions 17,000.
+"""
 
 Publish = Callable[[int, Changes, int], Awaitable[int]]
-"""Write the changes of a partition as one record batch under an epoch; returns the offset of its
-first record."""
+"""Function that writes the changes of a partition as one record batch under an epoch, and returns
+the offset of its first record.
+"""
 
 
 class TableError(BoundaryError):
@@ -36,7 +38,7 @@ class TableError(BoundaryError):
 
 
 class PartitionLost(TableError):
-    """The partition is not, or no longer, owned by this worker."""
+    """The partition is not owned by this worker, or no longer."""
 
     reason = "partition_lost"
 
@@ -55,8 +57,8 @@ class ForeignWrite(TableError):
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """The records of one partition, with those of all batches that are on their way, and the
-    changes of the group that is being applied.
+    """The records of one partition, including those of all batches on their way to the log, and
+    the changes of the present group.
     """
 
     number: int
@@ -79,11 +81,13 @@ class Partition:
     repairs: set[bytes] = field(default_factory=set)
     """Keys whose last record on the log is a stale owner's."""
     size: int = 0
-    """Bytes that the records take in memory, about."""
+    """Approximate bytes that the records take in memory."""
     log_only: bytes = b""
     """First bytes of keys that are on the log only: another store holds them."""
     _before: dict[bytes, bytes | None] = field(default_factory=dict)
-    """Records before the group that is being applied; None: it was not there."""
+    """Values before the present group of records that it has changed; None: the record did not
+    exist.
+    """
 
     def get(self, key: bytes) -> bytes | None:
         """Return a record's value, or None."""
@@ -104,7 +108,8 @@ class Partition:
         self.dirty[key] = value
         if kind not in self.log_only:
             before = self.records.get(key)
-            # The first change of a group finds what was there; later ones must not replace that.
+            # The first change of a key in a group stores the value before; later changes must not
+            # replace that.
             self._before.setdefault(key, before)
             self._keep(key, value, before)
 
@@ -129,7 +134,7 @@ class Partition:
                 self.put(key, value)
 
     def take(self) -> Changes:
-        """Return the group's changes, to be written; they can't be rolled back any more."""
+        """Return the group's changes to be written; they can no longer be rolled back."""
         changes, self.dirty, self._before = self.dirty, {}, {}
         return changes
 
@@ -143,13 +148,15 @@ class Partition:
         self.take()
 
     async def write(self, changes: Changes, *, epoch: int | None = None) -> None:
-        """Write changes as one record batch, and return when it is on the log, where it belongs.
+        """Write changes as one record batch, and return when it is on the log at the expected
+        offset.
 
-        One at a time: a batch behind one that never landed would leave a hole that no recovery
-        sees.
+        Only one batch is written at a time: a batch behind one that never landed would leave a
+        hole that no recovery sees.
 
         Raises:
-            ForeignWrite: it did not land where this owner's next batch belongs, so it is void.
+            ForeignWrite: the batch landed at another offset than this owner's next one, so it is
+            void.
             PartitionLost: the partition was lost meanwhile.
         """
         if self.publish is None:
@@ -171,21 +178,22 @@ class Partition:
             self.offset = self.end - 1
 
     def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
-        """Apply one record of the log; a stale owner's is left out and noted for repair."""
+        """Apply one record of the log; a record of a stale owner is left out and noted for
+        repair.
+        """
         # A recovery that was broken off reads some records twice.
         if offset <= self.offset:
             return
         self.offset = offset
-        # What is on the log only can't be written again from memory either.
+        # A record that is only on the log can't be written again from memory either.
         if key[:1] in self.log_only:
             return
-        # A stale owner wrote it after the fence. Dropped here, and written again as it was, so
-        # that whoever compacts the log keeps the true one.
+        # A stale owner wrote this record after the fence. It is dropped here, and the true record
+        # is written again, so that compaction keeps the true one.
         if epoch < self.epoch:
             self.repairs.add(key)
             return
-        # A record of the owner, or of a newer one: it stands for whatever a stale one wrote
-        # before.
+        # A record of the owner, or of a newer one, replaces what a stale owner wrote before.
         self.epoch = epoch
         self.repairs.discard(key)
         if key == FENCE:
@@ -196,11 +204,12 @@ class Partition:
             self._keep(key, value, self.records.get(key))
 
     def _keep(self, key: bytes, value: bytes, before: bytes | None) -> None:
-        """Set a record in memory; `before` is what it was."""
+        """Set a record in memory; `before` is its earlier value."""
         if before is not None:
             self.size += len(value) - len(before)
         else:
-            # A record that replaces another one has learned something: it is like no other.
+            # A record that replaces another one has learned something, so it is hardly equal to
+            # any other.
             if EQUAL_FROM <= len(value) <= EQUAL_TO:
                 value = _kept_once(value)
             self.size += len(value) + len(key) + RECORD_BYTES
@@ -213,7 +222,9 @@ class Partition:
         return before is not None
 
     def _kind(self, key: bytes) -> bytes:
-        """Return the first byte of a key whose record may be changed. Raises where it may not."""
+        """Return the first byte of a key. Raises NotWriting or PartitionLost if its record may not
+        be changed.
+        """
         if not self.owned:
             raise PartitionLost(f"partition {self.number} was lost")
         if not self.writable:

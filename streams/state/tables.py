@@ -25,7 +25,7 @@ class States:
     """The durable table `router_states` of this worker: its partitions, each on its own.
 
     Args:
-        publish: hands the changes of a partition over as one record batch, see
+        publish: function that hands the changes of a partition over as one record batch, see
             `streams.state.table_partition`.
         log_only: first bytes of keys that are written to the log and not kept in memory.
     """
@@ -44,7 +44,7 @@ class States:
 
     @property
     def size(self) -> int:
-        """Return how many bytes all records take in memory, about."""
+        """Return the approximate bytes that all records take in memory."""
         return sum(partition.size for partition in self._partitions.values())
 
     def __iter__(self) -> Iterator[Partition]:
@@ -58,15 +58,15 @@ class States:
             raise PartitionLost(f"partition {number} is not owned by this worker") from None
 
     def on_recovered(self, callback: Callback) -> Callback:
-        """Call with all owned partitions after every recovery, before any event flows; may be a
-        coroutine function.
+        """Register a function that is called with all owned partitions after every recovery,
+        before any event flows; it may be a coroutine function.
         """
         self._on_recovered.append(callback)
         return callback
 
     def on_lost(self, callback: Callback) -> Callback:
-        """Call with partitions of which everything derived must be forgotten: lost, or written by
-        another owner.
+        """Register a function that is called with partitions whose derived state must be
+        forgotten: they were lost, or another owner has written to them.
         """
         self._on_lost.append(callback)
         return callback
@@ -105,7 +105,7 @@ class States:
         for number in lost:
             partition = self._partitions.pop(number)
             partition.owned = False
-            # What is under way may be on the log already, or never: the next owner alone can tell.
+            # A batch on its way may land on the log or not: only the next owner can tell.
             if partition.dirty or partition.travelling.locked():
                 raise PartitionLost(f"partition {number} was lost in the middle of a batch")
         for number in assigned - self.owned:
@@ -131,7 +131,8 @@ class States:
             else ends[partition.number]
             for partition in self
         }
-        # All are looked at before one is fenced, so that NotRecovered has written nothing.
+        # All partitions are checked before one is fenced, so that nothing is written if
+        # NotRecovered is raised.
         for partition in self:
             if partition.offset + 1 != ends[partition.number]:
                 raise NotRecovered(

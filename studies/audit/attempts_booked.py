@@ -16,12 +16,12 @@ def differing(
     usd_of: Callable[[int], float | None],
     verdicts: Collection[CallOf],
 ) -> Iterator[str]:
-    """Yield what a request's plan has otherwise than the topics.
+    """Yield the differences between a request's plan and the topics.
 
     Args:
         billed: the revisions of the bills that count, by call.
-        usd_of: returns the dollars of such a bill; None: its price is forgotten.
-        verdicts: those that came.
+        usd_of: function that returns the dollars of such a bill; None: its price is forgotten.
+        verdicts: the verdicts on the topics.
     """
     for number, made in enumerate(plan.made):
         if made.cost_usd is None and number in billed:

@@ -138,8 +138,8 @@ def _same(shown: LambdaUpdated, state: RouterState, name: str) -> bool:
 def _another_moment(
     evidence: Evidence, router_id: str, shown: LambdaUpdated, *, at: float
 ) -> str | None:
-    """Return what shows that amounts may have moved, though no count has, between what was
-    published `at` a time and the state; None where nothing does.
+    """Return a reason why amounts of the state may differ from those published `at` a time
+    although all counts are equal; None: there is none.
 
     A revised bill moves amounts alone, and so does one without a request, which is booked by the
     clock.

@@ -43,7 +43,7 @@ class BillInForce(NamedTuple):
     model: str | None
 
     def usd(self, record: RequestRecord | None, state: RouterState) -> float | None:
-        """Return its dollars; None if a bill in tokens needs a price that is forgotten."""
+        """Return the bill's dollars; None if a bill in tokens needs a price that is forgotten."""
         if self.cost_usd is not None:
             return self.cost_usd
         if record is None or self.tokens is None:
@@ -184,7 +184,7 @@ class FeedbackCheck:
                 ref = (event.router_id, event.request_id)
                 self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
                 self._orphans.add(ref)
-                self._booked.bills.pop(ref, None)  # what waited with it was left out as a duplicate
+                self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
             return None
         return None if record.offset in self._evidence.waiting[topic] else event
 
@@ -287,7 +287,7 @@ class FeedbackCheck:
             found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
             usd = None if bill is None else bill.usd(record, engine.state)
             expected = None if bill is None else (bill.revision, usd)
-            # Without a price the revision alone can be compared; `_check_sums` says so.
+            # Without a price only the revision can be compared; `_check_sums` reports that.
             if bill is not None and usd is None and record.bill is not None:
                 expected = (bill.revision, record.bill.cost_usd)
             if record.plan is not None:
@@ -304,7 +304,7 @@ class FeedbackCheck:
                 if known is None
                 else LabelInForce(known.reward, known.source, known.rank, known.revision)
             )
-            # Which sessions a request belonged to is for the recomputation to tell.
+            # The recomputation determines the sessions of a request.
             credited = label is None and learned in self._booked.sessions[router_id]
             if learned != label and not credited:
                 self._findings.violation(

@@ -61,9 +61,10 @@ class Findings:
     """The outcome of an audit.
 
     Attributes:
-        checked: how many records of each topic, decisions, bills, rewards and routers were looked
-            at.
-        violations, notes: how many of each kind; `examples` holds the first of each.
+        checked: numbers of records of each topic, and of decisions, bills, rewards and routers that
+            were checked.
+        violations, notes: numbers of violations and of unprovable promises by kind; `examples`
+            holds the first of each.
     """
 
     checked: Counter[str] = field(default_factory=Counter)

@@ -76,10 +76,12 @@ class Answers:
     """The answers to one partition's requests.
 
     Attributes:
-        incarnations: of each router, the present one last.
-        decided: {request: seq} of the present incarnation; `earlier`: requests of those before.
+        incarnations: incarnations of each router, the present one last.
+        decided: {request: seq} of the present incarnation; `earlier`: requests of earlier
+            incarnations.
         asked_again: routers that decided a forgotten request a second time.
-        strays, forwarded: events of other partitions, and those that came from there.
+        strays, forwarded: events here that belong to other partitions, and events that were
+            forwarded from there.
     """
 
     incarnations: dict[str, list[Incarnation]] = field(default_factory=dict)
@@ -128,5 +130,5 @@ def _checksum(*parts: object) -> int:
 
 
 def name_of(ref: Ref) -> str:
-    """Return how a finding names a request."""
+    """Return the name of a request in findings."""
     return f"router {ref[0]} request {ref[1]}"

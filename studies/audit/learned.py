@@ -39,8 +39,9 @@ from studies.history.verify import Verdict, verify
 
 TOLERANCE, ROUNDING = 1e-9, 1e-13
 """Largest differences, relative and absolute, of learned numbers, which are recomputed by the same
-steps and differ by rounding alone. The absolute one is for an entry near 0, which is the difference
-of larger ones."""
+steps and differ by rounding alone. The absolute one is for entries near 0, which are differences
+of larger numbers.
+"""
 LEARNED_OF_HEAD = ("ema", "dual", "caps", "chance", "prices", "arms")
 """Parts of a router's head that decisions depend on; its sums are compared with the topics
 elsewhere."""
@@ -173,7 +174,7 @@ class LearnedCheck:
 
 
 def _pacing(found: RouterState, again: RouterState) -> Iterator[str]:
-    """Name the parts of the pacing that differ from their recomputation."""
+    """Yield the names of the parts of the pacing that differ from their recomputation."""
     terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
     ours, theirs = (cast("dict[str, float]", state.pacer.terms()) for state in (found, again))
     terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
@@ -185,7 +186,7 @@ def _pacing(found: RouterState, again: RouterState) -> Iterator[str]:
 
 
 def differing(found: RouterState, again: RouterState) -> Iterator[str]:
-    """Name the pieces of what was learned that differ from their recomputation."""
+    """Yield the names of learned pieces that differ from their recomputation."""
     ours, theirs = (_leaves(state) for state in (found, again))
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in ours or name not in theirs or not _alike(ours[name], theirs[name]):

@@ -1,4 +1,4 @@
-"""Prove that the sums agree: what pools lent, and what members took, spent and returned."""
+"""Prove that the sums agree: grants of pools, and what members hold, have spent and returned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
 
 CLOSE = 1e-6
-"""Dollars by which sums may differ: leases are whole millionths."""
+"""Dollars by which sums may differ: grants are whole millionths."""
 
 
 class PoolCheck:
@@ -37,7 +37,7 @@ class PoolCheck:
         self._granted: dict[tuple[str, str, int, int], Granted] = {}
 
     def add(self, evidence: Evidence, read: Progress) -> None:
-        """Take in one partition's pools and members."""
+        """Add one partition's pools and members."""
         for pool_id in evidence.state.pools.pools:
             pool = evidence.state.pools.pool(pool_id)
             if pool is None:
@@ -88,13 +88,13 @@ class PoolCheck:
                 self._check_member(pool, name, member)
 
     def _check_line(self, pool: Pool, line: PoolPeriod) -> None:
-        """Check that no more was lent than the line has."""
+        """Check that no more was granted than the line has."""
         grants = line.grants.values()
         lent = math.fsum((line.gone_usd, *(one.before + max(one.usd, one.most) for one in grants)))
         where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
         if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
             return
-        why = f"{lent!r} are lent of {line.usd!r}"
+        why = f"{lent!r} are granted of {line.usd!r}"
         # The budget was lowered: earlier holdings are being returned, in several rounds.
         if all(
             grant.usd <= grant.charged + CLOSE or grant.most or self._shrinks(pool, name, line)
@@ -105,7 +105,7 @@ class PoolCheck:
             self._findings.violation(Kind.POOL, where, why)
 
     def _shrinks(self, pool: Pool, name: str, line: PoolPeriod) -> bool:
-        """Tell whether the last change of a member's lease has made it smaller."""
+        """Tell whether the last change of a member's grant has made it smaller."""
         member = pool.members.get(name)
         if member is None:
             return False
@@ -125,7 +125,7 @@ class PoolCheck:
         return False
 
     def _lent_to(self, pool: Pool, line: PoolPeriod) -> float:
-        """Return what the parent pool counts as lent to this pool; money asked back is on its
+        """Return what the parent pool counts as granted to this pool; money asked back is on its
         way."""
         above = None if pool.config is None else self._pools.get(pool.config.parent or "")
         other = above and above.lines.get((line.name, line.budget.identity, line.begin))
@@ -133,7 +133,7 @@ class PoolCheck:
         return grant.exposed if grant else 0.0
 
     def _check_member(self, pool: Pool, name: str, member: Member) -> None:
-        """Check the pool's account of a member against the member's reports and leases."""
+        """Check the pool's account of a member against the member's reports and holdings."""
         where = f"pool {pool.pool_id}, {name}"
         heard = self._heard.get((pool.pool_id, name))
         if heard is not None and heard.born == member.born and heard.moves != member.moves:
@@ -157,14 +157,16 @@ class PoolCheck:
                 self._findings.violation(
                     Kind.POOL,
                     f"{where}, {line.name} from {line.begin:.0f}",
-                    f"it holds {usd!r}, and {max(grant.usd, grant.most)!r} were lent",
+                    f"it holds {usd!r}, and {max(grant.usd, grant.most)!r} were granted",
                 )
 
 
 def _held(
     pool: Pool, name: str, leases: Holdings
 ) -> Iterator[tuple[PoolPeriod, MemberGrant, float]]:
-    """Yield what a router holds of each line, beside the pool's account of it."""
+    """Yield each line of a pool with the pool's grant to a router and the dollars that the router
+    holds.
+    """
     held = {
         (line.line, begin): holding.usd
         for line in leases.lines

@@ -24,11 +24,11 @@ from studies.history.records import Record
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter: its reason and what it must be a copy of. `checksum` None: the value was too
-    large to be kept.
+    """A dead letter: its reason, and the checksum of the event that it must copy. `checksum` None:
+    the value was too large to be kept.
 
-    `named`: its router can be read, so that its clients are told. `at`: when it was written, which
-    copies may differ in.
+    `named`: the event's router can be read, so that its clients are told. `at`: time of the dead
+        letter, which may differ between copies.
     """
 
     reason: str
@@ -95,10 +95,11 @@ class Evidence:
         waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
             offsets.
         watermarks: last offset of each source topic that the state contains, by its short name.
-        served_until: when it last took an event in, seconds since the epoch; 0 if it never did.
-        written: when each router's state was last written.
-        untaken: by short topic, how many events came behind those that the state contains, and the
-            time of the oldest; of topics that were read.
+        served_until: time at which the partition last applied an event, seconds since the epoch; 0:
+            never.
+        written: time at which each router's state was last written.
+        untaken: by short topic, the number of events after those that the state contains, and the
+            time of the oldest; only of topics that were read.
     """
 
     number: int

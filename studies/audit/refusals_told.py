@@ -1,4 +1,4 @@
-"""Check that clients were told of every dead letter with a readable router, and of nothing else."""
+"""Check that `pb.refusals` has every dead letter with a readable router, and nothing else."""
 
 from __future__ import annotations
 

@@ -44,9 +44,9 @@ def audit(
 
     Args:
         settings: prefix, partitions, ranks of sources and priors as the workers have them.
-        now: when the topics were looked at, seconds since the epoch; None: long ago, so nobody
-            needs to answer.
-        tell: called now and then with the number of records read so far.
+        now: time at which the topics were read, seconds since the epoch; None: long ago, so no
+            worker has to answer any more.
+        tell: function that is called now and then with the number of records read so far.
     """
     findings, read = Findings(), Progress(topics, tell)
     letters = read_letters(topics, read, findings, prefix=settings.prefix)

@@ -1,5 +1,6 @@
-"""Check that somebody answers: events that wait while the state does not move are of a service
-without a worker, or with workers that end again and again."""
+"""Check that the service answers: events that wait while the state does not move show that there
+is no worker, or that workers end again and again.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ for good is replaced within five."""
 
 
 def check_served(evidence: Evidence, findings: Findings, *, now: float) -> None:
-    """Note a partition whose source events wait and of which none is taken in; `now` is when the
-    topics were looked at, seconds since the epoch."""
+    """Report a partition whose source events wait while none is applied; `now` is the time at
+    which the topics were read, seconds since the epoch.
+    """
     waits = {topic: found for topic, found in evidence.untaken.items() if found[0]}
     oldest = min((at for _, at in waits.values()), default=now)
-    # What is written before anything waits says nothing of who would have taken it in.
+    # Writes before the first waiting event do not show that a worker is there now.
     since = max(oldest, evidence.served_until)
     if not waits or now - since < PATIENCE:
         return

@@ -53,7 +53,7 @@ class Topics(Protocol):
         ...
 
     def size(self) -> int:
-        """Return about how many records there are."""
+        """Return the approximate number of records."""
         ...
 
 
@@ -81,7 +81,7 @@ class KafkaTopics(KafkaReader):
         return self._bounds[topic, partition][1]
 
     def size(self) -> int:
-        """Return about how many records there are."""
+        """Return the approximate number of records."""
         return sum(end - begin for begin, end in self._bounds.values())
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:

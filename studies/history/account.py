@@ -20,6 +20,6 @@ class Account:
         self.first.setdefault(reason, where)
 
     def lines(self) -> list[str]:
-        """Return one sentence a reason, the most frequent first."""
+        """Return one sentence per reason, the most frequent first."""
         ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         return [f"{count:,} × {reason} (first: {self.first[reason]})" for reason, count in ordered]

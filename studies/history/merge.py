@@ -1,9 +1,9 @@
 """Merge a partition's topics into the order in which its worker applied them.
 
 Each topic is in order by itself. Across topics a decision names the steps since the one before
-(`router_state.since`). In a history that another program has written, decisions may name only how
-far each topic was contained, or nothing: then records go by their time. In every case a bill and a
-reward come after their decision.
+(`router_state.since`). In a history that another program has written, decisions may name only the
+last contained offset of each topic, or nothing: then records go by their time. In every case a
+bill and a reward come after their decision.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Merge:
             `records.refused_offsets`.
         router_id: only this router; None: all.
         account: counts skipped records.
-        contains: tells which decisions belong to the history; by default all.
-        since: the steps after each router's last decision, where a state says them.
+        contains: function that tells which decisions belong to the history; by default all do.
+        since: the steps after each router's last decision, if a state holds them.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""Queue of one router in a merge: events that are read but not yet due, and decided requests."""
+"""The queue of one router in a merge: events that are read but not yet due, and decided
+requests.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ class Queue:
     """The queue of one router.
 
     Attributes:
-        decided, config_offset: of the last decision.
-        anew: whether the router was removed and declared again, without a tombstone so far.
+        decided, config_offset: seq and offset of the declaration of the last decision.
+        anew: whether the router was removed and declared again, although no tombstone was read yet.
         early: decisions whose turn has not come, by seq.
         orphans: feedback that waits for its decision, by request_id.
-        held: feedback that had waited for the last decision; the next decision tells what was
-            applied.
+        held: feedback that had waited for the last decision; the next decision's steps tell which
+            of it was applied.
         seen: {request_id: seq} of the latest decisions, in their order, and {session: seq}.
     """
 
@@ -53,6 +55,8 @@ class Queue:
     def take_held(self) -> list[Feedback]:
         """Return the held feedback as a worker applies it: the bill of the highest revision, then
         the rewards in order."""
+        if not self.held:
+            return []
         held, self.held = self.held, []
         bills = [event for event in held if type(event) is Billed]
         # The first of them, as `max` returns it.

@@ -12,10 +12,10 @@ from msgspec.json import Decoder
 
 from router_state.record import Basis
 from schemas.event import Event, MalformedEvent, decode
-from schemas.quick import Bill, Request, Reward, read
+from schemas.quick import Bill, Request, Reward, reader_of
 from schemas.reasons import Reason
 from schemas.routes import RouteDecided
-from studies.history.records import NO_JSON, Record
+from studies.history.records import NO_JSON
 
 
 class RecordedCandidate(Struct, frozen=True, gc=False):
@@ -76,26 +76,22 @@ class Decision(Struct, frozen=True, gc=False):
 _DECISION = Decoder(Decision).decode
 
 
-def _decision(record: Record) -> Decision:
+def _decision(value: bytes | None) -> Decision:
     try:
-        return _DECISION(record.value or b"")
+        return _DECISION(value or b"")
     except NO_JSON:
-        decode(RouteDecided, record.value)
+        decode(RouteDecided, value)
         # The schema reads more than a replay: integers beyond 64 bits, halves of characters.
         raise MalformedEvent(
             Reason.MALFORMED_EVENT, "the decision cannot be replayed: a number is too large"
         ) from None
 
 
-def _reader(kind: type[Event]) -> Callable[[Record], Event]:
-    # Keys are compared elsewhere, as those of one router come by the thousand.
-    return lambda record: read(kind, key=None, value=record.value)
-
-
-READERS: dict[str, Callable[[Record], Event | Decision]] = {
-    "requests": _reader(Request),
+# Keys are compared elsewhere, as those of one router come by the thousand.
+READERS: dict[str, Callable[[bytes | None], Event | Decision]] = {
+    "requests": reader_of(Request),
     "routes": _decision,
-    "costs": _reader(Bill),
-    "rewards": _reader(Reward),
+    "costs": reader_of(Bill),
+    "rewards": reader_of(Reward),
 }
-"""Readers of each topic's records, which raise MalformedEvent."""
+"""Readers of the values of each topic's records, which raise MalformedEvent."""

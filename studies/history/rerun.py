@@ -155,8 +155,9 @@ class Rerun:
         return 0 if source is None else self._rank_of(source)
 
     def _feed(self, event: Feedback, engine: Engine) -> None:
+        # Without offsets: nobody publishes the steps of a rerun.
         moved = (
-            charged(event.bill, offset=event.offset)
+            charged(event.bill, offset=-1)
             if type(event) is Billed
             else judged(event.reward, self._rank(event.reward.source))
         )

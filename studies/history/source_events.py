@@ -88,7 +88,7 @@ class Decoder:
         if only is not None and key is not None and key != only:
             return None
         try:
-            event = READERS[topic](record)
+            event = READERS[topic](record.value)
         except MalformedEvent as error:
             self._skip(error.reason, topic, record)
             return None
@@ -122,7 +122,7 @@ class Decoder:
 
 
 def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
-    """Return what pools lent to routers, by offset."""
+    """Return the grants of pools to routers, by offset."""
     found = {}
     for record in records:
         try:
@@ -139,8 +139,8 @@ class Requests:
     """The requests of a partition, found by their decisions.
 
     Args:
-        is_decided: tells of a router and a request_id whether its decision was before: then it came
-            again.
+        is_decided: function that tells whether a request of a router was decided before: such a
+            request came again.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Requests:
         """Return a request, reading on until it is found; None if it is not there.
 
         Args:
-            offset: where it stands; None, or −1: the first of the id that is not decided.
+            offset: offset of the request; None or −1: the first undecided request with this id.
         """
         waiting = self._waiting
         wanted = None if offset == -1 else offset

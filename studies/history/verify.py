@@ -38,9 +38,9 @@ class Verdict:
     """The outcome of a verification.
 
     Attributes:
-        compared: decisions made again; equal: of these the same; identical: and every number in
-            them to the bit.
-        differences: the first of each router that has one.
+        compared: number of decisions made again; equal: number of these that are the same;
+            identical: number of those in which every number is equal to the bit.
+        differences: the first difference of each router that has one.
         unprovable: routers that can't be verified, or only up to some decision, with the reason.
         doubts: records that the history lacks, by router; a later difference proves nothing.
     """
@@ -88,8 +88,8 @@ def verify(
     """Re-run a history with the settings that it had and compare every decision of a part of it.
 
     A router is followed up to its first difference: after it, its state is another one. Decisions
-    before the part are made again too, as they lead to its state, but are not compared. Where the
-    history does not hold all that led to a decision, a difference is not provable.
+    before the part are made again too, as they lead to its state, but are not compared. If the
+    history lacks something that led to a decision, a difference is not provable.
     """
     verdict = verdict or Verdict()
     expected: dict[str, int] = {}
@@ -237,17 +237,18 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         return True
     if len(rows) != len(seen.models):
         return False
-    columns = (seen.mean, seen.bonus, seen.expected_cost_usd, seen.penalty, seen.excluded)
-    for row, model, mean, bonus, cost_usd, penalty, excluded in zip(
-        rows, seen.models, *columns, strict=True
+    terms, at = seen.terms, 0
+    for row, model, penalty, excluded in zip(
+        rows, seen.models, seen.penalty, seen.excluded, strict=True
     ):
         if (
-            row.mean != mean
-            or row.bonus != bonus
-            or row.expected_cost_usd != cost_usd
+            row.mean != terms[at]
+            or row.bonus != terms[at + 1]
+            or row.expected_cost_usd != terms[at + 2]
             or row.penalty != penalty
             or row.model != model
             or row.excluded != excluded
         ):
             return False
+        at += 3
     return True

@@ -27,14 +27,16 @@ OVER = 1.05
 
 
 def doubt(track: Track, best: Track) -> float | None:
-    """Return half the width of the 95 % interval of the difference between two mean rewards, paired
-    by stretch of the history.
+    """Return half of the 95 % interval of the difference between two mean rewards, paired by
+    stretches of the history.
     """
     return spread(track, [(1.0, best)])
 
 
 def spread(track: Track, mix: Sequence[tuple[float, Track]]) -> float | None:
-    """Return the same for the difference from a mix, given as shares and tracks."""
+    """Return half of the 95 % interval of the difference from a mix, which is given as shares and
+    tracks.
+    """
     stretches = _stretches(track, mix)
     if len(stretches) < LEAST_STRETCHES:
         return None
@@ -127,7 +129,7 @@ def _told(gap: float, half: float | None, guessed: float, q: DirectModel) -> str
         return f"{gap:+.3f}, but {why}"
     if half is None:
         return f"{gap:+.3f}, too short a history to tell chance from more"
-    # Stretches tell how far requests differ, and not by how much guesses may be off.
+    # Stretches show how far requests differ, not how wrong guesses may be.
     half = math.hypot(half, guessed)
     if abs(gap) <= half:
         return f"{gap:+.3f} ± {half:.3f}, which chance may make"

@@ -22,7 +22,7 @@ from studies.history.happened import Billed, Decided, Declared, Happened, Reward
 from studies.history.reading import Decision
 
 HORIZON = 20_000
-"""Decisions that a case waits for its bill and label."""
+"""Number of later decisions for which a case waits for its bill and label."""
 UNDECLARED = 26
 """Dimensions of a router whose declaration the history does not hold: the wire's default."""
 NUMBER = {int, float}
@@ -34,13 +34,16 @@ class Case(Struct, gc=False):
     """One decided request.
 
     Attributes:
-        index: its place among the decided requests, from 0.
+        index: position of the request among the decided ones, from 0.
         outcomes: {model: (reward, cost_usd)} if the data hold the outcomes of other models, else
             empty.
-        model, propensity: as decided in history, and how likely that was.
-        cost_usd, reward: as observed, or None; the lags count decisions since its own.
-        latency, first_token: seconds of the call, as its bill told them.
-        input_tokens, needs: what the request said of them; session_id: the session that it named.
+        model, propensity: the model that history chose, and the probability of that choice.
+        cost_usd, reward: observed bill and reward, or None; their lags count decisions since the
+            request's own.
+        latency, first_token: seconds of the call, from its bill.
+        input_tokens, needs: input tokens and needs that the request stated;
+        session_id: its session; session_budget_usd: what that may spend, if the request said so.
+        went_on: whether a second call of a plan followed: the request's reward is then of that.
         eligible: models that history could have called; None: not known.
         own: what the router chose; routed: whether it answered; routed_share: probability that it
             did, None: it has no incumbent.
@@ -68,6 +71,12 @@ class Case(Struct, gc=False):
     session_id: str | None = None
     latency: float | None = None
     first_token: float | None = None
+    session_budget_usd: float | None = None
+    went_on: bool = False
+
+    @property
+    def verifiers(self) -> None:
+        """See `registered.asked`: nobody looks at the answers of a simulation."""
 
 
 class Cases:
@@ -129,7 +138,8 @@ class Cases:
             while waiting:
                 first = waiting[0]
                 if type(first) is Case:
-                    complete = first.reward is not None and first.cost_usd is not None
+                    judged = first.reward is not None or first.went_on
+                    complete = judged and first.cost_usd is not None
                     if not complete and self.decided - first.index <= self._horizon:
                         break
                     del self._by_id[first.request_id]
@@ -177,6 +187,7 @@ class Cases:
             input_tokens=request.tokens_before,
             needs=needs_of(request),
             session_id=request.session_id,
+            session_budget_usd=request.session_budget_usd,
         )
         self.decided += 1
         self._open.append(case)
@@ -201,7 +212,15 @@ class Cases:
         case = self._by_id.get(feedback.request_id)
         if is_bill and event.bill.status in UNANSWERED:
             return
-        # Feedback that names another model is of a fallback, not of the decision.
+        # Verdicts are no rewards, and what is of a plan's second call is not of the decided one.
+        if not is_bill and event.reward.verifier is not None:
+            return
+        if case is not None and feedback.attempt:
+            case.went_on = True
+            return
+        if case is not None and case.went_on and not is_bill and feedback.attempt is None:
+            return
+        # Feedback that names another model belongs to a fallback, not to the decision.
         if case is None or feedback.model not in (None, case.model):
             return
         lag = self.decided - 1 - case.index

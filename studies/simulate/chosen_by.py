@@ -1,4 +1,4 @@
-"""Tell whether a history chose by products of features, of which lines tell nothing."""
+"""Tell whether a history chose by products of features, which lines can't follow."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from studies.simulate.shared_lines import NEVER_VARIES, Sums
 
 MORE_THAN_LINES = 2.0
-"""Ratio of what a product tells of history's choices to what a feature tells. In
-`python -m benchmarks.off_policy` it is 4 to 30 where a history chose by products and the direct
-estimate misses, and at most 1.1 where it chose by lines."""
+"""Ratio of what products tell about history's choices to what features tell, above which history
+chose by products. In `python -m benchmarks.off_policy` it is 4 to 30 where a history chose by
+products and the direct estimate misses, and at most 1.1 where it chose by lines.
+"""
 BY_CHANCE = 3.0
-"""Standard deviations of what chance makes of products."""
+"""Standard deviations of the products' statistic that chance may reach."""
 
 
 def chosen_by_products(sums: Sequence[Sums]) -> bool:

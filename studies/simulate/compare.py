@@ -42,8 +42,8 @@ class Comparison:
     Expectations for a block are fitted on earlier blocks only.
 
     Args:
-        estimates: of every policy those of its reward and of its cost.
-        weighted: whether history says how likely its choices were.
+        estimates: for every policy, the estimates of its reward and of its cost.
+        weighted: whether history has the propensities of its choices.
     """
 
     def __init__(self, estimates: Sequence[tuple[OffPolicy, OffPolicy]], *, weighted: bool) -> None:
@@ -54,7 +54,7 @@ class Comparison:
         self._settled = 0
 
     def observe(self, case: Case, choices: list[str | None]) -> None:
-        """Take one case in, and what every policy chose; None: nothing."""
+        """Add one case, with the choice of every policy; None: the policy chose nothing."""
         self._cases.append(case)
         self._choices.append(choices)
         # A block has at most half as many cases as came before, so that few cases are judged by an
@@ -63,7 +63,7 @@ class Comparison:
             self.settle()
 
     def settle(self) -> None:
-        """Let everything that was observed count."""
+        """Settle the observed cases: add them to the estimates, and fit the models to them."""
         if not self._cases:
             return
         block = _Block(self._cases)
@@ -102,7 +102,7 @@ class _Block:
         return tuple(model.predict_all(self._X) for model in models)
 
     def fill(self, estimates: tuple[OffPolicy, OffPolicy], choices: Sequence[str | None]) -> None:
-        """Take in what became of a policy's choices."""
+        """Add the known outcomes of a policy's choices."""
         agrees = agreement(choices, self._models) > 0.0
         for outcome, (estimate, values) in enumerate(zip(estimates, self._observed, strict=True)):
             known = self._known(choices, values)
@@ -119,7 +119,7 @@ class _Block:
         choices: Sequence[str | None],
         expected: Sequence[Expectations],
     ) -> None:
-        """Take in what history's choices say of a policy's."""
+        """Add the weighted outcomes of history's choices to a policy's estimates."""
         propensities = np.array([case.propensity for case in self._cases])
         chance = np.array(list(map(_had_a_chance, self._cases, choices)))
         for estimate, values, q in zip(estimates, self._observed, expected, strict=True):
@@ -133,7 +133,9 @@ class _Block:
             )
 
     def _known(self, choices: Sequence[str | None], values: Vector) -> npt.NDArray[np.bool_]:
-        """Tell which cases say something about a mean: not those without a choice or outcome."""
+        """Return for each case whether it has a choice and an outcome, so that it counts in a
+        mean.
+        """
         made = np.array([choice is not None for choice in choices])
         return made & np.isfinite(values)
 

@@ -13,12 +13,14 @@ from studies.simulate.chosen_by import chosen_by_products
 from studies.simulate.shared_lines import STUDENT, Lines, Sums
 
 MISFIT = 0.5
-"""Share by which a line may be off for other contexts, as a deviation. It is taken of what the line
-corrects for them, and of the deviation that it leaves times `Lines.apart`. So what no line tells
-moves as far as a line of a random direction does: what is not observed is chosen by as what is
-observed (Altonji, Elder and Taber 2005, JPE 113). `python -m benchmarks.off_policy` chose it on
-drawn worlds. With no part, intervals hold the truth of curved outcomes 84 times in 100. With the
-first alone they hold bills by products of features 83 to 88 times, with both 95 to 98."""
+"""Deviation by which a line may be wrong for other contexts, as a share. The share applies to the
+line's correction for these contexts, and to the deviation that the line leaves times
+`Lines.apart`. This assumes that choices depend on unobserved features as much as on observed ones
+(Altonji, Elder and Taber 2005, JPE 113). `python -m benchmarks.off_policy` chose it on drawn
+worlds. Without either part, intervals contain the truth of curved outcomes 84 times in 100. With
+the first part alone they contain that of bills by products of features 83 to 88 times, with both
+95 to 98 times.
+"""
 
 Guesses = Mapping[str | None, tuple[float, Vector]]
 """Number and sum (d,) of the contexts that an outcome is guessed for, by its model. The difference
@@ -26,8 +28,8 @@ of two guesses is one as well."""
 
 
 class Expectations(NamedTuple):
-    """The outcomes that are expected of every model for n contexts, shape (n, K + 1); the last
-    column is for models that are not known.
+    """The expected outcomes of every model for n contexts, shape (n, K + 1); the last column is
+    for unknown models.
     """
 
     column: Mapping[str | None, int]
@@ -47,7 +49,7 @@ class DirectModel:
     mean is expected.
 
     Args:
-        noise: first guess of the variance of an outcome around what is expected of it.
+        noise: first guess of the variance of an outcome around its expectation.
         relative: whether models are compared in units of their mean outcome, as for bills: the same
             prompt makes all models write more.
     """
@@ -89,14 +91,14 @@ class DirectModel:
         table = np.zeros((len(X), len(self._sums) + 1))
         for k, (model, seen) in enumerate(self._sums.items()):
             slope, constant = self._fit()[1][model]
-            # Far from what was seen a line may be anywhere.
+            # Far from the observed contexts a line may have any value.
             table[:, k] = np.clip(X.dot(slope) + constant, seen.low, seen.high)
         return Expectations({model: k for k, model in enumerate(self._sums)}, table)
 
     def guess(self, guesses: Guesses) -> tuple[float, float]:
-        """Return the sum of the outcomes that are guessed, and the variance of what it is off by:
-        noise, doubt about lines, and what does not follow them. It is infinite where a model was
-        never seen, and everywhere if history chose by products of features.
+        """Return the sum of the guessed outcomes, and the variance of its error: noise, doubt
+        about the lines, and departures from lines. The variance is infinite if a model was never
+        seen, or if history chose by products of features.
         """
         unseen = [count for model, (count, _) in guesses.items() if model not in self._sums]
         if unseen:
@@ -123,7 +125,7 @@ class DirectModel:
 
     @property
     def units(self) -> dict[str, float]:
-        """The units that models are compared in: their mean outcomes for bills, else 1."""
+        """The units in which models are compared: their mean outcomes for bills, else 1."""
         return {
             model: one.y / one.n if self._relative else 1.0 for model, one in self._sums.items()
         }

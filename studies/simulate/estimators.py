@@ -12,9 +12,10 @@ arXiv:1103.4601).
 
 The direct q is fitted on all requests, the robust one on earlier requests only. So the doubly
 robust terms are a martingale around the truth, and their spread gives an honest interval, whatever
-q is. `Residuals` widens it where few dear outcomes may have been missed. Where history supports it,
-every other interval holds all of it. Elsewhere the direct estimate speaks alone. Its interval holds
-where q has the right form, and it has none where history chose by what q does not follow.
+q is. `Residuals` widens it where few dear outcomes may have been missed. Where history supports
+the doubly robust interval, every other interval is widened to contain it. Elsewhere there is only
+the direct estimate. Its interval is valid if q has the right form; there is no interval if history
+chose by what q can't follow.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from studies.simulate.residuals import Residuals
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean outcome and half of its 95 % interval; None: there is no honest one."""
+    """A mean outcome and half of its 95 % interval; None: there is no honest interval."""
 
     value: float
     half_width: float | None = None
 
     def holding(self, other: Estimate) -> Estimate:
-        """Return it with an interval that holds all of another's."""
+        """Return this estimate with an interval that contains all of another's."""
         least = abs(self.value - other.value) + (other.half_width or 0.0)
         return replace(self, half_width=max(self.half_width or 0.0, least))
 
@@ -62,8 +63,8 @@ class Estimate:
 
 @dataclass(slots=True)
 class Filled:
-    """Sums of outcomes where they are known of the policy's model, and of contexts where they are
-    not, by that model.
+    """Sums of the outcomes of a policy's models where they are known, and sums of contexts by
+    model where they are not.
     """
 
     n: int = 0
@@ -71,7 +72,7 @@ class Filled:
     guesses: dict[str | None, tuple[float, Vector]] = field(default_factory=dict)
 
     def add(self, choices: Sequence[str | None], X: Matrix, outcomes: Vector) -> None:
-        """Take n cases in: what the policy chose, and what became of it; NaN: not known."""
+        """Add n cases: the policy's choices and their outcomes; NaN: not known."""
         self.n += len(outcomes)
         self.known += np.nansum(outcomes).item()
         others: dict[str | None, list[int]] = {}
@@ -95,12 +96,12 @@ def guessed_difference(parts: Sequence[tuple[float, Filled]], q: DirectModel) ->
     infinity where nothing is known of a model, or history chose by products of features.
 
     Args:
-        parts: shares and what they are of, as 1 and −1 of a difference.
+        parts: shares with their sums, such as 1 and −1 for a difference.
     """
     total: dict[str | None, tuple[float, Vector]] = {}
     for share, filled in parts:
         for model, (count, x) in filled.guesses.items():
-            # Where two guess the same model, its outcome is off by the same.
+            # Where two policies guess the same model, both guesses have the same error.
             n, sums = total.get(model, (0.0, np.zeros(len(x))))
             total[model] = n + share * count, sums + share * x
     return Z95 * math.sqrt(q.guess(total)[1]) / max(*(filled.n for _, filled in parts), 1)
@@ -117,11 +118,12 @@ class OffPolicy:
     """Estimates of one policy's mean outcome.
 
     Attributes:
-        direct: the direct estimate, once all is read; filled: what it is made from.
-        weighted: sums of w·r; robust: of the doubly robust terms.
-        missed: half-width of the robust interval by the residuals of every call, once all is read.
-        weight: sums of w; agreed: how often history chose as the policy does; possible: how often
-            it could have.
+        direct: the direct estimate, once all cases are read; filled: the sums that it is made from.
+        weighted: sums of w·r; robust: sums of the doubly robust terms.
+        missed: half-width of the robust interval from the residuals of every call, once all cases
+            are read.
+        weight: sums of w; agreed: number of cases in which history chose as the policy does;
+            possible: number of cases in which it could have.
         by_products: whether history chose by products of features, which no line follows.
     """
 
@@ -147,14 +149,14 @@ class OffPolicy:
         *,
         chance: npt.NDArray[np.bool_],
     ) -> None:
-        """Take n cases in, every argument of shape (n,).
+        """Add n cases; every argument has shape (n,).
 
         Args:
             choices, called: the policy's models and history's.
-            propensities, outcomes: of history's models.
-            q_policy, q_logged: what was expected of the policy's models and of history's.
-            chance: whether history could have called the policy's models. One that it had ruled
-                out has no weight, however random its choice was among the others.
+            propensities, outcomes: propensities and outcomes of history's models.
+            q_policy, q_logged: expected outcomes of the policy's models and of history's.
+            chance: whether history could have called the policy's models. A model that history had
+                ruled out has no weight, however random the choice among the others was.
         """
         agrees = agreement(choices, called)
         # Where history could not have chosen so the weight is 0; `support` and `balanced` reveal
@@ -171,15 +173,15 @@ class OffPolicy:
         self.weight.add(weights)
 
     def conclude(self, q: DirectModel) -> None:
-        """Make what needs a model of all outcomes, once all cases are in."""
+        """Compute the estimates that need a model of all outcomes, once all cases are added."""
         self.direct = self.filled.estimate(q)
         self.missed = self.residuals.half_width(q.units)
         self.by_products = q.by_products
 
     @property
     def effective(self) -> float:
-        """Return the effective sample size, (Σw)²/Σw²; or that of the outcomes, where it is less: a
-        few dear bills may be most of a cost.
+        """Return the effective sample size: (Σw)²/Σw², or that of the outcomes if it is smaller,
+        as a few dear bills may be most of a cost.
         """
         return min(self.weight.effective, self.weighted.effective or math.inf)
 
@@ -203,7 +205,7 @@ class OffPolicy:
 
     @property
     def supported(self) -> bool:
-        """Tell whether the weighted estimates mean anything."""
+        """Tell whether history supports the weighted estimates."""
         return self.support >= SUPPORTED and self.effective >= ENOUGH and self.balanced
 
     def estimates(self) -> dict[str, Estimate]:
@@ -217,7 +219,7 @@ class OffPolicy:
         half_width = max(self.robust.half_width, self.missed)
         robust = Estimate(self.robust.mean, half_width)
         ips = Estimate(self.weighted.total / self.weight.total, 0.0)
-        # The robust interval holds whatever history chose by. The others hold all of it.
+        # The robust interval is valid however history chose. The others are widened to contain it.
         return {
             "direct": self.direct.holding(robust),
             "inverse propensity": ips.holding(robust),
@@ -225,7 +227,7 @@ class OffPolicy:
         }
 
     def verdict(self) -> str:
-        """Return a sentence on how far the estimates can be trusted."""
+        """Return a sentence about how far the estimates can be trusted."""
         if self.happened:
             return "no estimate: history made these choices, and this is what happened"
         if self.supported:

@@ -1,4 +1,4 @@
-"""Sum powers of numbers, and bound their mean by an interval that knows how skewed they are."""
+"""Sum powers of numbers, and compute an interval of their mean that allows for skewness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reach(squares: float, cubes: float) -> float:
     """
     # The difference of two near numbers may round to less than 0.
     deviation = math.sqrt(max(squares, 0.0))
-    # No sum of cubes is more than this, but rounding is where all terms are alike.
+    # No sum of cubes is larger, except by rounding if all terms are equal.
     skewness = min(1.0, abs(cubes) / deviation**3) if deviation**3 > 0.0 else 0.0
     return deviation * (Z95 + skewness * (2.0 * Z95**2 + 1.0) / 6.0)
 
@@ -34,7 +34,7 @@ class Moments:
     cubes: float = 0.0
 
     def add(self, values: Vector) -> None:
-        """Take numbers in, shape (n,)."""
+        """Add numbers, shape (n,)."""
         self.n += len(values)
         self.total += values.sum().item()
         self.squares += values.dot(values).item()
@@ -46,7 +46,7 @@ class Moments:
 
     @property
     def effective(self) -> float:
-        """The number of equal numbers that they count for, (Σw)²/Σw²."""
+        """The effective number of terms, (Σw)²/Σw²."""
         return self.total**2 / self.squares if self.squares else 0.0
 
     @property

@@ -126,7 +126,7 @@ class Player:
                 continue
             await self._wait_for_turn(case.at)
             await self._declare(case, base)
-            await self._target.send("requests", request_id, _request_fields(case))
+            await self._target.send("requests", request_id, _request_fields(case, request_id))
             self.state.requests += 1
             # Answers are read between, so that bills come at their place among the decisions.
             if self.state.requests % 50 == 0:
@@ -212,8 +212,13 @@ def _bill_fields(due: Due) -> dict[str, object]:
     return fields | {name: 1e3 * one for name, one in told if one is not None}
 
 
-def _request_fields(case: Case) -> dict[str, object]:
+def _request_fields(case: Case, request_id: str) -> dict[str, object]:
     fields: dict[str, object] = {"context": case.x.tolist()}
+    if case.session_id is not None:
+        # A copy of a request belongs to a copy of its session.
+        fields["session_id"] = case.session_id + request_id.removeprefix(case.request_id)
+        if case.session_budget_usd is not None:
+            fields["session_budget_usd"] = case.session_budget_usd
     if case.allowed_models is not None:
         fields["allowed_models"] = list(case.allowed_models)
     if case.max_price_per_1k is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from router_state import registered
 from router_state.changes import Alert, Changes
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -33,6 +34,7 @@ SPENDING = (
     "min_reward",
     "latency_target",
     "usd_per_second",
+    "sessions",
 )
 """Further such fields of the profile `live`; `paper` only paces a budget per request."""
 
@@ -117,6 +119,7 @@ class EngineDecider:
         if engine.state.seq % TIDY_EVERY == 0:
             self._apply(Waited(), at)
             self._records.trim(engine)
+        session, copy = case.session_id, request_id.removeprefix(case.request_id)
         asked = Asked(
             request_id,
             case.x,
@@ -124,6 +127,9 @@ class EngineDecider:
             max_price_per_1k=case.max_price_per_1k,
             input_tokens=case.input_tokens,
             needs=case.needs,
+            # A copy of a request belongs to a copy of its session.
+            session_id=None if session is None else session + copy,
+            said=registered.asked(case),
         )
         record = self._apply(asked, at).decision
         assert record is not None

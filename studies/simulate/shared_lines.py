@@ -44,7 +44,7 @@ class Sums:
         self.x, self.xy, self.xx = np.zeros(d), np.zeros(d), np.zeros((d, d))
 
     def add(self, X: Matrix, values: Vector) -> None:
-        """Take outcomes in, shape (n,), of contexts, shape (n, d)."""
+        """Add outcomes, shape (n,), of contexts, shape (n, d)."""
         self.n += len(values)
         self.x += X.sum(axis=0)
         self.xx += X.T @ X

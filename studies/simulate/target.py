@@ -130,7 +130,7 @@ class Target:
         )
 
     async def flush(self) -> None:
-        """Wait until Kafka has what was written. Raises KafkaError: it has not."""
+        """Wait until Kafka has the written records. Raises KafkaError if it does not get them."""
         # Each by itself: the producer's `flush` raises for none that Kafka refused.
         sent, self._sent = self._sent, []
         await asyncio.gather(*sent)
@@ -164,7 +164,7 @@ class Target:
             self._require_taken_up(record)
 
     def _require_taken_up(self, record: KafkaRecord) -> None:
-        """Raise DeclarationRefused if this is the dead letter of what this player declared last."""
+        """Raise DeclarationRefused if this is the dead letter of the player's last declaration."""
         try:
             letter = DeadLetter.from_headers(record.headers)
         except MalformedEvent:

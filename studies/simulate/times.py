@@ -30,15 +30,16 @@ UNTOLD = Seconds()
 
 
 class Times:
-    """The times of any model's call on a case. A model that was not called takes what the direct
-    model of the history expects, times the luck that the recorded call had."""
+    """The times of any model's call on a case. The time of a model that was not called is the
+    direct model's expectation, times the recorded call's ratio of actual to expected time.
+    """
 
     def __init__(self) -> None:
         self._models = DirectModel(noise=0.3), DirectModel(noise=0.3)
         self._waiting: list[Case] = []
 
     def fit(self, case: Case) -> None:
-        """Learn from what was observed; it counts once `settle` is called."""
+        """Store the observed times of a case; `settle` learns them."""
         if case.latency is None and case.first_token is None:
             return
         self._waiting.append(case)
@@ -46,7 +47,7 @@ class Times:
             self.settle()
 
     def settle(self) -> None:
-        """Let everything that was observed count."""
+        """Learn the stored times."""
         if not self._waiting:
             return
         names = [case.model for case in self._waiting]
@@ -58,7 +59,7 @@ class Times:
         self._waiting.clear()
 
     def of(self, case: Case, model: str) -> Seconds:
-        """Return what a call takes."""
+        """Return the times of a call."""
         told = case.latency, case.first_token
         if told == (None, None):
             return UNTOLD

@@ -168,7 +168,8 @@ class World:
     def router(self, base: RouterDeclared, index: int) -> RouterDeclared:
         """Return what the operator declares at this index."""
         models = dict(base.models)
-        money: dict[str, object] = {}
+        # Without verdicts no plan can be followed: each request has one call.
+        money: dict[str, object] = {"verifiers": None, "max_attempts": None}
         for placed in self.placed:
             event, active = placed.event, placed.start <= index < placed.end
             match event:

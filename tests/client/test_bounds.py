@@ -16,7 +16,7 @@ from msgspec import structs
 import ground.texts
 from paretobandit_client import bounds, checks, text
 from paretobandit_client.checks import checked
-from paretobandit_client.events import Ask, Cost, Needs, Reward, encode
+from paretobandit_client.events import Ask, Cost, Needs, Reward, Verdict, encode
 from schemas import (
     CostReported,
     MalformedEvent,
@@ -40,7 +40,9 @@ WIRE: dict[Any, type[wire.Needs]] = {Needs: wire.Needs}
 ASK = Ask(router_id="a", request_id="r", prompt="x")
 COST = Cost(router_id="a", request_id="r", cost_usd=0.1)
 REWARD = Reward(router_id="a", request_id="r", reward=0.5, source="judge")
+VERDICT = Verdict(router_id="a", request_id="r", verifier="tests", verdict=0.5)
 OF: dict[str, Any] = {
+    **dict.fromkeys(Verdict.__struct_fields__, VERDICT),
     **dict.fromkeys(Reward.__struct_fields__, REWARD),
     **dict.fromkeys(Ask.__struct_fields__, ASK),
     **dict.fromkeys(Cost.__struct_fields__, COST),
@@ -67,7 +69,9 @@ def properties() -> dict[str, dict[str, Any]]:
 
 def test_the_fields_are_those_of_the_schemas() -> None:
     for ours, theirs in (*PAIRS.items(), *WIRE.items()):
-        assert set(ours.__struct_fields__) == set(theirs.model_fields)
+        # A reward and a verdict share a topic.
+        also = set(Verdict.__struct_fields__) if ours is Reward else set()
+        assert set(ours.__struct_fields__) | also == set(theirs.model_fields)
 
 
 def test_the_bounds_of_numbers_and_names_are_those_of_the_schemas() -> None:

@@ -19,7 +19,7 @@ from paretobandit_client import (
     Undelivered,
     Unreachable,
 )
-from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
+from tests.doors.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
 from tests.integration.service import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

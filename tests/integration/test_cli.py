@@ -481,7 +481,7 @@ def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     until(lambda: len(lent()) == 3 and sum(lent().values()) > 29.0)
     assert sum(lent().values()) <= 30.0
     assert lent()["pool-a"] >= 14.9
-    assert "are lent" in done(worker, "pools", "show")
+    assert "are granted" in done(worker, "pools", "show")
     same = [{"usd": 7, "per": "day"}, {"usd": 9, "per": "day"}]
     asyncio.run(_declare_pool(worker, {"pool_id": "all", "budget": same}))
     assert list(done_json(worker, "pools", "show", "all")) == ["all/month"], "it was refused"

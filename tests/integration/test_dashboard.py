@@ -57,7 +57,15 @@ from tests.integration.browsing import (
     load,
     violations,
 )
-from tests.unit.test_dashboard import NOW, Record, bill, label, route, standing, state
+from tests.watching.dashboard.test_dashboard_folds import (
+    NOW,
+    Record,
+    bill,
+    label,
+    route,
+    standing,
+    state,
+)
 from watching.dashboard.assets import FOLDERS
 from watching.dashboard.serve_dashboard import server_of
 from watching.dashboard.visitors import Sessions

@@ -12,7 +12,7 @@ from schemas.alerts import AlertKind
 from streams.settings import Settings
 from tests.integration.browsing import load, violations
 from tests.integration.test_dashboard import cells, served, text, until
-from tests.unit.test_dashboard import bill, failed, route, state
+from tests.watching.dashboard.test_dashboard_folds import bill, failed, route, state
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

@@ -15,7 +15,7 @@ from schemas import encode
 from streams.settings import Settings
 from tests.integration.browsing import load, violations
 from tests.integration.test_dashboard import facts, served, text, until
-from tests.unit.test_dashboard import standing, state
+from tests.watching.dashboard.test_dashboard_folds import standing, state
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -45,10 +45,10 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         words = "pools set shop 100 --per month --member search=0.1-0.6"
         declared = CliRunner().invoke(main, words.split(), env=environment)
         assert declared.exit_code == 0, declared.output
-        until(lambda: "No router has a lease" in text(browser, "main"), "the pool")
+        until(lambda: "No router has a grant" in text(browser, "main"), "the pool")
         many = {f"team-{at}": (2.0, 0.5) for at in range(9)}
         asyncio.run(say(settings, {"search": (50.0, 5.0), "chat": (30.0, 12.0), **many}))
-        until(lambda: "$98 lent, $21.5 spent" in text(browser, "main"), "its leases")
+        until(lambda: "$98 granted, $21.5 spent" in text(browser, "main"), "its leases")
         rows = browser.execute_script(
             "return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
         )
@@ -58,7 +58,7 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         told = facts(browser)
         assert (told["Spent"], told["Left"]) == ("$21.5", "$78.5")
         assert told["Forecast at its end"] == "$11"  # each of the eleven expects a dollar
-        assert "Leases: " in text(browser, "main")
+        assert "Grants: " in text(browser, "main")
         bars = browser.execute_script(
             "return [...document.querySelectorAll('svg.bar rect:not(.whole)')].map("
             "(one) => Number(one.getAttribute('width')))"
@@ -79,7 +79,7 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         assert violations(browser) == []
         browser.get("about:blank")
         load(browser, f"{address}#/router/search")
-        until(lambda: "lent by shop/month" in text(browser, "figure.money h3"), "the lease")
+        until(lambda: "granted by shop/month" in text(browser, "figure.money h3"), "the lease")
         browser.find_element("link text", "the pool").click()
         until(lambda: facts(browser).get("Spent") == "$21.5", "the page of its pool")
         gone = CliRunner().invoke(main, ["pools", "remove", "shop"], env=environment)

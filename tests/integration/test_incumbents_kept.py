@@ -8,7 +8,7 @@ from router_state.incumbents.incumbents import Incumbents
 from router_state.state import invariants
 from tests.integration.commands import done_json
 from tests.integration.service import cost, request, reward, router, running_service
-from tests.unit.core_reference import having
+from tests.router_state.core_reference import having
 
 BILL = 0.002
 

@@ -28,14 +28,14 @@ from tests.pages import PAGES, ROOT
 
 ELSEWHERE = {
     "json": "tests/integration/test_wire_page.py sends them, and compares the answers",
-    "python": "test_cli.py (README), tests/integrations/test_integrate_page.py",
-    "install": "tests/unit/test_wheel.py",
-    "http": "tests/integrations/test_integrate_page.py",
-    "http-client": "tests/integrations/test_integrate_page.py",
-    "litellm": "tests/integrations/test_integrate_page.py",
-    "redis": "tests/unit/test_cli_docs.py compares it; tests/integration/test_secured.py sets it",
+    "python": "test_cli.py (README), tests/doors/integrations/test_integrate_page.py",
+    "install": "tests/house/test_wheel.py",
+    "http": "tests/doors/integrations/test_integrate_page.py",
+    "http-client": "tests/doors/integrations/test_integrate_page.py",
+    "litellm": "tests/doors/integrations/test_integrate_page.py",
+    "redis": "tests/house/test_cli_docs.py compares it; tests/integration/test_secured.py sets it",
     "text": "a drawing",
-    "yaml": "it is a file of docs/scenarios, which tests/unit/test_replay_scenario.py reads",
+    "yaml": "it is a file of docs/scenarios, which tests/studies/simulate/test_scenario.py reads",
 }
 """Languages of blocks, and which test has them."""
 NOT_RUN = {
@@ -46,8 +46,8 @@ NOT_RUN = {
     r"pbstream replay .*--into": "needs that worker; test_replay_into.py plays into it",
     r"export PB_PRIORS_PATH": "the fixture's worker has it",
     r"kafka-consumer-groups\.sh": "Kafka's own tool, and it makes a service forget",
-    r"kubectl |helm ": "needs a cluster; tests/unit/test_chart.py renders the chart",
-    r"pbstream encoder distill": "needs the weights: tests/reference/test_weights.py",
+    r"kubectl |helm ": "needs a cluster; tests/house/test_chart.py renders the chart",
+    r"pbstream encoder distill": "needs the weights: tests/reference/test_shipped_weights.py",
     r"pbstream .*sentence-transformers:": "needs torch: tests/reference/test_own_model.py",
     r"location /routers/": "nginx's configuration",
     r"95\.6% of |.*[┤└]| +\$0\.00002858": "the picture that watch draws",
@@ -75,7 +75,7 @@ def commands_of(page: str) -> list[str]:
 
 
 GATEWAY = {f"docs/how-to/{one}.md" for one in ("connect", "http", "litellm", "bills-and-labels")}
-"""Pages that need a gateway: tests/integrations/test_integrate_page.py runs them."""
+"""Pages that need a gateway: tests/doors/integrations/test_integrate_page.py runs them."""
 RUN = [page for page in PAGES if commands_of(page) and page not in GATEWAY]
 
 

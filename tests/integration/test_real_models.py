@@ -19,7 +19,7 @@ from tests.integration.service import (
     router,
     running_service,
 )
-from tests.unit.core_reference import having
+from tests.router_state.core_reference import having
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -18,7 +18,7 @@ from schemas.rewards import RewardObserved
 from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
-from tests.integration.test_in_force import compact, eager
+from tests.integration.test_in_force_compacted import compact, eager
 
 __all__ = ["eager"]
 NONE = {"PB_ENCODER_BACKEND": "none"}

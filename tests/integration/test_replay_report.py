@@ -25,10 +25,10 @@ from drawing.page import Report as Written
 from drawing.pareto import Pareto, Point
 from studies.warm_start.worth import worth_of
 from studies.warm_start.worth_page import render
+from tests.commands.demo.test_demo_parts import played, scenario
+from tests.drawing.test_drawing import MARKUP, data_of
 from tests.integration.browsing import chromium, point_at, until, violations
-from tests.unit.test_cli_demo import played, scenario
-from tests.unit.test_drawing import MARKUP, data_of
-from tests.unit.test_worth import observed
+from tests.studies.warm_start.test_worth import observed
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

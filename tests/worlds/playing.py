@@ -16,7 +16,7 @@ from router_state.engine import Engine
 from router_state.events import Aged, Asked, Charged, Crowded, Event, Judged, Redeclared, Waited
 from router_state.profiles import knobs_for
 from router_state.state import invariants, portable, record_bytes, state_pieces
-from tests.unit.core_reference import freeze, named, thaw
+from tests.router_state.core_reference import freeze, named, thaw
 from tests.worlds.drawing import World
 
 SETTLED_FROM = 300

@@ -1,4 +1,4 @@
-"""Sum up events in at most `BINS` bins, which are the wider the longer ago they are."""
+"""Sum up events in at most `BINS` bins; older bins are wider."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 BINS = 256
 """Bins of a router, at most."""
 KEPT = 192
-"""Bins that are left, at most, once neighbours were merged."""
+"""Most bins that are left once neighbours were merged."""
 FEWEST = 64
-"""Bins that all decisions are shown in, at least, where there are so many."""
+"""Least number of bins that show all decisions, if there are so many."""
 FINEST_SECONDS = 0.125
 """Width of the narrowest bin."""
 RANGES = (3600.0, 86_400.0, 7 * 86_400.0)
@@ -73,7 +73,7 @@ class Bins:
         self._rows[place, COLUMN[name]] = value
 
     def count(self, at: float, series: int) -> None:
-        """Count one of a series in the bin at this time."""
+        """Count one event of a series in the bin at this time."""
         if series >= self.series:
             # Models are few and join seldom: a wider table each time is cheaper than a column kept
             # free.
@@ -138,15 +138,17 @@ class Bins:
 
 
 def _groups(first: Times, decided: Times) -> NDArray[np.intp]:
-    """Return where each group of bins begins that become one, `KEPT` of them at most.
+    """Return the first bin of each group of bins that are merged into one; there are at most
+    `KEPT` groups.
 
-    A bin is as wide as the same share of the shortest range that shows it, and the share is the
-    least one that leaves few enough. No bin gets more than some 64th of all decisions, so that a
-    short time of much traffic keeps its shape, however long ago it was.
+    The width of a bin is a share of the shortest range that shows it. The share is the same for
+    all bins, and the smallest one that leaves few enough bins. No bin gets more than about a 64th
+    of all decisions, so that a short time of much traffic keeps its shape, however long ago it
+    was.
 
     Args:
-        first: when each bin begins.
-        decided: decisions up to the end of each bin.
+        first: begin of each bin.
+        decided: number of decisions up to the end of each bin.
     """
     ages = first[-1] - first
     shown = np.select([ages <= one for one in RANGES], RANGES, default=ages)

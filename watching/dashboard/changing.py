@@ -14,7 +14,7 @@ from doors.console.changing_declarations import TOPICS, put_in_force, read_route
 from doors.console.document import faults
 from doors.console.failures import Failure, Refused
 from doors.console.router_file import changes, put, shown
-from doors.console.router_standing import Declared
+from doors.console.router_status import Declared
 from doors.gateway.problems import Problem
 from ground.json_values import Document
 from streams.settings import Settings

@@ -8,8 +8,9 @@ from drawing.declaration_changes import News, Portfolio, differences
 from schemas import EventRefused, RouterDeclared
 
 WAITING = 8
-"""Most declarations kept that no worker has taken up yet, and most refusals; usually there is
-one."""
+"""Most declarations that are kept while no worker has taken them up, and most refusals; usually
+there is one.
+"""
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ class Declarations:
 
         Args:
             known: the offset that `pb.lambda` names, None before its first record.
-            again: a worker has written again what is in force.
+            again: whether a worker has written the declaration in force again.
         """
         if not again:
             self._newest = offset
@@ -63,10 +64,10 @@ class Declarations:
         return [] if known is None else self.acknowledge(known, at=at)
 
     def refuse(self, refusal: EventRefused) -> None:
-        """Take in that workers refused a declaration."""
+        """Note that workers refused a declaration."""
         self._refusals[refusal.offset] = refusal
-        # One that cannot be read is refused without being added. As stale, a worker may refuse
-        # what another one has written again.
+        # An unreadable declaration is refused without being added. A worker may refuse as stale
+        # what another worker has written again.
         if refusal.reason != "stale_config":
             self._newest = max(self._newest, refusal.offset)
         while len(self._refusals) > WAITING:

@@ -89,7 +89,7 @@ class Fleet:
         }
 
     def observe(self, name: str, record: Record, *, now: float) -> None:
-        """Take in a record; an unreadable one is only counted.
+        """Apply a record; an unreadable one is only counted.
 
         Args:
             name: the topic, without its prefix.
@@ -112,8 +112,8 @@ class Fleet:
             self.unreadable += 1
 
     def take(self, name: str, event: Any, *, at: float, now: float) -> None:
-        """Take in an event of a topic that workers or clients write; `at` is when it happened."""
-        # Anybody may name any router in an event; a decision and a state are of workers.
+        """Apply an event of a topic that workers or clients write; `at` is the event's time."""
+        # Any client may name any router in an event; only workers write decisions and states.
         made = name in ("lambda", "routes") or event.key in self.routers
         router = self.router(event.key) if made else RouterView(event.key)
         self._take[name](router, event, at, now)
@@ -128,7 +128,7 @@ class Fleet:
         return found
 
     def request(self, router_id: str, request_id: str) -> Request | None:
-        """Return a request with its bill and its label; None where it is not known (any more)."""
+        """Return a request with its bill and its label; None if it is not known, or no longer."""
         return self._joined.get(router_id, request_id)
 
     def page(self, asked: Asked, *, now: float) -> tuple[list[Row], int]:
@@ -265,7 +265,7 @@ def _row(router: RouterView, now: float) -> Row:
         "ratio": router.spend_per_budget,
         "quality": router.tally.labels.value,
         "saved": picture.saved,
-        # What the same calls of the best model would have cost.
+        # Cost of the same calls at the best model.
         "alone_usd": None
         if picture.saved is None or best is None
         else best.cost_usd * router.tally.bills.n,

@@ -25,7 +25,7 @@ def frontier(
     """Return reward and cost under each budget, of each model alone, and of history.
 
     Args:
-        cases: returns the cases from the first one on, for a policy of this name.
+        cases: function that returns all cases for a policy of this name.
     """
     points = []
     for step in STEPS:

@@ -1,4 +1,4 @@
-"""The page of all pools: what each has, what is lent of it and spent, and who has the leases."""
+"""The page of all pools: the dollars of each, granted and spent, and who holds them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from schemas.pools import PoolDeclared
 from watching.dashboard.fleet import Fleet
 
 EVERY_SECONDS = 1.0
-"""Seconds between two sums over all routers."""
+"""Seconds between two computations of the sums over all routers."""
 MOST_LEASES = 200
-"""Leases of a line that are listed, the largest."""
+"""Most grants of a line that are listed: the largest."""
 
 
 class Pools:
-    """The pools that a visitor may see: those that lend to a router of the visitor's."""
+    """The pools that a visitor may see: those that grant to a router of the visitor's."""
 
     def __init__(self, fleet: Fleet, allows: Callable[[str], bool]) -> None:
         self._fleet = fleet

@@ -33,9 +33,9 @@ from watching.tally import Tally, budget_of, paid_per_budget
 NEWS_KEPT = 40
 """Alerts and declarations that a page lists beside its curves."""
 ENDS = {"drift": "recovered", "model_down": "model_back"}
-"""Alert that ends what another one began."""
+"""Kind of alert that ends the condition of another kind."""
 RATE_SECONDS = 5.0
-"""Seconds that a rate is taken over, twice that at most."""
+"""Seconds over which a rate is measured, at most twice as many."""
 LEAST = {"ratio": 50, "reward": 30, "share": 100}
 """Fewest events in the mean of a chart's point, so that it does not only show chance."""
 
@@ -46,7 +46,7 @@ TAIL_POINTS = 8
 
 
 class Money(NamedTuple):
-    """Dollars and bills in a worker's account."""
+    """Dollars and bills in a published state."""
 
     spend_usd: float
     settled: int
@@ -57,11 +57,12 @@ class RouterView:
     """The dashboard's numbers of a router: a few kilobytes, whatever its traffic.
 
     Attributes:
-        state: the worker's last account.
-        first: its account when it was first seen.
+        state: the last state that a worker published.
+        first: dollars and bills in the first state that was seen.
         first_at: time of the first decision that was seen.
-        tally: decisions with their bills and labels, one of each a request.
-        suspects, down: models under suspicion, and models that do not answer: why, and since when.
+        tally: decisions with their bills and labels, one of each per request.
+        suspects, down: models under suspicion, and models that do not answer, with the reason and
+            the time of begin.
     """
 
     router_id: str
@@ -99,7 +100,7 @@ class RouterView:
         return self.declarations.newest
 
     def take_state(self, state: LambdaUpdated, *, at: float) -> None:
-        """Take the worker's account in."""
+        """Apply a state that a worker published."""
         before = self.state
         if before is not None and state.observed_at < before.observed_at:
             return
@@ -122,17 +123,17 @@ class RouterView:
     def take_declaration(
         self, offset: int, router: RouterDeclared | None, *, at: float, again: bool = False
     ) -> None:
-        """Take in a record of `pb.routers`; it counts once a worker has put it in force."""
+        """Apply a record of `pb.routers`, which counts once a worker has put it in force."""
         known = None if self.state is None else self.state.config_offset
         self.news.extend(self.declarations.add(offset, router, at=at, known=known, again=again))
         self.version += 1
 
     def begin_anew(self) -> None:
-        """Forget the decisions of an earlier router of this name, which was let go."""
+        """Forget the decisions of an earlier, removed router of this name."""
         self.tally, self.bins, self._places, self.first_at = Tally(), Bins(), [], None
 
     def take_decision(self, decision: RouteDecided, *, at: float) -> None:
-        """Take a request's first decision in."""
+        """Apply a request's first decision."""
         self.first_at = self.first_at or decision.decided_at
         self.tally.decide(decision)
         if decision.model not in self._places:
@@ -142,11 +143,11 @@ class RouterView:
         self.version += 1
 
     def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
-        """Take a label in; a lower rank or revision than that of the one before changes nothing."""
+        """Apply a label; one of lower rank or revision than the label before changes nothing."""
         if event.reward is None:  # a verdict is no label
             return
         known = (rank, event.revision)
-        # A label of a fallback says nothing about the decided model.
+        # A label of a fallback tells nothing about the decided model.
         if event.model not in (None, request.model) or known <= request.label_rank:
             return
         before, request.label_rank = request.label, known
@@ -157,7 +158,9 @@ class RouterView:
         self.version += 1
 
     def take_bill(self, event: CostReported, request: Request) -> None:
-        """Take a bill in; its dollars count in the worker's account, here for the model only."""
+        """Apply a bill. Its dollars count here only for the model; the published state has the
+        router's.
+        """
         called = self.tally.models.get(event.model or request.model)
         if called is not None and event.revision > request.bill_revision:
             called.called += 1
@@ -175,7 +178,7 @@ class RouterView:
         self.version += 1
 
     def take_alert(self, alert: AlertRaised, *, at: float) -> None:
-        """Take in an alert; a model is suspected from a drift to its recovery, and down until it
+        """Apply an alert. A model is suspected from a drift to its recovery, and down until it
         answers again.
         """
         kind, told = alert.kind.value, sentence(alert)

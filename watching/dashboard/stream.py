@@ -35,7 +35,7 @@ class View(Protocol):
     """Something that a page follows."""
 
     def changes(self, *, now: float) -> Document | None:
-        """Return what differs from what was sent before, None for nothing."""
+        """Return the differences from what was sent before; None: there are none."""
         ...
 
 
@@ -175,7 +175,7 @@ async def updates(
     """Yield a page's events until it goes away or the server ends.
 
     Args:
-        state: returns the server's own status, which is sent when it changes.
+        state: function that returns the server's own status, which is sent when it changes.
     """
     said: Document | None = None
     heard = time.monotonic()

@@ -72,9 +72,9 @@ class Studies:
         """Start a study. Raises Problem if another one runs, or the scenario is not valid.
 
         Args:
-            asked: `kind`, `since` (seconds since the epoch, or nothing for all), `scenario`.
-            decided: how many decisions are expected.
-            budget: the router's, or what it spends.
+            asked: `kind`, `since` (seconds since the epoch; absent: all), `scenario`.
+            decided: expected number of decisions.
+            budget: the router's budget per request in dollars, or its mean cost.
         """
         # One at a time: a study uses a core for minutes, and reads the history from Kafka.
         if any(one.status == "running" for one in self._studies.values()):

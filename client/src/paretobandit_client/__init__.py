@@ -2,13 +2,15 @@
 it was.
 """
 
+from paretobandit_client.attempts import Attempt
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import NoDecision, Refused, RouterError, Undelivered, Unreachable
 from paretobandit_client.events import Candidate, Needs, Refusal, Route
 from paretobandit_client.router import Counts, Router
-from paretobandit_client.sync import SyncDecision, SyncRouter
+from paretobandit_client.sync import SyncAttempt, SyncDecision, SyncRouter
 
 __all__ = [
+    "Attempt",
     "Candidate",
     "Counts",
     "Decision",
@@ -19,6 +21,7 @@ __all__ = [
     "Route",
     "Router",
     "RouterError",
+    "SyncAttempt",
     "SyncDecision",
     "SyncRouter",
     "Undelivered",

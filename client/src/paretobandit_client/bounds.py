@@ -33,6 +33,7 @@ class Span:
 TOKENS = Span(1_000_000_000, whole=True)
 DAY_MS = Span(86_400_000.0)
 NUMBERS: Mapping[str, Span] = {
+    "attempt": Span(15, whole=True),
     "cached_input_tokens": TOKENS,
     "cost_usd": Span(1000.0),
     "first_token_ms": DAY_MS,
@@ -45,6 +46,7 @@ NUMBERS: Mapping[str, Span] = {
     "revision": Span(2**53 - 1, whole=True),
     "reward": Span(1.0),
     "session_budget_usd": Span(1e6, low=1e-6),
+    "verdict": Span(1.0),
 }
 """Bounds of each numeric field, whatever event it is in."""
 NAMES: Mapping[str, int] = {
@@ -53,10 +55,11 @@ NAMES: Mapping[str, int] = {
     "request_id": 128,
     "session_id": 128,
     "source": 128,
+    "verifier": 128,
 }
 """Most characters of each field that names something; the least is 1, all printable."""
-MODELS, DIMENSIONS = 1000, 1024
-"""Most models of `allowed_models`, and most numbers of a context."""
+MODELS, DIMENSIONS, VERIFIERS = 1000, 1024, 8
+"""Most models of `allowed_models`, numbers of a context, and verifiers of a request."""
 FAR = 2.0**70
 """Number beyond all bounds of whole numbers."""
 INT64 = Span(2**64 - 1, low=-(2**63), whole=True)

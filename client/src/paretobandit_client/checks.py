@@ -163,6 +163,15 @@ def _allowed_models(value: object) -> tuple[str, ...]:
     return models
 
 
+def _verifiers(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ValueError(f"verifiers must be names of verifiers, not {value!r}")
+    found = tuple(bounds.name("verifier", one) for one in value)
+    if len(found) > bounds.VERIFIERS:
+        raise ValueError(f"verifiers must be at most {bounds.VERIFIERS}, not {len(found)}")
+    return found
+
+
 def _metadata(value: object) -> object:
     if not isinstance(value, Mapping):
         raise ValueError(f"metadata must be a mapping, not {type(value).__name__}")
@@ -182,7 +191,9 @@ def _status(value: object) -> str:
     return value
 
 
-REQUIRED = frozenset({"request_id", "reward", "revision", "router_id", "source"})
+REQUIRED = frozenset(
+    {"request_id", "reward", "revision", "router_id", "source", "verdict", "verifier"}
+)
 """Fields that no event of theirs can do without."""
 _OTHERS: Mapping[str, Callable[[Any], object]] = {
     "allowed_models": _allowed_models,
@@ -193,6 +204,7 @@ _OTHERS: Mapping[str, Callable[[Any], object]] = {
     "prompt": _prompt,
     "router_id": router_id,
     "status": _status,
+    "verifiers": _verifiers,
 }
 """Check of each field that is neither a number nor a name."""
 

@@ -28,6 +28,7 @@ class Reports(Protocol):
         latency_ms: float | None = None,
         first_token_ms: float | None = None,
         cached_input_tokens: int | None = None,
+        attempt: int | None = None,
     ) -> Awaitable[None]: ...
 
     def reward(
@@ -39,6 +40,7 @@ class Reports(Protocol):
         model: str | None = None,
         revision: int = 0,
         observed_at: datetime | None = None,
+        attempt: int | None = None,
     ) -> Awaitable[None]: ...
 
 

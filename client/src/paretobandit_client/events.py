@@ -25,6 +25,19 @@ class Candidate(Struct, frozen=True, kw_only=True):
     slow: float | None = None
 
 
+class Step(Struct, frozen=True, kw_only=True):
+    """One call of a plan: `verify` names who looks at its answer, which is returned from the
+    verdict `accept_at` on. `probability` is that of its being made.
+    """
+
+    model: str
+    expected_cost_usd: float = 0.0
+    probability: float = 1.0
+    verify: str | None = None
+    accept_at: float | None = None
+    verdict_usd: float | None = None
+
+
 class WouldRoute(Struct, frozen=True, kw_only=True):
     """The router's choice where the incumbent answered; `then` would have followed `model`."""
 
@@ -51,6 +64,8 @@ class Route(Struct, frozen=True, kw_only=True):
     candidates: tuple[Candidate, ...] | None = None
     fallbacks: tuple[str, ...] = ()
     session_left_usd: float | None = None
+    plan: tuple[Step, ...] = ()
+    first_propensity: float | None = None
     routed_by: str | None = None
     routed_share: float | None = None
     would_route: WouldRoute | None = None
@@ -100,11 +115,13 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session_id: str | None = None
     session_budget_usd: float | None = None
     needs: Needs | None = None
+    verifiers: tuple[str, ...] | None = None
 
 
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A bill, in dollars or in tokens; `model` is the called model, which differs from the decided
-    one after a fallback. `status` says how the call ended, None: with an answer.
+    one after a fallback. `status` says how the call ended, None: with an answer. `attempt` numbers
+    the calls of the request's plan.
     """
 
     router_id: str
@@ -119,6 +136,7 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after_seconds: float | None = None
     latency_ms: float | None = None
     first_token_ms: float | None = None
+    attempt: int | None = None
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,12 +150,34 @@ class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     revision: int = 0
     observed_at: datetime | None = None
+    attempt: int | None = None
 
 
-Event = Ask | Cost | Reward
-TOPIC_OF: dict[type[Event], str] = {Ask: "requests", Cost: "costs", Reward: "rewards"}
+class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A verifier's word on the answer of one call, in [0, 1]; it is no reward."""
+
+    router_id: str
+    request_id: str
+    verifier: str
+    verdict: float
+    attempt: int | None = None
+    revision: int = 0
+
+
+Event = Ask | Cost | Reward | Verdict
+TOPIC_OF: dict[type[Event], str] = {
+    Ask: "requests",
+    Cost: "costs",
+    Reward: "rewards",
+    Verdict: "rewards",
+}
 """Topic of each kind of event, without the prefix."""
-KINDS: dict[type[Event], str] = {Ask: "request", Cost: "bill of", Reward: "label of"}
+KINDS: dict[type[Event], str] = {
+    Ask: "request",
+    Cost: "bill of",
+    Reward: "label of",
+    Verdict: "verdict on",
+}
 """Name of each kind of event in a sentence."""
 decode_route = Decoder(Route).decode
 decode_refusal = Decoder(Refusal).decode

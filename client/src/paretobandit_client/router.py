@@ -7,13 +7,14 @@ import logging
 import math
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from paretobandit_client import checks
+from paretobandit_client.attempts import Attempt, attempts_of
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import (
@@ -23,7 +24,7 @@ from paretobandit_client.errors import (
     Undelivered,
     Unreachable,
 )
-from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route
+from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route, Verdict
 from paretobandit_client.fallbacks import Fallbacks
 
 log = logging.getLogger(__name__)
@@ -160,6 +161,7 @@ class Router:
         max_price_per_1k: float | None = None,
         input_tokens: int | None = None,
         needs: Needs | Fields | None = None,
+        verifiers: Iterable[str] | None = None,
         metadata: Fields | None = None,
         fallback: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - not how long to try, but when to fall back
@@ -175,6 +177,8 @@ class Router:
             input_tokens: how many the call will send, system prompt and history included; then only
                 the output is uncertain.
             needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
+            verifiers: those of the router that can look at this answer; None: all, empty:
+                none.
             fallback, timeout: replace the router's for this request.
 
         Raises:
@@ -196,6 +200,7 @@ class Router:
                 session_id=session,
                 session_budget_usd=session_budget_usd,
                 needs=needs,  # type: ignore[arg-type]
+                verifiers=verifiers,  # type: ignore[arg-type]
             )
         )
         allowed = event.allowed_models
@@ -219,6 +224,21 @@ class Router:
             return Decision(event.request_id, fallback, True, None, self)
         self.counts.decided += 1
         return Decision(route.request_id, route.model, False, route, self)
+
+    async def attempts(self, prompt: str | None = None, **options: Any) -> AsyncIterator[Attempt]:
+        """Yield the calls to make for a prompt, the next one only if the answer before does not
+        pass; arguments and errors are those of `route`.
+
+        Example:
+            async for attempt in router.attempts("Write a test."):
+                answer = await call(attempt.model)
+                await attempt.cost(input_tokens=12, output_tokens=310)
+                if attempt.verify:
+                    await attempt.verdict(attempt.verify, await passes(answer))
+        """
+        decision = await self.route(prompt, **options)
+        async for attempt in attempts_of(decision, self):
+            yield attempt
 
     async def route_many(
         self, prompts: Iterable[str | Fields], **options: Any
@@ -251,9 +271,10 @@ class Router:
         latency_ms: float | None = None,
         first_token_ms: float | None = None,
         cached_input_tokens: int | None = None,
+        attempt: int | None = None,
     ) -> None:
         """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
-        was called; to be named where it is not the decided one.
+        was called; to be named where it is not the decided one. `attempt`: which call of its plan.
         """
         if status in UNANSWERED and cost_usd is None and None in (input_tokens, output_tokens):
             cost_usd = 0.0
@@ -271,6 +292,29 @@ class Router:
                 latency_ms=latency_ms,
                 first_token_ms=first_token_ms,
                 cached_input_tokens=cached_input_tokens,
+                attempt=attempt,
+            )
+        )
+
+    async def verdict(
+        self,
+        request_id: str,
+        verifier: str,
+        value: float,
+        *,
+        attempt: int | None = None,
+        revision: int = 0,
+    ) -> None:
+        """Report what a verifier says of the answer of one call, in [0, 1], from any process; see
+        `Attempt.verdict`. It is no reward."""
+        await self._send(
+            Verdict(
+                router_id=self.router_id,
+                request_id=request_id,
+                verifier=verifier,
+                verdict=value,
+                attempt=attempt,
+                revision=revision,
             )
         )
 
@@ -284,6 +328,7 @@ class Router:
         model: str | None = None,
         revision: int = 0,
         observed_at: datetime | None = None,
+        attempt: int | None = None,
     ) -> None:
         """Report how good a request's answer was, or a whole session, in [0, 1], from any process,
         days later; returns when Kafka has it.
@@ -297,6 +342,7 @@ class Router:
                 bill may come later.
             revision: a higher one of the same source replaces the reward.
             observed_at: when it was judged, with a time zone.
+            attempt: which call of its plan gave the answer; None: the last one.
 
         Raises:
             ValueError: out of range, or neither a request nor a session.
@@ -312,6 +358,7 @@ class Router:
                 model=model,
                 revision=revision,
                 observed_at=observed_at,
+                attempt=attempt,
             )
         )
 
@@ -327,7 +374,7 @@ class Router:
         """
         await _all(self.reward(**{**options, **one}) for one in rewards)
 
-    async def _send(self, event: Cost | Reward) -> None:
+    async def _send(self, event: Cost | Reward | Verdict) -> None:
         checked = checks.checked(event)
         try:
             await asyncio.shield(self._link.deliver(checked))

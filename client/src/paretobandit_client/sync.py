@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from paretobandit_client.attempts import Attempt
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import Refused, RouterError
 from paretobandit_client.events import Route
@@ -62,6 +63,41 @@ class SyncDecision:
     def reward(self, value: float, *, source: str, **more: Any) -> None:
         """Report how good the answer was, see `Decision.reward`."""
         self._router.run(self.decision.reward(value, source=source, **more))
+
+
+@dataclass(frozen=True, slots=True)
+class SyncAttempt:
+    """An `Attempt` whose reports block until Kafka has them."""
+
+    attempt: Attempt
+    _router: SyncRouter = field(repr=False, compare=False)
+
+    @property
+    def model(self) -> str:
+        """Return the model to call."""
+        return self.attempt.model
+
+    @property
+    def verify(self) -> str | None:
+        """Return the verifier that the plan asks for, see `Attempt`."""
+        return self.attempt.verify
+
+    @property
+    def request_id(self) -> str:
+        """Return the request's id, for reports from elsewhere."""
+        return self.attempt.request_id
+
+    def cost(self, **bill: Any) -> None:
+        """Report what the call cost, see `Attempt.cost`."""
+        self._router.run(self.attempt.cost(**bill))
+
+    def verdict(self, verifier: str, value: float | bool, **more: Any) -> None:
+        """Report what a verifier says of the answer, see `Attempt.verdict`."""
+        self._router.run(self.attempt.verdict(verifier, value, **more))
+
+    def reward(self, value: float, *, source: str, **more: Any) -> None:
+        """Report how good the answer was, see `Attempt.reward`."""
+        self._router.run(self.attempt.reward(value, source=source, **more))
 
 
 class SyncRouter:
@@ -118,6 +154,12 @@ class SyncRouter:
         """Return which model shall answer a prompt, see `Router.route`."""
         return SyncDecision(self.run(self._opened.route(prompt, **options)), self)
 
+    def attempts(self, prompt: str | None = None, **options: Any) -> Iterator[SyncAttempt]:
+        """Yield the calls to make for a prompt, see `Router.attempts`."""
+        each = self._opened.attempts(prompt, **options)
+        while (attempt := self.run(_next(each))) is not None:
+            yield SyncAttempt(attempt, self)
+
     def route_many(
         self, prompts: Iterable[str | Fields], **options: Any
     ) -> list[SyncDecision | Refused]:
@@ -145,6 +187,10 @@ class SyncRouter:
         self.run(
             self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
         )
+
+    def verdict(self, request_id: str, verifier: str, value: float, **more: Any) -> None:
+        """Report what a verifier says of an answer, see `Router.verdict`."""
+        self.run(self._opened.verdict(request_id, verifier, value, **more))
 
     def cost_many(self, bills: Iterable[Fields]) -> None:
         """Report many bills, see `Router.cost_many`."""
@@ -182,3 +228,7 @@ class SyncRouter:
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
             loop.close()
+
+
+async def _next(each: AsyncIterator[Attempt]) -> Attempt | None:
+    return await anext(each, None)

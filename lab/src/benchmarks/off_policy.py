@@ -1,7 +1,7 @@
 """Measure how far the estimates of `pbstream replay` can be trusted: errors against intervals, in
 histories whose truth is known.
 
-uv run python -m benchmarks.off_policy [--quick]
+uv run python -m benchmarks.off_policy [--quick] [--world NAME]
 
 Histories are recorded by the engine that ships, exploring as it does by itself and with a declared
 ε. They know the called models' rewards and costs only; the truth of every choice is kept aside.
@@ -22,13 +22,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import orjson
 
 from benchmarks.arena import Array
 from benchmarks.elsewhere import drawing
 from benchmarks.history import ROUTER, write_history
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 from commands.demo.benchmark import Benchmark, Split, load_benchmark
 from commands.demo.paper_models import known_before
@@ -240,11 +241,14 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     return middle - off, middle + off
 
 
-def run(quick: bool) -> None:
+@click.command()
+@click.option("--quick", is_flag=True, help="A smaller run, under 60 seconds.")
+@click.option("--world", "worlds", multiple=True, type=click.Choice(WORLDS), help="Only these.")
+def main(quick: bool, worlds: tuple[str, ...]) -> None:
     """Compare off-policy estimates with the truth, over many histories."""
     seeds = range(4) if quick else range(HELD_BACK, HELD_BACK + SEEDS)
     figures: dict[str, float] = {}
-    for world in WORLDS:
+    for world in worlds or WORLDS:
         jobs: list[Job] = [
             {"world": world, "history": history, "seed": seed}
             for history in HISTORIES
@@ -272,4 +276,4 @@ def _told(r: Row) -> list[str]:
 
 
 if __name__ == "__main__":
-    command(run)()
+    main()

@@ -5,8 +5,9 @@ With t and f the shares of right and of wrong answers that pass, a plan (a, look
 
     t·r_a + (1 − P)·r_b − gap,    P = t·r_a + f·(1 − r_a),    gap = ρ·(t − f)·√(r_a(1 − r_a)·r_b(1 − r_b)),
 
-at a cost of c_a + fee + (1 − P)·c_b. The gap is what b earns less where a has failed, as prompts
-are hard for all models alike; a ρ of 1 says that a verdict tells no more than that.
+at a cost of c_a + fee + (1 − P)·c_b. The gap is the reward that b loses where a has failed: a
+prompt that is hard for one model is hard for others, too. With ρ = 1 a failed verdict tells only
+that the prompt is hard.
 
 Whatever a and the look are, the best b is taken to be the other model whose call alone is best. So of all
 K·L·(K − 1) plans K·L have to be compared.
@@ -16,23 +17,35 @@ from libc.math cimport sqrt
 
 import numpy as np
 
-from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
+from router_state.kernel.choosing.candidates cimport (
+    COST, Candidates, MEAN, PENALTY, ROW, SPREAD,
+)
 from router_state.kernel.costs.cost_model cimport CostModel
+from router_state.kernel.numbers.elementary cimport below
 from router_state.kernel.numbers.words cimport (
-    Flag, Floats, Index, Real, behind, block, known, of_block, view,
+    Flag, Floats, Index, Real, behind, block, known, of_block, scratch, view,
 )
 from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.dual import FAR as _FAR
 from router_state.kernel.pacing.window import CLOSED, PRICES
 
-cdef Real LEAST = 0.02
+cdef Real LEAST_RIGHT = 0.02
 """Least probability that an answer is right, and one less the largest: rewards are estimates beyond
 0 and 1, too."""
 cdef Real OPEN = -0.5 * CLOSED
 """Score below which an arm is closed."""
-cdef Real NONE = -float("inf")
+cdef Real LOWEST = -float("inf")
+cdef Real DRAWN = 0.5
+"""Share of b's draw that counts where plans are compared with a call of b alone. With all of it good
+verifiers gain less on CodeRouterBench; with none plans take b's exploration, worthless verifiers
+cost up to 2 points, and a third of the budget is not spent (attempts, in the laboratory)."""
+cdef Real INFINITE = float("inf")
+cdef Real WIDEST = 4.0
+cdef enum:
+    CELLS = 48
+"""Deviations either way, and cells, that probabilities are summed over."""
 cdef Real NEVER = -1e9
-"""What a look earns that can't be taken."""
+"""Reward of a look that can't be taken."""
 cdef Real FAR = _FAR
 
 
@@ -41,9 +54,9 @@ cdef class Looks:
     passes.
 
     Attributes:
-        L, K: looks and models.
-        array: the dollars of each look and its ρ (2L), then by look and model the shares of right answers
-            that pass (LK), and those of wrong ones (LK).
+        L, K: numbers of looks and of models.
+        array: the dollars and the ρ of each look (2L); then by look and model the share of right
+            answers that pass (LK), and the share of wrong answers that pass (LK).
     """
 
     def __init__(self, Index L, Index K):
@@ -58,7 +71,7 @@ cdef class Looks:
         self.values[2 * self.L + (self.L + look) * self.K + k] = wrong
 
     def charge(self, Index look, Real usd, Real alike):
-        """Set what a look costs, and its ρ."""
+        """Set the dollars of a look, and its ρ."""
         if not 0 <= look < self.L:
             raise IndexError(f"there is no look {look}")
         self.values[look], self.values[self.L + look] = usd, alike
@@ -73,8 +86,10 @@ cdef class Looks:
         return self.values[self.L + look]
 
     cdef Real gap(self, Index look, Index k, Real r, Real b) noexcept:
-        """Return by how much less a second answer earns for having followed one of the k-th model
-        that did not pass, times the probability of that; r, b: what both are expected to earn."""
+        """Return the reward that a second answer is expected to lose because the k-th model's
+        answer did not pass, times the probability that it does not pass; r, b: the expected
+        rewards of the first and of the second answer.
+        """
         tells: Real = self.passes(look, k) - self.slips(look, k)
         return self.alike(look) * max(tells, 0.0) * sqrt(r * (1.0 - r) * b * (1.0 - b))
 
@@ -87,8 +102,8 @@ cdef class PlannedOptions(Options):
 
     Args:
         single: scores and costs of the arms alone.
-        looks: at their answers.
-        shut: by row, the numbers of the looks that its request can't have.
+        looks: looks at the arms' answers.
+        shut: by row, the numbers of the looks that the row's request can't have.
     """
 
     def __init__(self, Options single, Looks looks, dict shut):
@@ -109,9 +124,10 @@ cdef class PlannedOptions(Options):
                         self.parts[n * K + ((row * K + k) * L + look) * 3] = NEVER
 
     cdef void _prepare(self):
-        """Write what no price changes: the deviation of each answer's outcome, and of each call
-        with a look what it earns itself, the probability that another follows, and what its
-        failing takes off that one's deviation."""
+        """Write the numbers that do not depend on the price. Of each answer, the deviation of its
+        outcome. Of each call with a look, its own reward, the probability that another call
+        follows, and the loss of the second answer per unit of that answer's deviation.
+        """
         n, K, L, looks = self.n, self.K, self.looks.L, self.looks
         for row in range(n):
             for k in range(K):
@@ -128,7 +144,7 @@ cdef class PlannedOptions(Options):
                     part[2] = looks.alike(look) * max(t - f, 0.0) * deviation
 
     def spend(self, Real price):
-        """Return the mean cost of what contexts choose at a price of a dollar."""
+        """Return the mean cost of the options that the contexts choose at a price of a dollar."""
         self.choose(price)
         return self.dollars / self.n
 
@@ -147,9 +163,9 @@ cdef class PlannedOptions(Options):
             top: Real = scores[b * n + row] - price * costs[b * n + row]
             if scores[b * n + row] < OPEN:
                 continue
-            # The second best, for plans that begin with the best.
+            # The second-best arm, for plans that begin with the best.
             other: Index = -1
-            most: Real = NONE
+            most: Real = LOWEST
             for k in range(K):
                 value: Real = scores[k * n + row] - price * costs[k * n + row]
                 if k != b and value > most and scores[k * n + row] >= OPEN:
@@ -181,11 +197,16 @@ cdef class PlannedOptions(Options):
 
 
 cdef class Planning:
-    """One request's plans, given what is expected of each arm.
+    """One request's plans, given the draws of its arms.
+
+    With b the arm whose draw is best, and z its drawn score, the gain of each plan over a call of b
+    alone is a line α − β·z: plans count for what is expected of the other arm. So a plan is made
+    where z lies in an interval, and its propensity is an integral over that. An arm that is drawn
+    far above what is expected of it is called alone: plans take nothing from exploration.
 
     Args:
-        seen: the arms.
-        models: their models of costs.
+        seen: predictions for the arms, with their draws.
+        models: cost models of the arms.
         shut: numbers of looks that can't be taken.
         per_dollar: what a dollar costs in reward.
         left_usd: dollars that both calls may be expected to cost, and the look; most_usd: what they
@@ -215,55 +236,74 @@ cdef class Planning:
         self.per_dollar, self.left_usd, self.most_usd = per_dollar, left_usd, most_usd
 
     def best(self, Index b, Looks looks):
-        """Return the plan that is better than a call of the b-th arm alone by the most, and ends
-        with that arm or begins with it: (first, look, second, gain); None if there is none."""
-        self._require(looks)
-        if not 0 <= b < self.seen.K:
-            raise IndexError(f"there is no arm {b} of {self.seen.K}")
-        found = self._best(b, looks)
-        return None if found[0] < 0 else found
-
-    cdef void _require(self, Looks looks):
-        if looks.K != self.seen.K:
-            raise ValueError(f"looks at {looks.K} models are none at {self.seen.K}")
-
-    cdef (Index, Index, Index, Real) _best(self, Index b, Looks looks):
-        """See `best`; a first arm of −1 where there is no plan."""
-        seen: Candidates = self.seen
-        K: Index = seen.K
-        values: Floats = seen._values
-        top: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
-        other: Index = -1
-        most: Real = NONE
-        for k in range(K):
-            value: Real = values[ROW * k + MEAN] - values[ROW * k + PENALTY]
-            if k != b and value > most and seen.excluded[k] is None:
-                most, other = value, k
+        """Return the plan that is better than a call of the b-th arm alone by the most, as that was
+        drawn, and ends with it or begins with it: (first, look, second, gain); None: there is
+        none."""
+        held = self._lines(b, looks)
+        lines: Floats = of_block(held)
+        z: Real = self.seen.score_at(ROW * b)
+        L: Index = looks.L
         gain: Real = 0.0
-        first: Index = -1
-        taken: Index = -1
-        then_called: Index = -1
+        found: Index = -1
+        for i in range(self.seen.K * L):
+            more: Real = lines[2 * i] - lines[2 * i + 1] * z
+            if more > gain:
+                gain, found = more, i
+        if found < 0:
+            return None
+        k: Index = found // L
+        return k, found % L, (self._other(b) if k == b else b), gain
+
+    cdef Index _other(self, Index b):
+        """Return the arm that is expected to be the best of the others; −1: there is none."""
+        values: Floats = self.seen._values
+        other: Index = -1
+        most: Real = LOWEST
+        for k in range(self.seen.K):
+            value: Real = values[ROW * k + MEAN] - values[ROW * k + PENALTY]
+            if k != b and value > most and self.seen.excluded[k] is None:
+                most, other = value, k
+        return other
+
+    cdef _lines(self, Index b, Looks looks):
+        """Return α and β of every first arm and look; of those that can't be, α is `NEVER`."""
+        seen: Candidates = self.seen
+        K, L = seen.K, looks.L
+        if looks.K != K or not 0 <= b < K:
+            raise ValueError(f"looks at {looks.K} models are none at {K}")
+        held = scratch(2 * K * L)
+        lines: Floats = of_block(held)
+        values: Floats = seen._values
+        other: Index = self._other(b)
+        expected: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
         for k in range(K):
             second: Index = other if k == b else b
-            if second < 0 or seen.excluded[k] is not None:
-                continue
+            possible = second >= 0 and seen.excluded[k] is None
             at: Floats = behind(values, ROW * k)
-            then: Floats = behind(values, ROW * second)
+            then: Floats = behind(values, ROW * max(second, 0))
             r: Real = bounded(at[MEAN])
             other_r: Real = bounded(then[MEAN])
-            alone: Real = at[MEAN] - at[PENALTY]
             following: Real = then[MEAN] - then[PENALTY]
-            for look in range(looks.L):
-                if self.shut and look in self.shut:
-                    continue
-                right: Real = looks.passes(look, k) * r
-                fails: Real = 1.0 - right - looks.slips(look, k) * (1.0 - r)
-                less: Real = r - right + looks.gap(look, k, r, other_r)
+            for look in range(L):
+                line: Floats = behind(lines, 2 * (k * L + look))
+                line[0], line[1] = NEVER, 1.0
                 fee: Real = looks.fee(look)
-                more: Real = alone - less - self.per_dollar * fee + fails * following - top
-                if more > gain and self._pays(k, fee, second):
-                    gain, first, taken, then_called = more, k, look, second
-        return first, taken, then_called, gain
+                if not possible or (self.shut and look in self.shut):
+                    continue
+                if not self._pays(k, fee, second):
+                    continue
+                t: Real = looks.passes(look, k)
+                f: Real = looks.slips(look, k)
+                less: Real = looks.gap(look, k, r, other_r) + self.per_dollar * fee
+                if k == b:
+                    line[1] = 1.0 - t + (t - f) * following
+                    line[0] = (1.0 - f) * following - less - line[1] * at[PENALTY]
+                else:
+                    line[1] = t * r + f * (1.0 - r)
+                    line[0] = at[MEAN] - at[PENALTY] - (1.0 - t) * r - less
+                line[0] -= (1.0 - DRAWN) * line[1] * expected
+                line[1] *= DRAWN
+        return held
 
     cdef Flag _pays(self, Index first, Real fee, Index second):
         """Tell whether there is money for two calls and a look."""
@@ -277,35 +317,116 @@ cdef class Planning:
         one = self.models[second]
         return dear + one.dear(b) <= self.most_usd
 
-    def chance_of_first(self, Index first, Looks sure, Looks hopeful, Real tried):
-        """Return the probability that an arm is called first, alone or with a plan.
+    cdef Real _won(self, Index b, Real low, Real high):
+        """Return the probability that the b-th arm's draw is the best, and lies in an interval."""
+        values: Floats = self.seen._values
+        mean: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
+        deviation: Real = sqrt(values[ROW * b + SPREAD])
+        if deviation <= 0.0:
+            return self._below_all(b, mean) if low <= mean < high else 0.0
+        low = max(low, mean - WIDEST * deviation)
+        high = min(high, mean + WIDEST * deviation)
+        if low >= high:
+            return 0.0
+        step: Real = (high - low) / CELLS
+        total: Real = 0.0
+        before: Real = self._below_all(b, low)
+        mass: Real = below((low - mean) / deviation)
+        for i in range(1, CELLS + 1):
+            z: Real = low + step * i
+            now: Real = self._below_all(b, z)
+            upto: Real = below((z - mean) / deviation)
+            total += 0.5 * (now + before) * (upto - mass)
+            before, mass = now, upto
+        return total
+
+    cdef Real _below_all(self, Index b, Real z):
+        """Return the probability that all other arms' draws are below z."""
+        values: Floats = self.seen._values
+        product: Real = 1.0
+        for k in range(self.seen.K):
+            if k != b and self.seen.excluded[k] is None:
+                gap: Real = z - values[ROW * k + MEAN] + values[ROW * k + PENALTY]
+                deviation: Real = sqrt(values[ROW * k + SPREAD])
+                if gap < -WIDEST * deviation:
+                    return 0.0
+                if gap < WIDEST * deviation:
+                    product *= below(gap / deviation)
+        return product
+
+    def chances(self, Index b, Index first, Looks sure, Looks hopeful, Real tried):
+        """Return the probabilities of what may be done with the b-th arm's draw the best: a call of
+        it alone, the plan of `sure` and that of `hopeful` that begin with an arm.
 
         Args:
-            sure, hopeful: what plans are made by, and what they are tried by otherwise, with the
-                probability `tried`.
+            sure, hopeful: what plans are made by, and what they are tried by where there is none,
+                with the probability `tried`.
         """
-        self._require(sure)
-        self._require(hopeful)
+        made, hoped = self._lines(b, sure), self._lines(b, hopeful)
+        n: Index = self.seen.K * sure.L
+        certain: Real = crossing(of_block(made), n)
+        hoping: Real = crossing(of_block(hoped), n)
+        planned: Real = 0.0
+        trial: Real = 0.0
+        for look in range(sure.L):
+            i: Index = first * sure.L + look
+            low, high = interval(of_block(made), n, i)
+            if low < high:
+                planned += self._won(b, low, high)
+            low, high = interval(of_block(hoped), n, i)
+            if max(low, certain) < high:
+                trial += tried * self._won(b, max(low, certain), high)
+        alone: Real = self._won(b, certain, INFINITE)
+        if hoping > certain:
+            alone -= tried * self._won(b, certain, hoping)
+        return alone, planned, trial
+
+    def chance_of_first(self, Index first, Looks sure, Looks hopeful, Real tried):
+        """Return the probability that an arm is called first, alone or with a plan; arguments are
+        those of `chances`."""
         total: Real = 0.0
         for b in range(self.seen.K):
-            if self.seen.excluded[b] is not None:
-                continue
-            share: Real = 1.0 if b == first else 0.0
-            found = self._best(b, sure)
-            if found[0] >= 0:
-                share = 1.0 if found[0] == first else 0.0
-            else:
-                found = self._best(b, hopeful)
-                if found[0] >= 0:
-                    share = (1.0 - tried) * share + (tried if found[0] == first else 0.0)
-            if share > 0.0:
-                total += share * self.seen.chance_of(b)
+            if self.seen.excluded[b] is None:
+                alone, planned, trial = self.chances(b, first, sure, hopeful, tried)
+                total += planned + trial + (alone if b == first else 0.0)
         return min(total, 1.0)
 
 
+cdef Real crossing(Floats lines, Index n) noexcept:
+    """Return the score from which no line is above 0."""
+    found: Real = -INFINITE
+    for i in range(n):
+        if lines[2 * i] > 0.5 * NEVER and lines[2 * i + 1] > 0.0:
+            found = max(found, lines[2 * i] / lines[2 * i + 1])
+    return found
+
+
+cdef (Real, Real) interval(Floats lines, Index n, Index i) noexcept:
+    """Return between which scores a line is the highest, and above 0."""
+    a: Real = lines[2 * i]
+    b: Real = lines[2 * i + 1]
+    if a <= 0.5 * NEVER or b <= 0.0:
+        return 0.0, 0.0
+    low: Real = -INFINITE
+    high: Real = a / b
+    for j in range(n):
+        more: Real = a - lines[2 * j]
+        steeper: Real = b - lines[2 * j + 1]
+        if j == i or lines[2 * j] <= 0.5 * NEVER:
+            continue
+        if steeper > 0.0:
+            high = min(high, more / steeper)
+        elif steeper < 0.0:
+            low = max(low, more / steeper)
+        elif more < 0.0 or (more == 0.0 and j < i):
+            return 0.0, 0.0
+    return low, high
+
+
 def expected_of(Candidates seen, Looks looks, Index first, Index look, Index second):
-    """Return of a plan the expected reward, the probability of a second call, and by how much less
-    that earns for following an answer that did not pass, for a ρ of 1."""
+    """Return a plan's expected reward, the probability of its second call, and the reward that the
+    second call loses at ρ = 1 because the first answer did not pass.
+    """
     if not (0 <= look < looks.L and max(first, second) < min(seen.K, looks.K)):
         raise IndexError(f"there is no look {look} at {first}")
     at: Floats = behind(seen._values, seen.row(first))
@@ -316,8 +437,8 @@ def expected_of(Candidates seen, Looks looks, Index first, Index look, Index sec
     lost: Real = looks.gap(look, first, r, bounded(then[MEAN]))
     alike: Real = looks.alike(look)
     reward: Real = at[MEAN] - (r - right) + fails * then[MEAN] - lost
-    return reward, fails, lost / (alike * max(fails, LEAST)) if alike > 0.0 else 0.0
+    return reward, fails, lost / (alike * max(fails, LEAST_RIGHT)) if alike > 0.0 else 0.0
 
 
 cdef inline Real bounded(Real reward) noexcept:
-    return LEAST if reward < LEAST else 1.0 - LEAST if reward > 1.0 - LEAST else reward
+    return LEAST_RIGHT if reward < LEAST_RIGHT else 1.0 - LEAST_RIGHT if reward > 1.0 - LEAST_RIGHT else reward

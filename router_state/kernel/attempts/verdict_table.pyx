@@ -1,12 +1,12 @@
-"""The meaning of a verifier's verdicts: how often an answer is right, given what was said of it.
+"""The meaning of a verifier's verdicts: how often an answer is right, given its verdict.
 
-Verdicts come in J bins, 2 of them: passed or not. With r the reward that is expected of model a,
+Verdicts fall into J bins; with J = 2: passed or not. With r the expected reward of model a,
 
     P(right | bin j, a) = σ(logit r + h_j + h_aj).
 
-h_j is shared by the models, h_aj is a model's own. Both are learned from labels of answers that have
-a verdict, so it does no harm that only some answers are labelled: one scalar Kalman step a label.
-Shares of the bins, labelled or not, then give P(j | right) and P(j | wrong).
+The models share h_j; h_aj belongs to one model. Both are learned from labels of answers that have
+a verdict, by one scalar Kalman step a label. So labels of only some answers suffice. P(j | right)
+and P(j | wrong) follow from the shares of verdicts in each bin, with labels or without.
 """
 
 from libc.math cimport sqrt
@@ -18,31 +18,32 @@ from router_state.kernel.numbers.elementary cimport exp, log
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, view
 
 cdef Real BELIEF = 1.5
-"""Prior of h: that much for the last bin and less for the first, in logits. It says that verdicts
-tell something, and `SHARED` that they may not."""
+"""Prior mean of h in logits: +`BELIEF` for the last bin, −`BELIEF` for the first. The prior says
+that verdicts tell something; its variance `SHARED` admits that they may not.
+"""
 cdef Real SHARED = 1.0
 cdef Real OWN = 0.25
 """Variances of h_j and h_aj before the first label, in logits²."""
 cdef Real SEEN = 4.0
 """Verdicts that even shares of the bins count for."""
-cdef Real LEVEL = 0.6
+cdef Real FIRST_LEVEL = 0.6
 """Mean reward of a model's verified answers before the first one."""
 cdef Real FOLLOWS = 0.02
 """Least weight of an answer in that mean: it follows the last 50."""
-cdef Real LEAST = 0.02
+cdef Real LEAST_CHANCE = 0.02
 """Least probability, and one less the largest: rewards are estimates beyond 0 and 1, too."""
 cdef Real ALIKE = 0.4
 cdef Real ALIKE_SPREAD = 0.2
-"""Correlation of two models' errors on one prompt before the first label of a second answer, and
-the deviation of that."""
+"""Prior mean and deviation of ρ, the correlation of two models' errors on one prompt."""
 cdef Real MOST_DOUBT = 4.0
-"""Largest variance of a reward's logit, in logits²: it says no more than that nothing is known."""
+"""Largest variance of a reward's logit, in logits²: nothing is known of the reward then."""
 cdef Real LEAST_SLOPE = 0.1
-"""Least slope that a label's difference is divided by: where a verdict says nearly all, a label
-says little more."""
+"""Least slope that a label's difference is divided by: where a verdict tells nearly all, a label
+tells little more.
+"""
 cdef Real MOST_BEYOND = 2.0
 """Most by which a label may move what is observed, in rewards."""
-cdef Real FARTHEST = 6.0
+cdef Real FARTHEST_LOGIT = 6.0
 """Largest h, in logits: as good as certain."""
 
 
@@ -51,9 +52,10 @@ cdef class VerdictTable:
 
     Attributes:
         exact: whether verdicts are the truth, so that there is nothing to learn.
-        J, K: bins and models; names: of the models, in the order of their rows.
-        array: h and its variances (2J), ρ and its variance, then of each model h, its variances, verdicts and labels by
-            bin, and its mean reward (4J + 1).
+        J, K: numbers of bins and of models; names: names of the models, in the order of their rows.
+        array: h_j and its variances (2J), ρ and its variance; then of each model h_aj, its
+            variances, numbers of verdicts and of labels by bin, and the model's mean reward (4J +
+            1).
     """
 
     def __init__(self, Index J, names, *, Flag exact=False):
@@ -69,22 +71,22 @@ cdef class VerdictTable:
         self.exact = exact
         if exact:
             for j in range(J):
-                self.values[j] = FARTHEST if 2 * j >= J else -FARTHEST
+                self.values[j] = FARTHEST_LOGIT if 2 * j >= J else -FARTHEST_LOGIT
                 self.values[J + j] = 0.0
         self.keep(names)
 
     def keep(self, names):
-        """Have a row for each of these models and no other; the rows of those that stay are kept."""
+        """Keep one row for each of these models and no other; a model that stays keeps its row."""
         J, width = self.J, 4 * self.J + 1
         before = {name: self.array[2 * J + 2 + k * width :][:width] for k, name in enumerate(self.names)}
-        new = np.concatenate([np.zeros(J), np.full(J, 0.0 if self.exact else OWN), np.zeros(2 * J), [LEVEL]])
+        new = np.concatenate([np.zeros(J), np.full(J, 0.0 if self.exact else OWN), np.zeros(2 * J), [FIRST_LEVEL]])
         rows = [before.get(name, new) for name in names]
         self.array = np.concatenate([self.array[: 2 * J + 2], *rows])
         self.values = view(self.array)
         self.names, self.K = tuple(names), len(names)
 
     def restore(self, numbers):
-        """Take the numbers of another table of these models. Raises ValueError."""
+        """Copy the numbers of another table of these models. Raises ValueError."""
         found = np.array(numbers, dtype=np.float64)
         if found.shape != self.array.shape or not np.isfinite(found).all():
             raise ValueError(f"{found.shape} numbers are not a table of {self.K} models")
@@ -103,14 +105,15 @@ cdef class VerdictTable:
         return behind(self.values, 2 * self.J + 2 + k * (4 * self.J + 1))
 
     cdef Real chance(self, Floats own, Index j, Real logit, Real deviations):
-        """Return P(right | bin j), h moved by so many of its deviations."""
+        """Return P(right | bin j) with h moved by `deviations` of its posterior deviations."""
         J, values = self.J, self.values
         h: Real = values[j] + own[j] + deviations * sqrt(values[J + j] + own[J + j])
         return 1.0 / (1.0 + exp(-logit - h))
 
     def see(self, Index k, Index j, Real reward):
-        """Take a verdict in: bin j for an answer of the k-th model that was expected to earn
-        `reward`."""
+        """Count a verdict: bin j, for an answer of the k-th model whose expected reward was
+        `reward`.
+        """
         J, own = self.J, self.row_of(k)
         if not 0 <= j < J:
             raise IndexError(f"there is no bin {j} of {J}")
@@ -124,30 +127,30 @@ cdef class VerdictTable:
                 own[2 * J + i] *= MEMORY / total
 
     def learn(self, Index k, Index j, Real reward, Real variance, Real label):
-        """Take in the label of an answer that has a verdict in bin j. Return what the label teaches
-        of the model's reward beyond the verdict: a value to observe, its weight, and by how much
-        the weighted value rises with the label.
+        """Learn the label of an answer that has a verdict in bin j. Return what the label tells of
+        the model's reward beyond the verdict: a value to observe, its weight, and the slope of the
+        weighted value in the label.
 
         Args:
-            reward: what was expected of the k-th model's answer, with its variance.
-            label: its reward in [0, 1].
+            reward: expected reward of the k-th model's answer; variance: its variance.
+            label: reward of the answer, in [0, 1].
         """
         J, values, own = self.J, self.values, self.row_of(k)
         if not 0 <= j < J:
             raise IndexError(f"there is no bin {j} of {J}")
         r: Real = bounded(reward)
         p: Real = self.chance(own, j, log(r / (1.0 - r)), 0.0)
-        # Older labels count for less, up to what nobody has learned anything of.
+        # Older labels count for less: the variance grows, at most to that before the first label.
         most: Real = 0.0 if self.exact else 1.0
         shared: Real = min(values[J + j] * (1.0 + 1.0 / MEMORY), most * SHARED)
         of_model: Real = min(own[J + j] * (1.0 + 1.0 / MEMORY), most * OWN)
-        info: Real = max(p * (1.0 - p), LEAST)
+        info: Real = max(p * (1.0 - p), LEAST_CHANCE)
         spread: Real = r * (1.0 - r)
         doubt: Real = shared + of_model + min(variance / (spread * spread), MOST_DOUBT)
         step: Real = (label - p) / (1.0 + info * doubt)
         shrink: Real = info / (1.0 + info * (shared + of_model))
-        values[j] = min(max(values[j] + shared * step, -FARTHEST), FARTHEST)
-        own[j] = min(max(own[j] + of_model * step, -FARTHEST), FARTHEST)
+        values[j] = min(max(values[j] + shared * step, -FARTHEST_LOGIT), FARTHEST_LOGIT)
+        own[j] = min(max(own[j] + of_model * step, -FARTHEST_LOGIT), FARTHEST_LOGIT)
         values[J + j] = shared - shared * shared * shrink
         own[J + j] = of_model - of_model * of_model * shrink
         own[3 * J + j] += 1.0
@@ -160,17 +163,18 @@ cdef class VerdictTable:
 
     @property
     def alike(self):
-        """ρ, how alike the errors of two models on a prompt are: after an answer that did not pass,
-        another one is right less often, too."""
+        """The correlation ρ of two models' errors on one prompt: where one answer did not pass,
+        another is right less often.
+        """
         return self.values[2 * self.J]
 
     def learn_second(self, Real gap, Real reward, Real variance, Real label):
-        """Take in the label of an answer that followed one which did not pass; return what it
-        teaches of its model's reward: a value to observe, and its weight.
+        """Learn the label of a second answer, whose first did not pass. Return what the label
+        tells of the second model's reward: a value to observe, and its weight.
 
         Args:
-            gap: by how much less a ρ of 1 lets expect here.
-            reward: what was expected of the answer otherwise, with its variance.
+            gap: reward that the second answer would lose at ρ = 1.
+            reward: expected reward of the second answer without that loss; variance: its variance.
         """
         values: Floats = behind(self.values, 2 * self.J)
         r: Real = bounded(reward)
@@ -184,11 +188,12 @@ cdef class VerdictTable:
         return label + rho * gap, noise / (noise + gap * gap * doubt)
 
     def tells(self, Index k, Index j, Real reward, Real noise):
-        """Return what a verdict in bin j teaches of the k-th model's reward: a value to observe, and
-        its weight. It is the score of the verdict's likelihood: a coin's has none.
+        """Return what a verdict in bin j tells of the k-th model's reward: a value to observe, and
+        its weight. Both follow from the score of the verdict's likelihood, which is 0 for a coin's
+        verdicts.
 
         Args:
-            noise: variance of one reward, which an observation of weight 1 has.
+            noise: variance of one reward, as of an observation of weight 1.
         """
         J, values, own = self.J, self.values, self.row_of(k)
         r: Real = bounded(reward)
@@ -217,11 +222,11 @@ cdef class VerdictTable:
         return (reward + score / info if info > 0.0 else reward), min(weight, 1.0)
 
     def likelihoods(self, Index k, Index edge, Real deviations):
-        """Return the shares of right and of wrong answers of the k-th model that are beyond the
-        first `edge` bins.
+        """Return the shares of the k-th model's right and of its wrong answers whose verdict is
+        above the first `edge` bins.
 
         Args:
-            deviations: by how many deviations of h verdicts are taken to tell more than is known.
+            deviations: posterior deviations of h by which verdicts are assumed to tell more.
         """
         J, own = self.J, self.row_of(k)
         logit: Real = log(own[4 * J] / (1.0 - own[4 * J]))
@@ -241,4 +246,4 @@ cdef class VerdictTable:
 
 
 cdef Real bounded(Real reward) noexcept:
-    return min(max(reward, LEAST), 1.0 - LEAST)
+    return min(max(reward, LEAST_CHANCE), 1.0 - LEAST_CHANCE)

@@ -1,4 +1,4 @@
-"""One arm of a router: a model, its price, and what was learned of it."""
+"""One arm of a router: a model, its price, and the knowledge of its rewards and bills."""
 
 from router_state.kernel.costs.cost_model cimport CostModel
 from router_state.kernel.learning.detector cimport Detector
@@ -19,7 +19,7 @@ cdef class Arm:
 
     Attributes:
         price: list price in force; per_1k, log_price: derived from it.
-        rewards: regression of its rewards; costs: what its bills say.
+        rewards: regression of its rewards; costs: cost model learned from its bills.
         detector: detects drifts of its rewards; suspicion: the offset assumed since a drift, or
             None.
         last_played: the router's clock when it was last chosen.
@@ -42,5 +42,5 @@ cdef class Arm:
 
     @property
     def offset(self):
-        """The offset of its expected reward while it is under suspicion, else 0."""
+        """The offset of the arm's expected reward while the arm is under suspicion, else 0."""
         return 0.0 if self.suspicion is None else self.suspicion.offset

@@ -1,15 +1,14 @@
 from router_state.kernel.numbers.words cimport Floats, Index, Real
 
-# Numbers of an arm; behind those of all arms is what they share of a reward.
+# Numbers of an arm. Behind the numbers of all arms stands the doubt of a reward that they share.
 cdef enum:
     ROW = 10
 
-# Places of an arm's numbers: expected reward, what exploration adds, expected dollars, what these
-# take off, and the variance of its draw. `VARIANCE` is xᵀVx of its rewards' regression, not decayed,
-# and `EXPONENT` the predicted logarithm of bill ÷ list price.
-#
-# `UNSURE` is the first of three doubts: the variance of its expected reward, that of a bill's
-# logarithm, and the probability that a call costs anything.
+# Places of an arm's numbers: expected reward, exploration bonus, expected dollars, the penalty of
+# these dollars, and the variance of the arm's draw. `VARIANCE` is xᵀVx of its rewards' regression,
+# not decayed, and `EXPONENT` the predicted logarithm of bill ÷ list price. # `UNSURE` is the first
+# of three doubts: the variance of its expected reward, that of a bill's logarithm, and the
+# probability that a call costs anything.
 cdef enum:
     MEAN = 0
     BONUS = 1

@@ -1,4 +1,6 @@
-"""Candidates of one decision: what is known of every arm, in one block, and whose score is best."""
+"""Candidates of one decision: the predictions for every arm, in one block, and the arm with the
+best score.
+"""
 
 import cython
 from libc.math cimport isfinite
@@ -10,12 +12,12 @@ from router_state.kernel.numbers.words cimport (
 )
 
 cdef Real TIED = 1e-12
-"""Scores that differ by less are equal: some thousand units of the last place of a reward."""
+"""Scores that differ by less count as equal: some thousand units of the last place of a reward."""
 
 
 @cython.no_gc
 cdef class Candidates:
-    """Every arm that was looked at.
+    """The predictions for every arm of one decision.
 
     Attributes:
         models: names of the arms.
@@ -24,7 +26,9 @@ cdef class Candidates:
     """
 
     def __init__(self, tuple models, terms, penalty, list excluded):
-        """Restore what a record has kept: `terms` and `penalty` as the properties return them."""
+        """Restore candidates from a record: `terms` and `penalty` as the properties return
+        them.
+        """
         self._start(models, excluded)
         if not (len(terms) == 3 * self.K and len(penalty) == len(excluded) == self.K):
             raise ValueError(f"an entry for each of {self.K} arms is wanted")
@@ -71,7 +75,7 @@ cdef class Candidates:
 
     @property
     def penalty(self):
-        """The part of the scores that costs, and waits, take off."""
+        """The part of the scores that costs and waits subtract."""
         return self.column(PENALTY)
 
     @penalty.setter
@@ -85,24 +89,25 @@ cdef class Candidates:
 
     @property
     def unsure(self):
-        """The doubts, if a decision has drawn: what is shared of a reward, then the three of each
-        arm."""
+        """The doubts, once a decision has drawn: the shared doubt of a reward, then the three
+        doubts of each arm.
+        """
         values = self._values
-        # The doubt about a bill is above 0 as soon as a decision has drawn.
+        # The doubt of a bill is above 0 as soon as a decision has drawn.
         if not (self.K and values[UNSURE + 1] > 0.0):
             return None
         own = [values[ROW * k + UNSURE + i] for k in range(self.K) for i in range(3)]
         return [values[ROW * self.K], *own]
 
     def __eq__(self, other):
-        """Tell whether a record would keep the same of both."""
+        """Tell whether a record would store the same numbers for both."""
         if not isinstance(other, Candidates):
             return False
         same = self.models == other.models and self.excluded == other.excluded
         return same and self.terms == other.terms and self.penalty == other.penalty
 
     def __repr__(self):
-        """Return what a record keeps."""
+        """Return the numbers that a record stores."""
         return f"Candidates({self.models}, {self.terms}, {self.penalty}, {self.excluded})"
 
     cpdef Real reward(self, Index k):
@@ -133,7 +138,7 @@ cdef class Candidates:
         return values[row + MEAN] + values[row + BONUS] - values[row + PENALTY]
 
     cpdef list best(self):
-        """Return the eligible arms whose score is the best, one where there is no tie.
+        """Return the eligible arms with the best score: one arm, unless there is a tie.
 
         Raises:
             NonFiniteInput: a score is not finite.
@@ -184,10 +189,10 @@ cdef class Candidates:
         return found if isfinite(most) else -1
 
     cpdef list cheapest(self, list tied):
-        """Return those of a tie that cost least.
+        """Return the cheapest arms of a tie.
 
-        Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
-        less.
+        Arms tie at different costs where λ_t is 0: a dollar is then worth nothing, but the cheaper
+        arm is still preferred.
         """
         if len(tied) == 1:
             return tied

@@ -8,8 +8,9 @@ from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.words cimport Floats, Index, Real, known, of_block
 
 cdef Real MAX_NORM = 1e4
-"""Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
-precision can't tell prompts apart."""
+"""Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. In contexts of
+a larger norm, single precision can't tell prompts apart.
+"""
 
 
 cdef void require_dimensions(Regression one, Index d):

@@ -24,7 +24,7 @@ from router_state.kernel.numbers.words cimport (
 )
 
 cdef Real LEAST_VARIANCE = 1e-12
-"""Least xᵀA⁻¹x of a bonus: rounding may leave less than 0."""
+"""Least xᵀA⁻¹x of a bonus: rounding may leave a negative value."""
 
 
 cdef class Portfolio:
@@ -32,13 +32,14 @@ cdef class Portfolio:
 
     Attributes:
         all: the arms.
-        rewards, bills: the priors that the arms' rewards, and their bills, share.
+        rewards, bills: the shared prior of the arms' rewards, and that of their bills.
         sample: the posterior sample that scores use.
 
-    Derived: `names` by position, and `row`, the positions by name; `regressions` of rewards,
-    `billed` of bills, and `costs` by position. `priced` are the regressions of bills of arms that
-    are not free. `open` is a None per arm while every arm takes traffic, else None;
-    `highest_per_1k` is of those that do. They say whether any arm is `onboarding` or a `suspect`.
+    Derived: `names` by position; `row`: positions by name; `regressions` of rewards, `billed` of
+    bills, and `costs` by position. `priced` are the regressions of bills of arms that are not
+    free. `open` is a list with None for each arm while every arm takes traffic, else None.
+    `highest_per_1k` is the highest list price of an arm that takes traffic. `onboarding` and
+    `suspect` say whether there is any such arm.
     """
 
     def __init__(self, journal, SharedPrior rewards, SharedPrior bills):
@@ -82,12 +83,13 @@ cdef class Portfolio:
                 self.derive()
 
     cpdef Flag due(self):
-        """Tell whether a shared prior is to be estimated before the next decision."""
+        """Tell whether a shared prior must be estimated before the next decision."""
         return self.rewards.is_due() or self.bills.is_due()
 
     cpdef void estimate_rewards(self, Index t, Real gamma):
-        """Estimate what rewards have in common, once all arms have forgotten until clock t; one
-        that is under suspicion forgets nothing meanwhile."""
+        """Let all arms forget until clock t, except those under suspicion, and estimate the shared
+        prior of rewards.
+        """
         arm: Arm
         for arm in self.all:
             if arm.suspicion is None:
@@ -95,10 +97,12 @@ cdef class Portfolio:
         estimate(self.rewards, self.regressions)
 
     cpdef learn(self, Arm arm, x, Real reward, Index t, Real gamma, Real now):
-        """Let an arm and what it shares with the others learn a reward at clock t; return the shift
-        that it gives away, see `learn_reward`."""
+        """Let an arm and the shared prior learn a reward at clock t; return the shift that the
+        reward reveals, see `learn_reward`.
+        """
         one: Regression = arm.rewards
-        # The prior fades with every reward; below its floor A would lose rank where none came.
+        # The prior fades with every reward. Without a floor, A would lose rank in directions that
+        # no context had.
         if one.left_at(t, gamma) < RIDGE_FLOOR:
             self.estimate_rewards(t, gamma)
         shift = learn_reward(one, self.rewards, arm.detector, x, reward, t, gamma, now)
@@ -107,12 +111,12 @@ cdef class Portfolio:
         return shift
 
     cpdef Candidates look(self, x, Real tokens):
-        """Return the arms' predictions for a context, shape (d,), last entry the bias 1.0, and so
-        many input tokens that are counted apart.
+        """Return the arms' predictions for a context, shape (d,), last entry the bias 1.0, and for
+        `tokens` input tokens that are priced apart.
 
         Raises:
             WrongContext: another shape or bias, or features out of all proportion.
-            NonFiniteInput: a NaN or an infinity, of the context or of what was learned.
+            NonFiniteInput: a NaN or an infinity in the context or in the regressions.
         """
         seen: Candidates = self._predict(x)
         total: Real = 0.0
@@ -127,7 +131,9 @@ cdef class Portfolio:
         return seen
 
     cpdef Candidates look_at_means(self, x):
-        """Look as `look` does, but expect of every call what a model's calls cost on average."""
+        """Return the predictions of `look`, with a model's mean cost in place of its expected
+        cost.
+        """
         seen: Candidates = self._predict(x)
         model: CostModel
         for k in range(seen.K):
@@ -169,14 +175,15 @@ cdef class Portfolio:
         return seen
 
     cdef Index _require_all(self, Candidates seen):
-        """Return how many arms there are. Raises ValueError if candidates are of others."""
+        """Return the number of arms. Raises ValueError if the candidates are of other arms."""
         if len(self.all) != seen.K:
             raise ValueError(f"candidates of {seen.K} arms, not of {len(self.all)}")
         return seen.K
 
     cpdef void draw(self, Candidates seen, Real per_dollar, Chance chance):
-        """Draw for a decision: add to what was seen the draws, their variances, the penalties of
-        costs at a price of a dollar, and the doubts."""
+        """Draw for a decision: write into the candidates the draws, their variances, the penalties
+        of costs at a price of a dollar, and the doubts.
+        """
         K: Index = self._require_all(seen)
         if self.sample.K != K:
             raise ValueError(f"a sample of {self.sample.K} arms is not one of {K}")
@@ -204,9 +211,10 @@ cdef class Portfolio:
     cpdef void hope(
         self, Candidates seen, Real per_log_price, Index t, Real alpha, Real gamma, Real least
     ):
-        """Add to what was seen each arm's bonus α·√(v ÷ max(γ^dt, `least`)) and the penalty of its
-        list price (ParetoBandit Eq. 2 and 9); dt counts from its last reward or from when it was
-        last played."""
+        """Write into the candidates each arm's bonus α·√(v ÷ max(γ^dt, `least`)) and the penalty
+        of its list price (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last
+        choice, whichever is later.
+        """
         self._require_all(seen)
         arm: Arm
         one: Regression
@@ -222,8 +230,9 @@ cdef class Portfolio:
             row[PENALTY] = per_log_price * arm.log_price
 
     def hopeless(self, Candidates seen, Index k, Real budget, Real bills):
-        """Return arms of fewer than so many bills that cost more than a budget, and would score
-        below the k-th even with the largest possible reward."""
+        """Return the arms with fewer than `bills` bills that cost more than the budget, and would
+        score below the k-th arm even with the largest possible reward.
+        """
         self._require_all(seen)
         values: Floats = seen._values
         worth: Real = values[seen.row(k) + MEAN] - values[ROW * k + PENALTY]

@@ -11,12 +11,14 @@ from router_state.kernel.numbers.words cimport (
 )
 
 cdef Real LEAST_PROPENSITY = 1e-3
-"""Least propensity of a chosen model: the sum below can't resolve rarer events."""
+"""Least propensity of a chosen model: the sum in `largest` can't resolve rarer events."""
 cdef enum:
     CELLS = 128
 cdef Real WIDEST = 4.0
-"""Cells, and deviations either way, that probabilities are summed over. The rivals' part rises from
-0 to 1, so the sum is at most half a cell's probability (0.0125) off, however narrow they are."""
+"""Number of cells over which probabilities are summed, and deviations of the score on either side
+that they cover. The rivals' part rises from 0 to 1, so the error of the sum is at most half a
+cell's probability (0.0125), however narrow the rivals' distributions are.
+"""
 
 
 def wins(Index k, means, variances):
@@ -33,8 +35,9 @@ def wins(Index k, means, variances):
 
 
 cdef Real largest(Index k, Floats scores, Index n) noexcept:
-    """Return the probability that the k-th of n scores is the largest, see `wins`; `scores` has
-    mean and variance of each, and room for as many numbers behind them."""
+    """Return the probability that the k-th of n scores is the largest, see `wins`. `scores` holds
+    mean and variance of each score (2n), and room for 2n more numbers.
+    """
     space: Floats = behind(scores, 2 * n)
     value: Real = scores[2 * k]
     variance: Real = scores[2 * k + 1]
@@ -59,10 +62,12 @@ cdef Real largest(Index k, Floats scores, Index n) noexcept:
 
 
 cdef inline Real all_apart(Real deviation, Floats rivals, Index n) noexcept:
-    """Return the probability that all of n rivals are below, as a sum over the score."""
+    """Return the probability that all n rivals are below the k-th score, as a sum over that
+    score.
+    """
     total: Real = 0.0
     before: Real = 0.0
-    # Of each rival the place of its deviation in the grid at the first point, and its step.
+    # For each rival: its place in the grid at the first point, and the step from point to point.
     for j in range(n):
         other: Real = CELLS / (2.0 * WIDEST) / max(sqrt(rivals[2 * j + 1]), deviation * EPSILON)
         rivals[2 * j] = (rivals[2 * j] - deviation * WIDEST) * other + CELLS / 2

@@ -5,8 +5,10 @@ from router_state.kernel.costs.cost_model cimport CostModel
 from router_state.kernel.numbers.words cimport Floats, Index, Real, of_block, scratch
 
 cdef Real in_flight(models, Candidates seen, Floats beyond):
-    """Write what a call of each model may cost beyond its expectation, then how many are in flight;
-    return the square of what these may cost beyond theirs."""
+    """Write by how many dollars a call of each model may exceed its expected cost, then the number
+    of calls in flight. Return the sum of the squared dollars by which each model's calls in flight
+    may exceed theirs.
+    """
     one: CostModel
     calls: Index = 0
     total: Real = 0.0
@@ -20,15 +22,17 @@ cdef Real in_flight(models, Candidates seen, Floats beyond):
 
 
 def within_risk(models, list excluded, Candidates seen, Real most, Real each):
-    """Rule out arms that in one of ten cases cost too much: a call more than `most` dollars, or
-    calls in flight and one more so many beyond their expectations, or so many for `each` of them.
+    """Rule out arms whose bills are too high in one of ten cases.
+
+    A call may cost at most `most` dollars. The calls in flight and this one may together exceed
+    their expected costs by the larger of `most` and `each` times their number.
 
     The risks of models are independent, so their squares add up. An arm that risks too much stays
-    eligible if all others surely cost more, as a request must be answered.
+    eligible if all others surely cost more: some arm must answer the request.
 
     Args:
-        excluded: why arms may not be called before that.
-        seen: with the expected dollars of the request at each arm.
+        excluded: why arms are excluded already.
+        seen: predictions with each arm's expected dollars.
     """
     K: Index = len(models)
     if not len(excluded) == seen.K == K:
@@ -46,7 +50,7 @@ def within_risk(models, list excluded, Candidates seen, Real most, Real each):
             continue
         one = models[k]
         cost: Real = seen._values[ROW * k + COST]
-        # Of each arm its next call is at risk, too.
+        # The arm's next call is at risk as well as its calls in flight.
         more: Real = (2 * one.awaited + 1) * (beyond[k] * beyond[k])
         out_of_reach = one.dear(cost) > most
         if out_of_reach or total + more > limit * limit:

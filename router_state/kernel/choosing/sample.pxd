@@ -1,7 +1,7 @@
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
-# Decisions that one measure of levels, and one solution of the dual, serves; from 1 to 16 it makes
-# no difference (lab/docs/mechanisms.md). Each of the first ones has its own.
+# Number of decisions that share one measure of levels and one solution of the dual; from 1 to 16
+# it makes no difference (lab/docs/mechanisms.md). Each of the first decisions has its own.
 cdef enum:
     EVERY = 8
 

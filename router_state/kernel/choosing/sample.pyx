@@ -1,10 +1,10 @@
 """The posterior sample: for every decision one draw of each model's expected reward.
 
-A draw is made once the price of a dollar stands (Thompson 1933). So the probability of a choice,
-given that price and what is known, is one over normal scores that are independent. An arm's level
-is its expected reward on the traffic as it is; of the doubt about it the draw takes `LEVEL`
-deviations. Of the rest, how the arm differs between prompts, it takes `FEATURES`: a wrong level is
-wrong on every request, and d − 1 coefficients would drown it.
+A draw is made once the price of a dollar stands (Thompson 1933). Given that price, scores are
+independent normal variables, so the probability of a choice can be computed. An arm's level is its
+expected reward on present traffic; the draw takes `LEVEL` deviations of the level. The rest is how
+the arm's reward differs between prompts; the draw takes `FEATURES` deviations of it. A wrong level
+is wrong on every request, and the doubt of d − 1 coefficients would drown that of the level.
 """
 
 from libc.math cimport sqrt
@@ -20,24 +20,25 @@ from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known,
 
 cdef Real LEVEL = 0.6
 cdef Real FEATURES = 0.2
-"""Deviations that a draw takes (drawn worlds, lab/docs/mechanisms.md: 0.5 to 0.7 and 0.2 to 0.3 do
-not differ).
+"""Deviations that a draw takes of the level and of the rest. Levels of 0.5 to 0.7, and features of
+0.2 to 0.3, do not differ (drawn worlds, lab/docs/mechanisms.md).
 """
 cdef Real LATELY = 32.0
-"""Contexts that the traffic's mean is about: a level is one of the prompts that come now."""
+"""Effective number of contexts behind the traffic's mean context, at which levels are measured."""
 SAMPLE_PIECE = "\x1fdraw"
 """Name of the piece of state."""
 
 
 cdef class PosteriorSample:
-    """The variances that draws have, by arm, and the mean context that levels are of.
+    """The variances of draws, by arm, and the mean context at which levels are measured.
 
     Attributes:
-        d, K: dimensions and arms.
-        decided: decisions so far; left: those that the last measure of levels still serves.
-        array: by arm, the variance that a draw of the level takes, over that of the rest (K); the
-            mean variance of the rest, of late (K); then the mean context of late (d). `values` is
-            what the kernel reads of it.
+        d, K: numbers of dimensions and of arms.
+        decided: decisions so far; left: decisions that
+        the last measure of levels still serves.
+        array: by arm, the variance of the level's draw ÷
+        that of the rest's draw (K); the recent mean of the rest's variance (K); then the recent
+        mean context (d). `values` is the kernel's view of it.
     """
 
     def __init__(self, d, journal):
@@ -55,8 +56,9 @@ cdef class PosteriorSample:
         self.values = view(self.array)
 
     cpdef Flag serve(self, x):
-        """Take a decision's context x, shape (d,), into the mean; return whether the measured
-        levels are still in use."""
+        """Add a decision's context x, shape (d,), to the mean; return whether the measured levels
+        may still be used.
+        """
         d: Index = self.d
         context: Floats = known(x, d)
         self.journal.pieces.add(SAMPLE_PIECE)
@@ -99,15 +101,16 @@ cdef class PosteriorSample:
         self.journal.jumped = True
 
     cdef Real spread(self, Index k, Real variance, Real noise, Real decay):
-        """Return the variance of the k-th arm's draw for a request of xᵀVx = `variance`, and follow
-        what is usual."""
+        """Return the variance of the k-th arm's draw for a request with xᵀVx = `variance`, and
+        update the recent mean.
+        """
         found: Real = FEATURES * FEATURES * noise * abs(variance) / decay
         usual: Real = self.values[self.K + k]
         self.values[self.K + k] = usual + (found - usual) / LATELY if usual > 0.0 else found
         return found + self.values[k]
 
     def deviations(self):
-        """Return the usual deviation of each arm's draw, over the last decisions."""
+        """Return the mean deviation of each arm's draw over the last decisions."""
         return [sqrt(self.values[k] + self.values[self.K + k]) for k in range(self.K)]
 
     def pack(self):

@@ -2,12 +2,12 @@
 
 Expected cost = paid·(tokens·input price·share + list price·factor·exp(θᵀx + ½·level)):
 
-θ are the coefficients of the logarithm of bill ÷ list price, per 1k tokens, so that an announced
-price needs no relearning. `level` is the posterior variance of its bias. `factor` is the mean of
-bill ÷ exp(prediction) (smearing, Duan 1983), shrunk towards that of a lognormal. `paid` is the
-share of calls that cost anything. `share` is the part of the input's list price that is billed.
+θ are the coefficients of ln(bill ÷ list price per 1k tokens), so that an announced price needs no
+relearning. `level` is the posterior variance of the bias in θ. `factor` is the mean of bill ÷
+exp(prediction) (smearing, Duan 1983), shrunk towards that of a lognormal. `paid` is the share of
+calls that cost anything. `share` is the part of the input's list price that is billed.
 
-The input part is 0 until requests say their tokens, see `input_tokens`.
+The input part is 0 until requests state their tokens, see `input_tokens`.
 """
 
 from libc.math cimport sqrt
@@ -24,12 +24,15 @@ from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.words cimport Flag, Index, Real, known
 
 LEAST_PART = 0.02
-"""Least share of a bill that is not its input: it needs a logarithm."""
+"""Least share of a bill that is not its input. A share of 0 would have no logarithm."""
 LEAST_CALIBRATION = 0.02
-"""Least mean of bill ÷ exp(prediction). A discount of the input makes a rest smaller than any
-prediction."""
+"""Least mean of bill ÷ exp(prediction). A discount of the input may leave a rest far below every
+prediction.
+"""
 LOGNORMAL_BILLS = 20.0
-"""Bills that the mean of a lognormal counts for, beside the model's own."""
+"""Number of bills that the lognormal's mean counts for in `factor`, beside the model's own
+bills.
+"""
 
 
 def cost_piece(str model):
@@ -41,15 +44,17 @@ cdef class CostMeans:
     """The costs of one model, learned from its bills. For a free model only the mean is learned.
 
     Attributes:
-        regression: of ln(bill ÷ list price), its shared prior being `prior`.
-        bills: how many bills the means are of.
-        ratio: mean ratio of a bill to the list price; the first guess counts for one.
+        regression: regression of ln(bill ÷ list price), with the shared prior `prior`.
+        bills: number of bills behind the means.
+        ratio: mean ratio of a bill to the list price; the first guess counts for one bill.
         calibration: mean of bill ÷ exp(prediction).
         awaited: calls since the last bill.
-        list_price: dollars per 1k tokens that ratios refer to; free: whether the declared one is 0.
+        list_price: dollars per 1k tokens that ratios refer to; free: whether the declared list
+            price is 0.
         paid: share of bills that were not zero.
-        input_usd: list price of an input token, in dollars; input_share: its billed share.
-        detector: looks for a silent change of price or of tokens.
+        input_usd: list price of an input token, in dollars; input_share: the share of it that is
+            billed.
+        detector: detects a silent change of price or of tokens.
     """
 
     def __init__(self, str model, SharedPrior prior, price, journal):
@@ -75,17 +80,17 @@ cdef class CostMeans:
 
     @property
     def mean_usd(self):
-        """Dollars that a request costs on average."""
+        """Mean dollars of a call."""
         return self.ratio * self.list_price
 
     @property
     def per_input_token(self):
-        """Dollars that an input token is expected to cost."""
+        """Expected dollars of an input token."""
         return self.input_share * self.input_usd
 
     @property
     def level(self):
-        """The posterior variance of the level's logarithm."""
+        """The posterior variance of the bias: of the logarithm of the level."""
         return self.variance()
 
     cdef Real variance(self):
@@ -93,13 +98,14 @@ cdef class CostMeans:
         if self.free:
             return 0.0
         one = self.regression
-        # The last entry is the bias's: a level is what it multiplies.
+        # The last entry of V belongs to the bias.
         return min(self.prior.noise * one.values[one.at - 1] / one.decay, MOST_LOG_VARIANCE)
 
     @property
     def factor(self):
-        """The expected ratio of a bill to exp(prediction): the mean of the model's own bills,
-        a lognormal's counting for `LOGNORMAL_BILLS` (conjugate shrinkage)."""
+        """The expected ratio of a bill to exp(prediction): the mean over the model's own bills,
+        shrunk to a lognormal's mean, which counts for `LOGNORMAL_BILLS` bills.
+        """
         return self.multiple()
 
     cdef Real multiple(self):
@@ -110,16 +116,18 @@ cdef class CostMeans:
         return (lognormal + self.bills * self.calibration) / (LOGNORMAL_BILLS + self.bills)
 
     def predict(self, Real exponent):
-        """Return the expected ratio of a paid bill for a prompt with θᵀx = exponent, the input
-        apart."""
+        """Return the expected ratio of a paid bill, without its input part, to the list price for
+        a prompt with θᵀx = exponent.
+        """
         return self._predict(exponent)
 
     cdef Real _predict(self, Real exponent):
         return self.multiple() * exp(bounded_exponent(exponent + 0.5 * self.variance()))
 
     def expected(self, Real exponent, Real tokens):
-        """Return the expected dollars of a call for a prompt with θᵀx = exponent and so many input
-        tokens that are counted apart."""
+        """Return the expected dollars of a call for a prompt with θᵀx = exponent and `tokens`
+        input tokens that are priced apart.
+        """
         return self.expect(exponent, tokens)
 
     cdef Real expect(self, Real exponent, Real tokens):
@@ -130,8 +138,9 @@ cdef class CostMeans:
         return (cost + tokens * self.input_share * self.input_usd) * self.paid
 
     def beyond(self, Real expected_usd):
-        """Return the dollars by which a call that is expected to cost so much may cost more on
-        average, in nine of ten cases."""
+        """Return the most dollars, in nine of ten cases, by which the true mean cost of a call
+        exceeds `expected_usd`.
+        """
         return self.more(expected_usd)
 
     cdef Real more(self, Real expected_usd):
@@ -139,14 +148,15 @@ cdef class CostMeans:
         return expected_usd * (exp(Z90 * sqrt(self.variance())) - 1.0)
 
     cdef Real dear(self, Real expected_usd):
-        """Return the dollars that a call which is expected to cost so many stays below in nine of
-        ten cases."""
+        """Return the dollars that a call of expected cost `expected_usd` stays below in nine of
+        ten cases.
+        """
         # The mean of a lognormal is above its median by half its variance.
         variance: Real = self.variance() + self.prior.noise
         return expected_usd * exp(Z90 * sqrt(variance) - 0.5 * variance)
 
     def predictive(self, Real expected_usd):
-        """Return the distribution of a call that is expected to cost so many dollars."""
+        """Return the predictive distribution of a call of expected cost `expected_usd`."""
         deviation: Real = self.prior.typical()
         return Predictive(
             expected_usd,
@@ -157,8 +167,9 @@ cdef class CostMeans:
         )
 
     def log_left(self, Real tokens):
-        """Return the logarithm of the share of a mean bill that is left without so many input
-        tokens."""
+        """Return the logarithm of the share of a mean bill that is left without its `tokens` input
+        tokens.
+        """
         known: Real = tokens * self.input_share * self.input_usd / self.list_price
         share: Real = known / self.ratio if known < self.ratio else 1.0
         return log(max(1.0 - share, LEAST_PART))

@@ -16,27 +16,31 @@ from router_state.kernel.numbers.words cimport Floats, Real, of_block, scratch
 cdef Real BILL_LEFT = 1.0 - 1.0 / MEMORY
 """Share of a bill that is left in the regression after the model's next one."""
 cdef Real MOST_TAUGHT = 10.0
-"""Largest multiple of its expectation that a bill counts for in a mean: one of a heavy tail is not
-the mean of the next hundred."""
+"""Largest multiple of its expectation with which a bill enters a mean. A bill from a heavy tail
+says little of the next hundred.
+"""
 cdef Real LEAST_RATIO = 1e-300
-"""Ratio of a bill to the list price that a smaller one counts as: parts of it would underflow to 0,
-which has no logarithm."""
+"""Least ratio of a bill to the list price, to which smaller ratios are raised. Parts of a smaller
+one would underflow to 0, which has no logarithm.
+"""
 cdef Real HURRIED = 20.0
-"""Most bills that the means count as having after a change, so that they follow quickly."""
+"""Largest number of bills that the means count for after a change, so that they follow quickly."""
 cdef Real LEAST_SHARE = 0.02
-"""Least billed share of the input's list price: no discount of a cache is larger."""
+"""Least billed share of the input's list price: no cache gives a larger discount."""
 cdef Real SHARE_STEP = 1.01
 cdef enum:
     SHARE_ABOVE = 8
-"""Factor by which a bill raises `input_share`, and such steps by which one below its input's cost
-lowers it. The share settles where one bill in nine is below."""
+"""Factor by which a bill raises `input_share`, and the number of such steps by which a bill below
+its input's cost lowers it. So `input_share` settles where one bill in nine lies below its input's
+cost.
+"""
 
 
 cdef class CostModel(CostMeans):
     """The bills of one model."""
 
     def start_over(self, price):
-        """Forget all bills, because bills of a free model do not tell its tokens."""
+        """Forget all bills: bills of a free model do not tell its tokens."""
         self.set_price(price)
         self._forget_means()
         self.begin()
@@ -53,9 +57,11 @@ cdef class CostModel(CostMeans):
         self.regression.changed()
 
     cpdef void follow(self, Real ratio, Real predicted):
-        """Take one bill into the mean, as ratio to the list price, and await no other.
+        """Add one bill to the mean, as ratio to the list price, and reset the count of awaited
+        calls.
 
-        Clipped, not skipped: a price that has risen a hundredfold is still learned, tenfold a bill.
+        A large ratio is clipped, not skipped: a price that has risen a hundredfold is still
+        learned, tenfold with each bill.
         """
         most: Real = MOST_TAUGHT * predicted
         counted: Real = most if 0.0 < most < ratio else ratio
@@ -66,14 +72,14 @@ cdef class CostModel(CostMeans):
         self.regression.changed()
 
     cpdef tuple observe(self, Real ratio, x, Real known, Real now):
-        """Learn one bill; return the shift that it gives away where it is the model that changed,
-        by which factor a call has become dearer, and by how much, in list prices.
+        """Learn one bill. Return the shift that the bill reveals if the model changed, the factor
+        by which a call has become dearer, and the difference in list prices.
 
         Args:
             ratio: bill ÷ list price at the decision.
-            x: context, shape (d,); without one only the mean learns.
-            known: list price of the input tokens, in the same unit; 0 where they are not counted
-                apart.
+            x: context, shape (d,); without a context only the means learn.
+            known: cost of the input tokens at list price ÷ list price per 1k tokens; 0 where they
+                are not priced apart.
         """
         if x is None or self.free:
             self.follow(ratio, self.ratio)
@@ -83,7 +89,7 @@ cdef class CostModel(CostMeans):
         u: Floats = of_block(held)
         exponent, spread = one.see(x, u)
         input_ratio: Real = known * self.input_share
-        # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
+        # A bill of zero (a cached answer, a failed call) tells no price: only the means learn it.
         if ratio > 0.0:
             before: Real = exponent
             shift = self._watch(ratio, exponent, spread, input_ratio, now)
@@ -105,7 +111,7 @@ cdef class CostModel(CostMeans):
         return found
 
     cdef _watch(self, Real ratio, Real exponent, Real spread, Real known, Real now):
-        """Look for a shift of all that a call costs."""
+        """Let the detector look for a shift of the whole cost of a call."""
         one = self.regression
         own: Real = 1.0
         total: Real = exponent
@@ -116,8 +122,9 @@ cdef class CostModel(CostMeans):
         return self.detector.observe(residual, self.prior.typical() * own, spread / one.decay, now)
 
     cdef tuple _shifted(self, shift, Real rest, Floats u, Real spread, Real known):
-        """Let expectations follow a shift, see `observe`; `rest` is by how much this prompt's
-        logarithm moves."""
+        """Let expectations follow a shift, see `observe`; `rest` is the change of this prompt's
+        predicted logarithm.
+        """
         one = self.regression
         one.journal.jumped = True
         if shift.novel:
@@ -135,8 +142,9 @@ cdef class CostModel(CostMeans):
         return shift, factor, size
 
     cdef void _calibrate(self, Real ratio, Real exponent, Real known):
-        """Take a bill into the means; its logarithm was expected to be the exponent, and its input
-        to be `known`."""
+        """Add a bill to the means; `exponent` is its predicted logarithm, `known` the predicted
+        cost of its input.
+        """
         expected: Real = exp(bounded_exponent(exponent))
         self.follow(ratio, self.calibration * expected + known)
         paid: Real = 1.0 if ratio > 0.0 else 0.0
@@ -153,9 +161,9 @@ cdef class CostModel(CostMeans):
 
 
 cdef Real rest_moves(Real moved, Real exponent, Real known):
-    """Return by how much the logarithm of the rest moves where that of the total moves by `moved`.
+    """Return the change of the rest's logarithm where the total's logarithm changes by `moved`.
 
-    What a rise adds is all in the rest, since the input is billed at its list price.
+    A rise is all in the rest, since the input is billed at its list price.
     """
     if known <= 0.0 or moved < 0.0:
         return moved

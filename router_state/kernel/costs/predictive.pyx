@@ -1,6 +1,6 @@
 """The predictive distribution of a call's cost: zero with some probability, else lognormal.
 
-All questions about money use it: expected cost, exposure, and comparison with the budget.
+Expected cost, exposure and comparison with the budget all use this distribution.
 """
 
 from libc.math cimport sqrt
@@ -13,7 +13,7 @@ from router_state.kernel.numbers.words cimport Real
 MOST_LOG_VARIANCE = 2.0
 """Largest variance of a logarithm: the deviation of its lognormal is 2.5 times the mean."""
 Z90 = 1.2816
-"""Deviations of a normal distribution that nine values in ten stay below."""
+"""Number of deviations below which a normal variable stays in nine of ten cases."""
 
 
 def lognormal_mean(Real variance):
@@ -27,7 +27,7 @@ def relative_variance(Real variance):
 
 
 class Predictive(NamedTuple):
-    """The predictive distribution of a call's cost in dollars, and how well it is known.
+    """The predictive distribution of a call's cost in dollars, with the doubt of its mean.
 
     Attributes:
         mean: expected dollars of one call, calls that cost nothing included.

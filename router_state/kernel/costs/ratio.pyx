@@ -3,7 +3,7 @@
 from router_state.kernel.numbers.words cimport Real
 
 cdef Real MIN_PRICE_PER_1K = 1e-9
-"""Dollars per 1k tokens that stand for the list price of a free model."""
+"""List price of a free model in ratios, in dollars per 1k tokens."""
 
 
 def list_price_of(price):
@@ -12,7 +12,7 @@ def list_price_of(price):
 
 
 def bounded(Real exponent):
-    """Return the logarithm of a ratio within what a call may cost."""
+    """Return the logarithm of a ratio, clipped to what a call may cost."""
     return min(max(exponent, -MOST_EXPONENT), MOST_EXPONENT)
 
 

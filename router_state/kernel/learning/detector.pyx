@@ -1,7 +1,8 @@
 """The detector of a change: a two-sided cumulative sum of standardised residuals (Page 1954).
 
-What residuals give away may be a new kind of prompts instead of a changed model. How far a prompt
-is from those before it is its leverage xᵀVx; for rewards it counts in leverages of the bias.
+A shift of residuals may come from a new kind of prompts instead of a changed model. The distance
+of a prompt from earlier ones is its leverage xᵀVx; for rewards it is measured in units of the
+bias's leverage.
 """
 
 from libc.math cimport sqrt
@@ -12,32 +13,37 @@ from router_state.kernel.learning.counts cimport GUESSED, MEMORY
 from router_state.kernel.numbers.words cimport Flag, Index, Real
 
 cdef Real CUT_AT = 4.0
-"""Deviations at which a residual is cut: no single one may raise an alarm."""
+"""Deviations at which a residual is cut, so that no single residual raises an alarm."""
 cdef Real MOST_SHIFT = 4.0
-"""Largest shift that a run is held to be of, in deviations: that of residuals at the cut."""
+"""Largest shift that a run is tested for, in deviations: that of residuals at the cut."""
 cdef Real LIMIT = 16.0
 """Log-likelihood ratio of an alarm, in nats: that of two residuals at the cut, each of which brings
 half of its square (benchmarks.drift and drawn worlds count false alarms)."""
 cdef Real DOUBTED = 4.0
-"""Log-likelihood ratio of a run, in nats, that is hardly by chance: half of what the first residual
-at the cut brings (benchmarks.drift)."""
+"""Log-likelihood ratio of a run, in nats, that hardly comes by chance: half of what the first
+residual at the cut brings (benchmarks.drift).
+"""
 cdef Real NOVEL = 4.0
-"""Deviations of a mean that a run's mean leverage is above the usual one where its prompts are of a
-new kind: chance alone gets there once in 30,000 runs."""
+"""Deviations by which the mean leverage of a run exceeds the usual leverage if its prompts are of
+a new kind. Chance alone exceeds them once in 30,000 runs.
+"""
 cdef Real LEVERAGE_CUT_AT = 4.0
-"""Deviations at which a leverage is cut, so that prompts of a new kind do not stretch what is
-usual."""
+"""Deviations at which a leverage is cut, so that prompts of a new kind do not stretch the usual
+leverage.
+"""
 cdef Real LEVERAGES = 20.0
-"""Leverages that the usual one is a mean of: it falls as the model is known better."""
+"""Number of leverages in the mean that is the usual leverage. A short mean follows the fall of
+leverages as the model is known better.
+"""
 cdef Real UNCUT = 3.0
-"""First leverages that are not cut, as nothing else tells what is usual."""
+"""Number of first leverages that are not cut, as there is no usual leverage yet."""
 
 
 class Shift(NamedTuple):
-    """A change that was found: the mean residual `size` of the run that gave it away.
+    """A detected change: `size` is the mean residual of the run that revealed it.
 
-    Its `evidence` exceeded the limit after so many `residuals`, the first at time `since`. `novel`
-    says that the run's prompts are of a new kind.
+    `evidence` exceeded the limit after `residuals` residuals, the first of which came at time
+    `since`. `novel`: the run's prompts are of a new kind.
     """
 
     size: float
@@ -48,15 +54,18 @@ class Shift(NamedTuple):
 
 
 cdef class Side:
-    """One side of the sum since it last was zero: residuals, and leverages of their prompts."""
+    """One side of the sum: residuals since the sum last was zero, and leverages of their
+    prompts.
+    """
 
     def __init__(self):
         self.evidence = self.total = self.since = self.leverage = 0.0
         self.count = 0
 
     cdef Flag take(self, Real z, Real sigma, Real residual, Real leverage, Real now):
-        """Take a residual in, cut and standardised to z towards this side; tell whether that raises
-        an alarm."""
+        """Add a residual, cut and standardised to z towards this side; tell whether the sum raises
+        an alarm.
+        """
         size: Real = 1.0
         if self.count:
             size = min(max(abs(self.total) / (self.count * sigma), 1.0), MOST_SHIFT)
@@ -80,12 +89,11 @@ cdef class Detector:
     deviations.
 
     A residual z counts as the log-likelihood ratio δz − δ²/2 of a shift by δ deviations against
-    none. The mean of the run so far is taken for δ, at least 1 (Lorden and Pollak 2008). So two
-    residuals alike that are far out give a shift away, and an ordinary one after an outlier clears
-    it.
+    none. δ is the mean of the run so far, at least 1 (Lorden and Pollak 2008). So two equal
+    residuals far out reveal a shift, and an ordinary residual after an outlier clears the sum.
 
     Attributes:
-        count: residuals so far; sigma: their running deviation.
+        count: number of residuals so far; sigma: their running deviation.
         leverage, spread: mean and deviation of their prompts' leverages.
         up, down: the two sides.
     """
@@ -95,15 +103,15 @@ cdef class Detector:
         self.up, self.down = Side(), Side()
 
     cpdef observe(self, Real residual, Real deviation, Real leverage, Real now):
-        """Take one residual in; return the shift that it gives away, after which both sides start
-        anew.
+        """Add one residual; return the shift that it reveals, after which both sides start anew.
 
         Args:
-            deviation: of residuals as far as those of all models tell, the least that is assumed.
-            leverage: of its prompt.
+            deviation: deviation of residuals over all models, the least that is assumed.
+            leverage: leverage of the residual's prompt.
         """
         sigma: Real = max(self.sigma, deviation)
-        # Clipped, so that a change does not inflate the deviation that it is measured by.
+        # The residual is clipped, so that a change does not inflate the deviation that measures
+        # it.
         cut: Real = min(max(residual, -CUT_AT * sigma), CUT_AT * sigma)
         if self.up.take(cut / sigma, sigma, residual, leverage, now):
             return self._found(self.up)
@@ -114,10 +122,10 @@ cdef class Detector:
         return None
 
     cdef Flag doubts(self):
-        """Tell whether a run is at hand that is hardly by chance.
+        """Tell whether the present run hardly comes by chance.
 
-        Its residuals are taken into no deviation, so that a change does not stretch the yardstick
-        that it is measured by.
+        The residuals of such a run enter no deviation, so that a change does not stretch the
+        yardstick that measures it.
         """
         return max(self.up.evidence, self.down.evidence) > DOUBTED
 

@@ -7,11 +7,11 @@ from router_state.kernel.numbers.linear cimport EPSILON
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known
 
 def estimate(SharedPrior prior, regressions, *, left=None, Flag rescaled=True):
-    """Estimate the shared coefficients and optionally the scales, and update every regression;
-    O(N·d³) for N with observations.
+    """Estimate the shared coefficients and optionally the scales, and update every regression, in
+    O(N·d³) for N regressions with observations.
 
     Args:
-        left: remaining shares of each one's evidence, in place of its own `decay`.
+        left: remaining share of each regression's evidence, in place of its own `decay`.
     """
     if left is not None and len(left) != len(regressions):
         raise ValueError(f"{len(left)} shares are not of {len(regressions)} regressions")
@@ -19,7 +19,7 @@ def estimate(SharedPrior prior, regressions, *, left=None, Flag rescaled=True):
     lefts: list[float] = []
     idle: list[Regression] = []
     for k, one in enumerate(regressions):
-        # If none has observations, one represents all.
+        # If no regression has observations, one represents all.
         if (seen or k + 1 < len(regressions)) and knows_nothing(prior, one):
             idle.append(one)
         else:
@@ -40,7 +40,7 @@ def estimate(SharedPrior prior, regressions, *, left=None, Flag rescaled=True):
 
 
 def conclude_shifted(SharedPrior prior, regressions, shifts):
-    """Shift every observation of each regression, and update at the same scales."""
+    """Shift every observation of each regression by its offset, and update at the same scales."""
     if len(shifts) != len(regressions):
         raise ValueError(f"{len(shifts)} shifts are not of {len(regressions)} regressions")
     if regressions:

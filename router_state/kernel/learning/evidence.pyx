@@ -4,8 +4,9 @@
 regressions are independent, so nothing of size (Nd)² is needed: each keeps V_a = (A_a + R)⁻¹, and
 θ_0 follows from sums of d × d matrices (Lindley and Smith 1972).
 
-All is said around a point m, the shared coefficients as they were: y_a = b_a − A_a·m is what the
-response says beyond it. With B_a = I − V_a·R = V_a·A_a, how far data determine a regression,
+All quantities are relative to a point m, the shared coefficients of the last estimate: y_a = b_a −
+A_a·m is the response beyond m. B_a = I − V_a·R = V_a·A_a says how far data determine a regression.
+Then
 
     θ_0 = m + e,   (R·ΣB_a + R_0)·e = R·ΣV_a·y_a + R_0·(μ − m),   θ_a = m + V_a·(y_a + R·e).
 """
@@ -24,9 +25,9 @@ cdef class Evidence:
         A, y: all A_a, as lower triangles, and all y_a, each in one array.
         R: the diagonal of R, behind all y_a.
         work: room for two triangles, and for columns.
-        m: the shared coefficients as they were, shape (d,).
+        m: the shared coefficients of the last estimate, shape (d,).
         square: mean square of a feature.
-        N, d, T: how many, of how many dimensions, and the size of a triangle.
+        N, d, T: number of regressions, number of dimensions, and size of a triangle.
     """
 
     def __init__(self, SharedPrior prior, list regressions):
@@ -40,7 +41,7 @@ cdef class Evidence:
         self.R = behind(self.y, self.N * d)
 
     def gather(self, list left):
-        """Take in A_a = V_a⁻¹ − R and y_a = V_a⁻¹·(θ_a − m), both decayed."""
+        """Compute A_a = V_a⁻¹ − R and y_a = V_a⁻¹·(θ_a − m) of every regression, both decayed."""
         T, d, A, y, R = self.T, self.d, self.A, self.y, self.R
         one: Regression
         self.take_ridges()
@@ -64,13 +65,13 @@ cdef class Evidence:
         self.square = self.spread()
 
     cdef void take_ridges(self):
-        """Take R over from the prior."""
+        """Copy R from the prior."""
         for i in range(self.d - 1):
             self.R[i] = self.prior.ridge
         self.R[self.d - 1] = self.prior.bias_ridge
 
     def shift(self, list shifts):
-        """Shift every observation of the a-th regression."""
+        """Shift every observation of each regression a by the a-th offset."""
         # The last feature is 1 for every context: the last row of A is Σx.
         for a in range(self.N):
             add(shifts[a], self.A, (a + 1) * self.T - self.d, self.y, a * self.d, self.d)
@@ -99,8 +100,9 @@ cdef class Evidence:
         )
 
     cdef Real spread(self):
-        """Return the mean square of a feature over all that was observed, and note the mean
-        context; 1 before anything was."""
+        """Return the mean square of a feature over all observations (1 before the first), and
+        store the mean context.
+        """
         squares, count, d, T = 0.0, 0.0, self.d, self.T
         for a in range(self.N):
             for i in range(d - 1):
@@ -119,8 +121,9 @@ cdef class Evidence:
         return features / count
 
     def rescale(self):
-        """Move the scales, from what is known of the sizes of coefficients at those of which the
-        regressions are, as if nothing was forgotten since the last estimate."""
+        """Move the scales by one step, from the sizes of coefficients at the scales with which the
+        regressions were estimated, as if nothing was forgotten since.
+        """
         d, T, work, R, prior = self.d, self.T, self.work, self.R, self.prior
         total, said, shift, determined, squares, row, column = (
             0,

@@ -1,11 +1,12 @@
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
-# Dimensions from which corrections of V are collected; benchmarks.core times 26 and 385.
+# Number of dimensions from which on corrections of V are collected; benchmarks.core times 26 and
+# 385.
 cdef enum:
     WIDE = 64
 
-# Most corrections collected. Subtracting all in one pass costs hardly more than one, but each
-# decision reads the pending ones.
+# Most corrections collected. Subtracting all in one pass costs hardly more than subtracting one,
+# but each decision reads the pending corrections.
 cdef enum:
     TAILS = 16
 

@@ -1,9 +1,9 @@
 """The numbers of a Gaussian linear regression: the inverse of its design matrix, its coefficients.
 
 V = A⁻¹ is all that predictions need of the design matrix. Statistics decay geometrically. Instead
-of multiplying a matrix at every observation, a regression carries the product of its decays since
-its prior was last whole as one scalar, `decay`: A⁻¹ = V/decay, and θ = A⁻¹b does not depend on it.
-The remaining prior is prior·decay.
+of multiplying a matrix at every observation, a regression carries one scalar `decay`: the product
+of its decays since its prior was last whole. A⁻¹ = V/decay, and θ = A⁻¹b does not depend on
+`decay`. The remaining prior is prior·decay.
 """
 
 from functools import lru_cache
@@ -21,18 +21,18 @@ cdef class Gaussian:
     """The numbers of one regression.
 
     Attributes:
-        piece: name of the piece of the state that holds it; `pieces` of the journal are those that
-            have changed.
+        piece: name of the piece of state that holds the regression; the journal's `pieces` names
+            the changed pieces.
         d: dimensions.
-        decay: see the module, in (0, 1].
+        decay: product of decays in (0, 1], see the module.
         forgotten: −Σ ln of all decays so far: what is left of an observation is exp(forgotten then
             − forgotten now).
         last_update: the router's clock at the last observation.
         pending: rows v of which vvᵀ is still to be taken off V.
         array: the lower triangle of V, row by row; θ; and room for 16 pending rows where d is
-            large. `values` is what the kernel reads of it.
-        at: where θ begins.
-        shared: whether others have the same array, so that it must not be written.
+            large. `values` is the kernel's view of it.
+        at: position in `array` at which θ begins.
+        shared: whether other regressions use the same array, which must not be written then.
     """
 
     def __init__(self, str piece, d, journal, *, now_t=0):
@@ -103,7 +103,7 @@ cdef class Gaussian:
             self.values, self.shared = view(self.array), True
 
     cpdef void changed(self):
-        """Report that its piece is to be written."""
+        """Report that the regression's piece must be written."""
         self.pieces.add(self.piece)
 
     def predict(self, x):
@@ -162,7 +162,7 @@ cdef class Gaussian:
 
 @lru_cache
 def alike(bytes kept, size):
-    """Return an array that begins with these numbers: the same one for the same numbers."""
+    """Return an array that begins with these numbers: the same array for the same numbers."""
     found = np.zeros(size)
     found[: len(kept) // 8] = np.frombuffer(kept)
     return found

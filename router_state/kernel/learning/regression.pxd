@@ -1,7 +1,7 @@
 from router_state.kernel.learning.gaussian cimport Gaussian
 from router_state.kernel.numbers.words cimport Floats, Index, Real
 
-# Steps of the clock that one gap may decay by (ParetoBandit Eq. 7–8).
+# Most steps of the clock by which one gap decays (ParetoBandit Eq. 7–8).
 cdef enum:
     MAX_DECAY_STEPS = 1000
 

@@ -21,7 +21,8 @@ cdef class Regression(Gaussian):
         """Decay by γ^(t − last_update), the exponent capped at 1,000 steps (ParetoBandit Eq. 7–8).
 
         With a `ridge`, the ridge is restored once less than a tenth of it is left: O(1), and O(d³)
-        once in ln(10)/−ln(γ) observations. Without one, the owner of the prior restores it.
+        once in ln(10)/−ln(γ) observations. Without a `ridge`, the owner of the prior restores the
+        prior.
         """
         left: Real = self.left_at(t, gamma)
         steps: Index = t - self.last_update
@@ -36,7 +37,7 @@ cdef class Regression(Gaussian):
             self._restore_ridge(left, ridge)
 
     cpdef Real left_at(self, Index t, Real gamma):
-        """Return the `decay` at clock t, without a restored ridge."""
+        """Return the `decay` at clock t, as if no ridge was restored until then."""
         steps: Index = t - self.last_update
         if gamma >= 1.0 or steps <= 0:
             return self.decay
@@ -69,7 +70,7 @@ cdef class Regression(Gaussian):
             V[place + i] += added
             place += i + 1
         invert(V, 0, d, space)
-        # b = A·θ as it was, and is never formed: (A + c·I)⁻¹b is θ less c·(A + c·I)⁻¹θ.
+        # b = A·θ need not be formed: (A + c·I)⁻¹b = θ − c·(A + c·I)⁻¹θ.
         times(V, 0, V, self.at, space, d, d)
         add(-added, space, d, V, self.at, d)
         self.decay = 1.0
@@ -84,10 +85,11 @@ cdef class Regression(Gaussian):
         return self.see(x, of_block(held))
 
     cdef (Real, Real) see(self, x, Floats u):
-        """Look as `look` does, and write Vx into u, of d numbers."""
+        """Return what `look` returns, and write Vx into u (d numbers)."""
         d: Index = self.d
         given: Floats = known(x, d)
-        # A row of a matrix begins anywhere; one that begins with a line of the cache is read faster.
+        # A row of a matrix may begin anywhere; a row that begins with a line of the cache is read
+        # faster.
         held = scratch(d)
         context: Floats = of_block(held)
         for i in range(d):
@@ -162,7 +164,7 @@ cdef class Regression(Gaussian):
         return residual, spread / self.decay
 
     def revise(self, x, *, Real difference, Real discount):
-        """Move b by the difference between a revised value and the one learned from; A stays.
+        """Move b by the difference between a revised value and the learned one; A stays.
 
         Args:
             x: context, shape (d,).
@@ -182,19 +184,22 @@ cdef class Regression(Gaussian):
 
 
 cdef room_of_products(Index d):
-    """Return room for a context and, where that is faster, the products of its entries."""
+    """Return an empty array for a context and, where that is faster, for the products of its
+    entries.
+    """
     return scratch(d + (d * (d + 1) // 2 if d < WIDE else 0))
 
 
 cdef void multiply(Floats x, Index d) noexcept:
-    """Write the products of a context's entries behind it, once for all regressions; see
-    `spread_at`."""
+    """Write the products of a context's entries behind the context, once for all regressions; see
+    `spread_at`.
+    """
     if d < WIDE:
         products(x, d)
 
 
 cdef Real spread_at(Regression one, Floats x) noexcept:
-    """Return xᵀVx of a context that has its products behind it."""
+    """Return xᵀVx for a context followed by its products, see `multiply`."""
     d: Index = one.d
     if d < WIDE:
         return dot(one.values, 0, x, d, one.at)

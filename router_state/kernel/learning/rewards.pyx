@@ -19,8 +19,8 @@ cpdef learn_reward(
     Real gamma,
     Real now,
 ):
-    """Let a regression that has forgotten until clock t and its shared prior learn a reward; return
-    the shift that the detector found.
+    """Let a regression, which has forgotten until clock t, and its shared prior learn a reward;
+    return the shift that the detector found.
 
     Raises:
         NonFiniteInput: a number is not finite; nothing was learned.

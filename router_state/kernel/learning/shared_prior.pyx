@@ -1,8 +1,9 @@
 """The shared prior of a router's models, with the scales of their differences.
 
-Every model's coefficients scatter around shared ones, see `evidence`: R and R_0 have one entry for
-all features and one for the bias. Ridges and noise are estimated from the data: the ridges by the
-fixed point of the evidence (MacKay 1992), the noise by the errors of predictions.
+Every model's coefficients scatter around shared ones, see `evidence`. The diagonals of R and R_0
+have one value for all features and one for the bias. Ridges and noise are estimated from the data:
+the ridges by the fixed point of the evidence (MacKay 1992), the noise by the errors of
+predictions.
 """
 
 from libc.math cimport sqrt
@@ -15,28 +16,32 @@ from router_state.kernel.numbers.linear cimport dot
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
 cdef Real GROWTH = 0.16
-"""Share by which the evidence grows between two estimates (0.08 is no better: eleven models and the
-paper's benchmark without priors, benchmarks.elsewhere); their cost thus falls as 1/n."""
+"""Share by which the evidence grows between two estimates, so that the cost of estimates per
+observation falls as 1/n. 0.08 is no better (eleven models, and the paper's benchmark without
+priors: benchmarks.elsewhere).
+"""
 cdef Real LEAST_NOISE = 1e-6
 """Least variance σ²: where every observation is predicted exactly, scores must stay finite."""
 cdef Real OVERDUE = 20.0
-"""Least observations after those at which an estimate is due that it may wait for a decision."""
+"""Number of observations for which a due estimate may wait for a decision, at least."""
 cdef Real MOST_RIDGE = 1e5
-"""Largest ridge, in observations, and inverse of the least; those of features per (d − 1) mean
-squares of a feature. No data of a memory's length tell more."""
+"""Largest ridge, in observations; 1 ÷ `MOST_RIDGE` is the least. Ridges of features are per (d −
+1) mean squares of a feature. Data of a memory's length can't tell ridges beyond these apart.
+"""
 
 
 cdef class SharedPrior:
     """The shared part of K regressions, and the scales of both parts.
 
     Attributes:
-        name: of its piece; d: dimensions; guess: what is assumed before the first observation.
+        name: name of its piece; d: dimensions; guess: what is assumed before the first observation.
         mean: θ_0, shape (d,); center: mean context of the evidence.
-        ridge, bias_ridge, shared_ridge: of the features and the bias of δ_a, and of the features of
-            θ_0, in observations.
-        noise: σ²; fourth: mean fourth power of what is left of an observation; noise_count:
-            observations behind the two.
-        seen: observations so far; due_at: at how many of them the next estimate is made.
+        ridge, bias_ridge, shared_ridge: ridges of the features of δ_a, of its bias, and of the
+            features of θ_0, in observations.
+        noise: σ²; fourth: mean fourth power of residuals; noise_count: observations behind `noise`
+            and `fourth`.
+        seen: observations so far; due_at: the number of observations at which the next estimate is
+            due.
     """
 
     def __init__(self, str name, d, guess, journal):
@@ -58,8 +63,8 @@ cdef class SharedPrior:
 
     @property
     def deviation(self):
-        """The deviation of the observations that make up the noise: above σ where most of them are
-        far tighter than the rest.
+        """The deviation of the observations that make up the noise, which is above σ if most
+        residuals are far smaller than the rest.
 
         Of normal observations the fourth moment is 3σ⁴; of a mixture √(fourth ÷ 3σ²) is about that
         of its widest part.
@@ -72,8 +77,9 @@ cdef class SharedPrior:
 
     @property
     def due(self):
-        """Tell whether there is so much new evidence that scales and shared coefficients are to be
-        estimated again, before the next decision."""
+        """Tell whether scales and shared coefficients must be estimated again before the next
+        decision, as there is enough new evidence.
+        """
         return self.is_due()
 
     cdef Flag is_due(self):
@@ -82,8 +88,8 @@ cdef class SharedPrior:
 
     @property
     def overdue(self):
-        """Tell whether they must be estimated at once, as noise and drift are measured against them
-        even without decisions.
+        """Tell whether scales and shared coefficients must be estimated at once: noise and drift
+        are measured against them even without decisions.
         """
         return self.late()
 
@@ -114,13 +120,13 @@ cdef class SharedPrior:
 cdef void rescale(
     SharedPrior prior, Floats known, Floats squares, Floats center, Real shared, Real square
 ):
-    """Move the ridges one step nearer to those at which the evidence is largest: what is determined
-    by data ÷ Σ coefficients².
+    """Move the ridges one step towards those of the largest evidence: number of coefficients that
+    data determine ÷ Σ coefficients².
 
     Args:
-        known: how many of the δ_a, entry by entry, are determined by data (d,); squares: their
-            Σ δ².
-        center: θ_0; shared: how many features of it are determined.
+        known: for each entry, how many of the δ_a data determine (d,); squares: Σ δ² for each
+            entry.
+        center: θ_0; shared: how many of its features data determine.
         square: mean square of a feature.
     """
     guess, d = prior.guess, prior.d
@@ -129,7 +135,7 @@ cdef void rescale(
     first_noise: Real = guess.noise
     noise, unit = prior.noise, (d - 1) * square
     measured: Real = noise / first_noise if guess.absolute else 1.0
-    # The first guesses count as so many coefficients of the size that they expect.
+    # Each first guess counts as `GUESSED` coefficients of the size that it expects.
     first: Real = GUESSED / (features * unit * measured)
     determined = sizes = 0.0
     for i in range(d - 1):

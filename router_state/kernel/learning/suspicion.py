@@ -1,5 +1,6 @@
-"""Offset the expectations of a model whose rewards drifted, until a likelihood ratio tells that it
-recovered."""
+"""Offset the expectations of a model whose rewards drifted, until a likelihood ratio tells that
+the model recovered.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from router_state.kernel.learning.detector import CUT_AT
 RETURNED = 4.0
 """Log-likelihood ratio that ends a suspicion, in nats (benchmarks.drift)."""
 LEAST_REWARDS = 3
-"""Rewards that it takes at least, as one good answer of a bad model proves nothing."""
+"""Least number of rewards that ends a suspicion: one good answer of a bad model proves nothing."""
 ACCEPTED_AFTER = 400
 """Rewards after which a shift is accepted as permanent."""
 
@@ -38,7 +39,7 @@ class Suspicion:
     after: int
 
     def observe(self, *, predicted: float, reward: float, sigma: float) -> None:
-        """Take one reward in; `predicted` is without the offset."""
+        """Learn one reward; `predicted` is the expected reward without the offset."""
         # Clipped, as rewards are in [0, 1].
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
         before = min(abs(reward - predicted) / sigma, CUT_AT)

@@ -21,10 +21,10 @@ cdef extern from *:
 cdef Real LOG2_E = 1.4426950408889634
 cdef Real LN2_HIGH = 0.6931471803691238
 cdef Real LN2_LOW = 1.9082149292705877e-10
-"""ln 2 in two parts; products of the first with a small whole number are exact."""
+"""ln 2 in two parts; products of the first part with a small whole number are exact."""
 cdef Real LEAST = -745.2
 cdef Real MOST = 709.79
-"""Bounds of exp: below the first it is 0, above the second infinite."""
+"""Bounds of exp: it is 0 below the first bound, and infinite above the second."""
 cdef Real ROOT_TAU = 2.5066282746310002
 """√(2π)."""
 cdef Real INFINITE = float("inf")
@@ -56,7 +56,7 @@ cdef inline Real bounded_exp(Real x) noexcept:
     )
     top = 2.08767569878681e-09 + r * 1.6059043836821613e-10
     total = low + r4 * (middle + r4 * (high + r4 * top))
-    # In two steps, as 2ᵏ itself may be too large, or too small.
+    # Multiplied in two steps, as 2ᵏ itself may be too large or too small for a float.
     half: Whole = k >> 1
     return total * power_of_two(half) * power_of_two(k - half)
 
@@ -68,7 +68,7 @@ cdef void exps "wide_exps"(Floats x, Index n) noexcept:
 
 
 cdef Real log(Real x) noexcept:
-    """Return ln x of a positive number; −∞ of 0. A negative one has none: NaN."""
+    """Return ln x: −∞ for 0, and NaN for a negative number."""
     if not 0.0 < x < INFINITE:
         return -INFINITE if x == 0.0 else x if x > 0.0 else INFINITE - INFINITE
     m, e = frexp(x)

@@ -18,7 +18,7 @@ cdef Flag finite "wide_finite"(Floats a, Index i, Index n) noexcept
 
 
 cdef inline void add_of(Real c, Floats a, Index i, Floats b, Index j, Index n) noexcept:
-    """See `add`; it is compiled into the function that calls it."""
+    """See `add`; this version is inlined into the function that calls it."""
     for k in range(n):
         b[j + k] += c * a[i + k]
 
@@ -26,7 +26,8 @@ cdef inline void add_of(Real c, Floats a, Index i, Floats b, Index j, Index n) n
 cdef inline void add_two(
     Real c, Floats a, Real other, Floats b, Floats y, Index n
 ) noexcept:
-    """Add c times n entries of a, then `other` times those of b, to those of y: as `add` does
-    twice, but y is read and written once."""
+    """Add c times n entries of a, then `other` times n entries of b, to n entries of y. Two calls
+    of `add` do the same, but read and write y twice.
+    """
     for k in range(n):
         y[k] = (y[k] + c * a[k]) + other * b[k]

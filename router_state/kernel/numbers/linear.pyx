@@ -31,12 +31,13 @@ cdef extern from *:
     """
 
 EPSILON = 1e-12
-"""Largest share that counts as rounding: some thousand units of the last place of a 64-bit
-float."""
+"""Largest relative error that counts as rounding: some thousand units of the last place of a
+64-bit float.
+"""
 
 
 cdef inline Real dot_of(Floats a, Index i, Floats b, Index j, Index n) noexcept:
-    """See `dot`; a function of this file has it within."""
+    """See `dot`; this version is inlined into the functions of this file."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     k: Index = 0
     while k + 8 <= n:
@@ -115,7 +116,7 @@ cdef void products "wide_products"(Floats x, Index d) noexcept:
 
 
 cdef void take_off "wide_take_off"(Real c, Floats u, Index i, Floats V, Index at, Index d) noexcept:
-    """Take c·uuᵀ off V."""
+    """Subtract c·uuᵀ from V."""
     for row in range(d):
         add_of(-c * u[i + row], u, i, V, at, row + 1)
         at += row + 1
@@ -124,8 +125,10 @@ cdef void take_off "wide_take_off"(Real c, Floats u, Index i, Floats V, Index at
 cdef void take_off_four "wide_take_off_four"(
     Floats c, Floats rows, Index d, Floats y, Index n
 ) noexcept:
-    """Take the first n entries of four rows of d off those of y, each as often as its c says; the
-    four c stand d apart. It is as `add` does four times, but y is read and written once."""
+    """Subtract c times the first n entries of each of four rows of d entries from those of y; the
+    four factors c stand d apart. Four calls of `add` do the same, but read and write y four
+    times.
+    """
     c0, c1, c2, c3 = c[0], c[d], c[2 * d], c[3 * d]
     second: Floats = behind(rows, d)
     third: Floats = behind(rows, 2 * d)
@@ -135,7 +138,7 @@ cdef void take_off_four "wide_take_off_four"(
 
 
 cdef void take_off_rows(Floats rows, Index count, Floats V, Index d) noexcept:
-    """Take vvᵀ off V for each of so many rows v."""
+    """Subtract vvᵀ from V for each of `count` rows v."""
     place: Index = 0
     for i in range(d):
         done: Index = 0
@@ -189,9 +192,9 @@ cdef void sweep "wide_sweep"(
 
 
 cdef void factor(Floats V, Index at, Index d) noexcept:
-    """Put L with LLᵀ = V in the place of V (Cholesky).
+    """Replace V by L with LLᵀ = V (Cholesky).
 
-    A pivot of which rounding has left less than the share `EPSILON` is set to that share.
+    If rounding has left less than the share `EPSILON` of a pivot, the pivot is set to that share.
     """
     row = at
     for i in range(d):
@@ -209,7 +212,7 @@ cdef void factor(Floats V, Index at, Index d) noexcept:
 
 
 cdef void product(Floats L, Index at, Index d) noexcept:
-    """Put LLᵀ in the place of L, see `factor`."""
+    """Replace L by LLᵀ, see `factor`."""
     row = at + d * (d + 1) // 2
     for i in range(d - 1, -1, -1):
         row -= i + 1

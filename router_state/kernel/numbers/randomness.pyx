@@ -12,9 +12,9 @@ from router_state.kernel.numbers.words cimport Floats, Index, Real, Word, of_blo
 cdef Word STEP = 0x9E3779B97F4A7C15
 cdef Word FIRST_MIX = 0xBF58476D1CE4E5B9
 cdef Word SECOND_MIX = 0x94D049BB133111EB
-"""Steps and multipliers of the paper."""
+"""Step of the counter and multipliers of the mix, from the paper."""
 cdef Real TO_ONE = 1.0 / 9007199254740992.0
-"""2⁻⁵³: from 53 bits to [0, 1)."""
+"""2⁻⁵³, which scales 53 bits to [0, 1)."""
 
 
 cdef class Chance:
@@ -54,7 +54,7 @@ cdef class Chance:
         1964)."""
         for i in range(0, n, 2):
             square = 2.0
-            # Misses have a probability of 0.21: 64 in a row do not come.
+            # A miss has a probability of 0.21, so 64 in a row do not happen.
             for _ in range(64):
                 a: Real = 2.0 * self.next() - 1.0
                 b: Real = 2.0 * self.next() - 1.0

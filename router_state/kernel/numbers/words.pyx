@@ -30,7 +30,7 @@ cdef Floats known(array, Index n) except? NULL:
         TypeError, ValueError: it is not a one-dimensional, contiguous array of n 64-bit floats.
     """
     if type(array) is ndarray:
-        # The same as below, without a description of the buffer.
+        # A faster check than the one below, which would make Python describe the buffer.
         row = row_of(array, NPY_DOUBLE, n)
         if row != NULL:
             return <Floats>row
@@ -52,7 +52,7 @@ cdef Floats view(array) except? NULL:
 
 cdef enum:
     LINE = 64
-"""Bytes of a line of the processor's cache: rows begin with one."""
+"""Bytes of a line of the processor's cache, at whose beginning rows start."""
 
 
 cdef scratch(Index n):
@@ -77,7 +77,7 @@ cdef Singles singles(array, Index n) except? NULL:
     """Return the first n numbers of a contiguous array of 32-bit floats.
 
     Raises:
-        TypeError, ValueError: it is not one, or has fewer.
+        TypeError, ValueError: the array is not of this kind, or has fewer numbers.
     """
     cdef Py_buffer found
     PyObject_GetBuffer(array, &found, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)

@@ -1,13 +1,13 @@
 """The debt: dollars charged beyond the budget, and the target that pays them back.
 
-A decision charges its expected cost, a bill the difference to that. So the debt includes what is in
-flight. Bills scatter, and scatter cancels in the mean. Only a debt beyond this scatter is paid
+A decision charges its expected cost; its bill charges the difference. So the debt includes calls
+in flight. Bills scatter, and scatter cancels in the mean. Only a debt beyond this scatter is paid
 back: with n requests of deviation s, chance alone moves the debt D by √n·s, so
 
     p = D·D²/(D² + n·s²)/n,    target = B − p,    target = B − p·S/√(p² + S²) where p > 0,
 
-S being what the cheapest models save of the budget: however large a debt is, a request never loses
-all that better models are worth.
+where S is the part of the budget that the cheapest models would save. The factor keeps a large
+debt from taking all money for better models.
 """
 
 from libc.math cimport sqrt
@@ -16,16 +16,22 @@ from router_state.kernel.learning.counts cimport GUESSED, MEMORY
 from router_state.kernel.numbers.words cimport Flag, Real
 
 cdef Real HORIZON = 100.0
-"""Requests over which a debt is paid back, and over which chance is counted: from 50 to 200 it
-makes no difference (lab/docs)."""
+"""Number n of requests over which a debt is paid back and chance is measured; from 50 to 200 it
+makes no difference (lab/docs).
+"""
 cdef Real SAVED = 25.0
-"""Budgets that may be saved, a quarter of a horizon: spent within a thousand requests they are half
-of 5 %, the other half is for prompts that turn out dearer than expected (benchmarks.elsewhere, in
-turn)."""
+"""Most savings, in budgets of a request: a quarter of a horizon. Spent within a thousand requests
+they are 2.5 % of the budget. Another 2.5 % is left for prompts that turn out dearer than expected
+(benchmarks.elsewhere, in turn).
+"""
 cdef Real JUMP = 25.0
-"""Budgets charged at once that are no scatter: λ_t is solved before the next decision."""
+"""Least charge that is a jump and not scatter, in budgets of a request: λ_t is solved before the
+next decision.
+"""
 cdef Real MOST_AWAY = 25.0
-"""Budgets at which a settlement is cut in the scatter: what is off by more is not chance."""
+"""Budgets of a request at which a settlement is cut in the scatter: a larger difference is not
+chance.
+"""
 
 
 cdef class Debt:
@@ -33,16 +39,16 @@ cdef class Debt:
 
     Attributes:
         usd: the debt; below 0: what was saved.
-        scatter: mean square of a settlement (bill − expectation), in dollars²; of one budget until
-            some have come, below 0 before the first.
-        settled: settlements behind it.
+        scatter: mean square of a settlement (bill − expectation), in dollars²; its first guess is
+            the square of one budget, −1 stands for no settlement yet.
+        settled: number of settlements behind `scatter`.
     """
 
     def __init__(self, Real usd=0.0, Real scatter=-1.0, Real settled=0.0):
         self.usd, self.scatter, self.settled = usd, scatter, settled
 
     cpdef Flag charge(self, Real usd, Real budget_usd):
-        """Add to the debt; tell whether that is a jump."""
+        """Add dollars to the debt; return whether they are a jump."""
         self.usd += usd
         return abs(usd) > JUMP * budget_usd
 
@@ -58,14 +64,14 @@ cdef class Debt:
         return self.scatter if self.scatter >= 0.0 else budget_usd * budget_usd
 
     def target(self, Real budget_usd, Real cheapest_usd):
-        """Return the target: the mean cost of a request.
+        """Return the target: the mean cost of a request, in dollars, that pays the debt back.
 
         Args:
             cheapest_usd: expected cost of a request at its cheapest model.
         """
         square: Real = self.usd * self.usd
         chance: Real = HORIZON * self._scatter(budget_usd)
-        # Both may be too small for a floating-point number.
+        # Both squares may underflow to 0.
         if square + chance <= 0.0:
             return budget_usd
         paid: Real = self.usd / HORIZON * square / (square + chance)

@@ -20,8 +20,9 @@ cdef Real FIRST_STEP = 1.1
 """First factor by which the search moves the price until the budget lies between two prices; each
 further factor is the fourth power of the one before."""
 cdef Real FAR = 1e12
-"""Price, in reward per dollar, above which the search tries infinity; below the inverse it tries
-0."""
+"""Price, in reward per dollar, above which the search tries infinity; below 1 ÷ `FAR` it tries
+0.
+"""
 cdef enum:
     MOST_TANGENTS = 100
 """Most tangents of one solution. In 40,000 drawn windows of up to 64 arms none needed more than
@@ -32,10 +33,10 @@ cdef class Options:
     """Scores and expected costs of every arm for each of n contexts.
 
     Attributes:
-        array: K rows of n scores, K rows of n costs, and of the last price the best score of each
-            context, and whose it is; `values` is what the kernel reads of it.
-        n, K: contexts and arms.
-        total, dollars: what the winners of the last price score together, and what they cost.
+        array: K rows of n scores, K rows of n costs, and for the last price the best score of each
+            context and the arm that has it; `values` is the kernel's view of it.
+        n, K: numbers of contexts and of arms.
+        total, dollars: sum of the winners' scores at the last price, and sum of their costs.
     """
 
     def __init__(self, n, K):
@@ -47,7 +48,7 @@ cdef class Options:
 
     @classmethod
     def of(cls, scores, costs):
-        """Return what is known of scores and costs, shape (n, K)."""
+        """Return the options with these scores and costs, shape (n, K)."""
         if scores.shape != costs.shape:
             raise ValueError(f"scores of {scores.shape} and costs of {costs.shape}")
         found: Options = cls(*scores.shape)
@@ -62,7 +63,7 @@ cdef class Options:
         return scores.reshape(self.K, self.n).T, costs.reshape(self.K, self.n).T
 
     def cheapest(self):
-        """Return the mean over contexts of what the cheapest arm costs."""
+        """Return the mean over contexts of the cheapest arm's cost."""
         n, K, values = self.n, self.K, self.values
         lowest: Index = 2 * K * n
         for row in range(n):
@@ -78,7 +79,8 @@ cdef class Options:
         """Let every context choose at a price of a dollar."""
         weight: Real = 1.0
         n, K = self.n, self.K
-        # Beyond FAR the scores would be lost in the rounding of the products: the cheapest win.
+        # Beyond `FAR` rounding would lose the scores next to the products, so the cheapest arms
+        # win.
         if price >= FAR:
             weight, price = 0.0, 1.0
         scores: Floats = self.values
@@ -102,13 +104,14 @@ cdef class Options:
         """Return the smallest λ ≥ 0 at which the contexts' winners (largest scores − λ·costs) cost
         at most `target` on average, or None.
 
-        It is where Σ max(scores − λ·costs) + λ·n·target, convex and piecewise linear, has its
-        minimum. Two tangents, one on either side, meet closer to it than where they touch (Kelley
-        1960), and at it once no piece is left between them or one comes again: exact, O(nK) each.
+        This λ minimises Σ max(scores − λ·costs) + λ·n·target, which is convex and piecewise
+        linear. Two tangents, one on either side of the minimum, intersect closer to it than where
+        they touch (Kelley 1960). They intersect at the minimum once no piece is left between them
+        or a tangent repeats. So the solution is exact; each tangent takes O(nK).
 
         Args:
             target: mean cost per context.
-            start: where to look first.
+            start: first λ to try.
         """
         allowed: Real = target * self.n
         slack: Real = EPSILON * abs(allowed)
@@ -117,8 +120,8 @@ cdef class Options:
         price: Real = min(start, FAR)
         step: Real = FIRST_STEP
         for _ in range(MOST_TANGENTS):
-            # One price on either side first. The factor grows so fast that five tangents reach over
-            # ten decades: after a jump λ may be anywhere.
+            # First find one price on either side. The factor grows so fast that five tangents
+            # reach over ten decades: after a jump λ may be anywhere.
             both = has_low and has_high
             if both:
                 price = (low_total - high_total) / (low_over - high_over)
@@ -131,13 +134,13 @@ cdef class Options:
                 if again or is_lowest(total - price * over, low_total, price * low_over):
                     break
             if over > slack:
-                # Even the cheapest are too dear together: no price of a dollar helps.
+                # Even the cheapest arms cost more than the target, so no price of a dollar helps.
                 if not both and price >= FAR:
                     return None
                 low_total, low_over, has_low = total, over, True
                 price = price * step if price * FAR > 1.0 else FAR
             else:
-                # Whoever chooses freely stays within the budget: a dollar is worth nothing.
+                # At a price of 0 the winners stay within the budget, so a dollar is worth nothing.
                 if not both and price <= 0.0:
                     return 0.0
                 high_total, high_over, has_high = total, over, True
@@ -154,7 +157,7 @@ cdef inline Flag is_lowest(Real value, Real total, Real share) noexcept:
 cdef void compare "wide_compare"(
     Floats scores, Floats costs, Floats best, Floats won, Real k, Real weight, Real price, Index n
 ) noexcept:
-    """Let the k-th arm win where it is better than the best so far."""
+    """Let the k-th arm win where its score is better than the best so far."""
     for row in range(n):
         value: Real = weight * scores[row] - price * costs[row]
         before: Real = best[row]

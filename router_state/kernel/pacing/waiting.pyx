@@ -1,7 +1,7 @@
 """Compute expected times of calls, and the probability that they exceed a limit.
 
-The logarithm of a call's seconds is learned like that of a bill, with a list price of one dollar
-for a second.
+The logarithm of a call's seconds is learned like the logarithm of a bill, as if a second had a
+list price of one dollar.
 """
 
 from libc.math cimport isfinite, sqrt
@@ -18,12 +18,13 @@ from router_state.kernel.numbers.words cimport (
 )
 
 def waits(contexts, Index n, Index d, models, *, variances, Real limit):
-    """Return for n contexts how many seconds a call of each of K models is expected to take, and
-    the probability that it takes longer than `limit` seconds: two times n rows of K.
+    """Return for n contexts the expected seconds of a call of each of K models, and the
+    probability that the call takes longer than `limit` seconds: two blocks of n rows of K.
 
     Args:
-        contexts: n rows of d, or more, in single precision.
-        variances: of the logarithm of a call's seconds around its expectation, by model.
+        contexts: at least n rows of d, in single precision.
+        variances: by model, the variance of the logarithm of a call's seconds around its
+            expectation.
 
     Raises:
         NonFiniteInput: a time is not finite.

@@ -1,4 +1,4 @@
-"""The last contexts of a router: what the dual variable is solved over."""
+"""The last contexts of a router, over which the dual variable is solved."""
 
 from libc.math cimport sqrt
 
@@ -16,25 +16,28 @@ from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.window_scores import keep, options
 
 LIMITED = msgspec.json.Decoder(dict[int, list[str]])
-"""Reads what the requests of a block were limited to."""
+"""Decoder of the models that the requests of a block were limited to."""
 
 cdef enum:
     WINDOW = 128
-"""Last requests of a router that λ_t is solved over; from 32 to 512 it makes no difference
-(lab/docs/mechanisms.md)."""
+"""Number of last requests over which λ_t is solved; from 32 to 512 it makes no difference
+(lab/docs/mechanisms.md).
+"""
 cdef Index BLOCK = EVERY
-"""Contexts of one piece: what the decisions between two solutions write."""
+"""Number of contexts in one piece: as many as the decisions between two solutions write."""
 cdef Real CLOSED = 1e6
-"""Cost in dollars of an arm that can't be chosen, and its score below zero: no reward is worth it,
-and no price makes it cheap."""
+"""Cost in dollars of an arm that can't be chosen; its score is −`CLOSED`. No reward is worth this
+cost, and no price makes it cheap.
+"""
 cdef Real PRICE_SPREAD = 0.1
-"""Share of λ_t within which every request has a price of its own. Where all prompts are alike, the
-winners of two prices then mix in the share that meets the budget; otherwise one would be called
-until the next solution (benchmarks.elsewhere, tasks)."""
+"""Share of λ_t by which the prices of single requests differ. Where all prompts are alike, the
+winners at two prices then mix in the shares that meet the budget; with one price, one model would
+be called until the next solution (benchmarks.elsewhere, tasks).
+"""
 
 
 def _spread(Real step):
-    """Return each slot's own price, as a multiple of everybody's."""
+    """Return the price of each slot, as a multiple of λ_t."""
     own = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(WINDOW) * step % 1.0) - 1.0)
     return np.asarray(own, np.float64)
 
@@ -45,27 +48,28 @@ modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICE_OF = tuple(PRICES.tolist())
 """The same numbers, for one decision at a time."""
 WAIT_PRICES = _spread(sqrt(2.0) - 1.0)
-"""Price of a wait of each slot's request, as a multiple of everybody's, see `latency`: with two
-prices of their own, requests that are all alike mix three models."""
+"""Price of a wait of each slot's request, as a multiple of the common price, see `latency`. As
+both prices differ between requests, equal requests can mix three models.
+"""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(WINDOW // BLOCK))
-"""Names of the blocks' pieces: an event writes the block of its slot alone."""
+"""Names of the blocks' pieces: an event writes only the block of its slot."""
 
 
 @cache
 def lots(K):
-    """Return a standard normal number for each slot and arm, shape (WINDOW·K,); the second half are
-    the opposites of the first.
+    """Return a standard normal number for each slot and arm, shape (WINDOW·K,); the second half is
+    the negative of the first.
 
-    They stand for the draws of choices, and none of them is a choice's own draw: so λ_t stands
-    before a choice is drawn.
+    These numbers stand in for the draws of choices. No choice uses one of them as its own draw, so
+    λ_t does not depend on the draw of a choice.
     """
     half = np.array(Chance().standard_normal(WINDOW // 2 * K))
     return np.concatenate([half, -half])
 
 
 cdef class Window:
-    """A ring of the last 128 contexts, in single precision; scores and expected costs are computed
-    anew whenever they are needed.
+    """A ring of the last 128 contexts, in single precision. Scores and expected costs are computed
+    anew for every solution.
 
     Attributes:
         d: dimensions.
@@ -84,11 +88,11 @@ cdef class Window:
 
     @property
     def pieces(self):
-        """Names of the pieces that hold its contexts."""
+        """Names of the pieces that hold the window's contexts."""
         return PIECES[: -(-self.size // BLOCK)]
 
     cpdef Index push(self, x, limited_to):
-        """Take a context in for the oldest one; return its slot."""
+        """Store a context in place of the oldest one; return its slot."""
         slot: Index = self.next
         if slot >= len(self.contexts):
             self.reserve(slot + 1)
@@ -104,7 +108,7 @@ cdef class Window:
         return slot
 
     def reserve(self, slots):
-        """Have room for so many contexts."""
+        """Make room for `slots` contexts."""
         capacity = len(self.contexts)
         while capacity < min(slots, WINDOW):
             capacity *= 2
@@ -114,11 +118,11 @@ cdef class Window:
             self.contexts = larger
 
     def options(self, Portfolio arms, tokens, *, Flag drawn=True):
-        """Return scores and expected costs in dollars by each request's price, of every arm for
-        every context, as if every arm was open; without what the draw adds unless it is `drawn`.
+        """Return scores, and expected dollars times each request's price, of every arm for every
+        context, as if every arm took traffic. Scores contain a draw only if `drawn`.
 
         Args:
-            tokens: by slot, the input tokens that are counted apart, shape (128,).
+            tokens: by slot, the input tokens that are priced apart, shape (128,).
         """
         costs = arms.costs
         return options(
@@ -135,8 +139,9 @@ cdef class Window:
         )
 
     def close(self, Portfolio arms, scores, costs):
-        """Let no arm win where it could not be chosen; where all that a request could be given to
-        are gone, any may."""
+        """Close arms where they could not be chosen. Where all models that a request allowed are
+        gone, every arm stays open.
+        """
         closed = [k for k, arm in enumerate(arms.all) if arm.retired_at is not None]
         if closed:
             scores[:, closed], costs[:, closed] = -CLOSED, CLOSED

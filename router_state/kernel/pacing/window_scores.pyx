@@ -28,7 +28,7 @@ cdef extern from *:
 
 cdef enum:
     LANES = 4
-"""Sums that a product takes side by side."""
+"""Number of partial sums that a product computes side by side."""
 
 
 def options(
@@ -37,12 +37,12 @@ def options(
     """Return present scores and expected costs of every arm for n contexts.
 
     Args:
-        contexts: n rows of d, or more.
-        deviations: of the draw of each arm's score.
+        contexts: at least n rows of d.
+        deviations: by arm, the deviation of the draw.
         lots: standard normal numbers in place of draws, n rows of K.
-        shifts: what is added to every score of an arm.
-        tokens: by context, input tokens that are counted apart.
-        prices: by context, its own price of a dollar as a share of everybody's.
+        shifts: by arm, a number to be added to all its scores.
+        tokens: by context, input tokens that are priced apart.
+        prices: by context, its own price of a dollar as a multiple of λ_t.
 
     Raises:
         NonFiniteInput: a score or a cost is not finite.
@@ -85,7 +85,9 @@ def keep(contexts, Index slot, x, Index d):
 
 
 cdef void copy_theta(Regression one, Index d, Floats found):
-    """Copy the coefficients of a regression. Raises ValueError where it has other dimensions."""
+    """Copy the coefficients of a regression. Raises ValueError if the regression has other
+    dimensions.
+    """
     require_dimensions(one, d)
     for i in range(d):
         found[i] = one.values[one.at + i]
@@ -93,7 +95,8 @@ cdef void copy_theta(Regression one, Index d, Floats found):
 
 cdef Floats multiplied(Singles held, Index n, Index d, rewards, models, Floats thetas):
     """Return θᵀx of n contexts, for the rewards and the bills of each arm in turn, each as four
-    sums; see `multiply_all`. They stand behind all θ, for which `thetas` has room."""
+    sums (`multiply_all`). The sums stand behind all θ in `thetas`, which has room for both.
+    """
     K: Index = len(rewards)
     sums: Floats = behind(thetas, 2 * K * d)
     for k in range(K):
@@ -105,8 +108,9 @@ cdef Floats multiplied(Singles held, Index n, Index d, rewards, models, Floats t
 
 
 cdef Flag billed(Floats costs, Index n, models, Floats said, Floats own):
-    """Make dollars of the logarithms of n relative costs of each model; tell whether all are
-    finite."""
+    """Replace the logarithms of n relative costs of each model by dollars; tell whether all are
+    finite.
+    """
     K: Index = len(models)
     exps(costs, K * n)
     for k in range(K):
@@ -121,11 +125,11 @@ cdef Flag billed(Floats costs, Index n, models, Floats said, Floats own):
 cdef void multiply_all "wide_multiply_all"(
     Singles held, Index n, Index d, Floats thetas, Index count, Floats sums
 ) noexcept:
-    """Write θᵀx of n contexts for each of many θ, as four sums; behind these is room for eight
-    entries of each.
+    """Write θᵀx of n contexts for each of `count` θ, as four sums; behind the sums is room for
+    eight entries of each context.
 
-    Eight entries of all contexts are taken after the other, so that a vector has contexts side by
-    side, and two of them are added at a time.
+    Entries are processed in groups of eight for all contexts, so that a processor's vector holds
+    contexts side by side. Two entries are added at a time.
     """
     entries: Floats = behind(sums, count * LANES * n)
     for i in range(count * LANES * n):
@@ -156,13 +160,13 @@ cdef void add_up "wide_add_up"(Floats sums, Index n, Floats found) noexcept:
 cdef void draw_all "wide_draw_all"(
     Floats scores, Index n, Real shift, Real deviation, Floats lot, Index K
 ) noexcept:
-    """Add a shift, and what draws add, to n scores."""
+    """Add a shift and the draws to n scores."""
     for row in range(n):
         scores[row] = scores[row] + shift + deviation * lot[row * K]
 
 
 cdef void bound_all "wide_bound_all"(Floats exponents, Index n, Real more) noexcept:
-    """Add to n logarithms of bills, and clip them."""
+    """Add `more` to n logarithms of bills, and clip them."""
     for row in range(n):
         exponents[row] = bounded_exponent(exponents[row] + more)
 
@@ -170,6 +174,6 @@ cdef void bound_all "wide_bound_all"(Floats exponents, Index n, Real more) noexc
 cdef void bill_all "wide_bill_all"(
     Floats costs, Index n, Real factor, Real per_token, Floats said, Floats own
 ) noexcept:
-    """Make dollars of n relative costs, by each request's tokens and its own price."""
+    """Replace n relative costs by dollars, with each request's tokens and its own price."""
     for row in range(n):
         costs[row] = (costs[row] * factor + said[row] * per_token) * own[row]

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import count, pairwise
 
-from agents.taking.turns import IN_A_ROW, LOOKS, Turns
+import pytest
+
+from agents.taking.turns import IN_A_ROW, LOOKS, TOGETHER, Turns
 
 NO_REQUESTS, REQUESTS = (lambda: False), (lambda: True)
 
 
+def long_groups() -> Turns:
+    """Return turns of which each group fills one: the clock goes on by that at each look."""
+    return Turns(count(0.0, 2 * TOGETHER).__next__)
+
+
 async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None:
-    turns, order = Turns(), list[str]()
+    turns, order = long_groups(), list[str]()
 
     async def take(name: str, urgent: Callable[[], bool]) -> None:
         await turns.take(urgent)
@@ -28,7 +35,7 @@ async def test_groups_with_requests_go_first_and_nobody_waits_for_ever() -> None
 
 
 async def test_a_request_that_comes_while_its_lane_waits_goes_before_the_other_lanes() -> None:
-    turns, order, came = Turns(), list[str](), list[str]()
+    turns, order, came = long_groups(), list[str](), list[str]()
 
     async def take(name: str) -> None:
         await turns.take(lambda: name in came)
@@ -44,7 +51,7 @@ async def test_a_request_that_comes_while_its_lane_waits_goes_before_the_other_l
 
 
 async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> None:
-    turns, steps, groups = Turns(), 0, list[int]()
+    turns, steps, groups = long_groups(), 0, list[int]()
 
     async def answer() -> None:
         nonlocal steps
@@ -72,7 +79,7 @@ async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> 
 
 
 async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
-    turns = Turns()
+    turns = long_groups()
     await turns.take(NO_REQUESTS)
     gone = asyncio.create_task(turns.take(REQUESTS))
     follows = asyncio.create_task(turns.take(REQUESTS))
@@ -81,3 +88,46 @@ async def test_a_turn_whose_task_is_cancelled_is_passed_on() -> None:
     async with asyncio.timeout(5):
         await follows
         await turns.take(NO_REQUESTS)
+
+
+async def looks_of(turns: Turns, lanes: int) -> list[int]:
+    """Return how many looks at the network there were before each lane's group, of lanes that
+    something comes for at once."""
+    looks, order, arrived = 0, list[int](), asyncio.Event()
+
+    async def look() -> None:
+        nonlocal looks
+        while len(order) < lanes:
+            looks += 1
+            await asyncio.sleep(0)
+
+    async def lane() -> None:
+        await arrived.wait()
+        await turns.take(NO_REQUESTS)
+        order.append(looks)
+
+    tasks = [asyncio.create_task(lane()) for _ in range(lanes)]
+    await asyncio.sleep(0)
+    arrived.set()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*tasks, asyncio.create_task(look()))
+    return order
+
+
+async def test_what_comes_of_all_partitions_together_is_one_turn() -> None:
+    assert len(set(await looks_of(Turns(lambda: 7.0), lanes=16))) == 1
+
+
+@pytest.mark.parametrize("part", [3, 4])
+async def test_a_turn_ends_when_its_time_is_over(part: int) -> None:
+    # Of a turn that begins, and of each group that would join, there is one look at the clock.
+    clock = count(0.0, TOGETHER / part)
+    order = await looks_of(Turns(clock.__next__), lanes=12)
+    assert len(set(order[:part])) == 1
+    assert order[part] > order[0]
+    assert all(after > before for before, after in pairwise(order[part:]))
+
+
+async def test_a_clock_that_goes_back_ends_the_turn() -> None:
+    order = await looks_of(Turns(count(0.0, -1.0).__next__), lanes=4)
+    assert all(after > before for before, after in pairwise(order))

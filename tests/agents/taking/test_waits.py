@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.group import Batch
-from agents.taking.turns import LATE, Turns
+from agents.taking.turns import LATE, TOGETHER, Turns
 from agents.taking.waits import REQUESTS_AT_LEAST, Arrivals, Waits
 from streams.service.worker import AGENTS
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log, routes
@@ -152,11 +153,9 @@ def test_a_queue_is_as_old_as_its_first_record(steps: list[tuple[int, int]]) -> 
             queue.popleft()
 
 
-async def test_late_feedback_has_every_second_turn_however_many_requests_there_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    turns, order = Turns(), list[str]()
-    monkeypatch.setattr("agents.taking.turns.time.monotonic", lambda: 100.0)
+async def test_late_feedback_has_every_second_turn_however_many_requests_there_are() -> None:
+    # Each group fills a turn, and all of them together are not late.
+    turns, order = Turns(count(100.0, 1.5 * TOGETHER).__next__), list[str]()
 
     async def take(name: str, urgent: Callable[[], bool], since: float = math.inf) -> None:
         await turns.take(urgent, since=since)
@@ -166,7 +165,7 @@ async def test_late_feedback_has_every_second_turn_however_many_requests_there_a
     requests = [asyncio.create_task(take("request", lambda: True)) for _ in range(4)]
     late = [
         asyncio.create_task(take(name, lambda: False, 100.0 - seconds * LATE))
-        for name, seconds in (("fresh", 0.5), ("late", 2.0), ("later", 3.0))
+        for name, seconds in (("fresh", 0.2), ("late", 2.0), ("later", 3.0))
     ]
     await asyncio.gather(*requests, *late)
     # The first turn was given before anybody waited for one.

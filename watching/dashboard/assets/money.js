@@ -16,7 +16,7 @@ export function budgets() {
     if (now === told) return;
     told = now;
     box.replaceChildren(el("h2", {}, "Money of the period"), ...found.map((one) => standing({
-      pool: one.pool, title: one.line ? `${usd(one.usd)} lent by ${one.line}` : `${usd(one.usd)} ${NAMES[one.period] ?? `per ${one.period}`}`, usd: one.usd, charged_usd: one.charged_usd,
+      pool: one.pool, title: one.line ? `${usd(one.usd)} granted by ${one.line}` : `${usd(one.usd)} ${NAMES[one.period] ?? `per ${one.period}`}`, usd: one.usd, charged_usd: one.charged_usd,
       forecast: asked && one.left_usd > 0 ? [one.forecast_usd, one.forecast_low_usd, one.forecast_high_usd] : null, ends: Date.parse(one.ends) / 1000,
       enough: `${asked ? `for some ${count(one.requests_left)} requests, ${usd(one.per_request_usd)} each` : ""}${one.binds ? `${asked ? "; " : ""}it binds` : ""}`,
     })));
@@ -24,7 +24,7 @@ export function budgets() {
   return { box, take };
 }
 
-/** A budget: its bar and its four numbers. `parts` are who holds it: [{lent, charged}] in dollars. */
+/** A budget: its bar and its four numbers. `parts` are the members that hold it: [{lent, charged}] in dollars. */
 export function standing({ title, usd: whole, charged_usd: charged, forecast, ends, parts = null, enough = "", pool = null }) {
   const facts = tiles(), over = ends - Date.now() / 1000 <= 0, left = known(whole) ? whole - charged : null;
   facts.set([["Spent", usd(charged), known(whole) ? `of ${usd(whole)}` : ""],

@@ -1,4 +1,4 @@
-// All pools: what each has, what is lent of it and spent, and who has the leases.
+// All pools: the dollars of each, granted and spent, and who holds them.
 
 import { draw, el, page, table } from "./dom.js";
 import { clock, known, percent, usd } from "./format.js";
@@ -34,11 +34,11 @@ function line(one) {
   const title = known(one.usd) ? `${usd(one.usd)} ${per}` : `A budget ${per} that is declared no more`, parts = shares(one);
   const whole = standing({ title, usd: one.usd, charged_usd: one.charged_usd, forecast: one.forecast_usd, ends: one.ends,
     parts: parts.map((part) => ({ lent: part.usd, charged: part.charged_usd })) });
-  if (!one.leases.length) return el("div", {}, whole, el("p.note", {}, "No router has a lease of it yet."));
-  return el("div", {}, whole, el("p.inks", {}, ...parts.map((part, at) => el("span", {}, ink(at), part.router_id)), el("span", {}, "full: spent, light: lent, whisker: forecast at its end")),
-    el("p.note", {}, `${usd(one.lent_usd)} lent, ${usd(one.charged_usd)} spent. ${one.why ? `Leases: ${one.why}.` : ""}`),
+  if (!one.leases.length) return el("div", {}, whole, el("p.note", {}, "No router has a grant of it yet."));
+  return el("div", {}, whole, el("p.inks", {}, ...parts.map((part, at) => el("span", {}, ink(at), part.router_id)), el("span", {}, "full: spent, light: granted, whisker: forecast at its end")),
+    el("p.note", {}, `${usd(one.lent_usd)} granted, ${usd(one.charged_usd)} spent. ${one.why ? `Grants: ${one.why}.` : ""}`),
     table(`Who holds what of ${one.name}${one.more ? `, the largest; ${one.more} more` : ""}`,
-      ["Router", "Lent", "Spent", "Left", "Forecast", "Lease until"].map((label, at) => ({ label, number: at > 0 })),
+      ["Router", "Granted", "Spent", "Left", "Forecast", "Granted until"].map((label, at) => ({ label, number: at > 0 })),
       one.leases.map((lease) => [el("a", { href: page("router", lease.router_id) }, lease.router_id, lease.binds ? " (binds)" : ""),
         usd(lease.usd), usd(lease.charged_usd), usd(lease.left_usd), usd(lease.forecast_usd), lease.until ? clock(lease.until) : null])));
 }

@@ -1,0 +1,109 @@
+"""The attempts of one request: a cheap model first, and the next one only if its answer does not
+pass."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from paretobandit_client import checks
+from paretobandit_client.decision import Decision, Reports
+from paretobandit_client.events import Step
+
+
+class Verdicts(Reports, Protocol):
+    """The receiver of bills, rewards and verdicts; see `Router`."""
+
+    def verdict(
+        self,
+        request_id: str,
+        verifier: str,
+        value: float,
+        *,
+        attempt: int | None = None,
+        revision: int = 0,
+    ) -> Awaitable[None]: ...
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One call of a request.
+
+    Attributes:
+        decision: what was decided; number: of the call, from 0.
+        model: the model to call.
+        verify: the verifier that the plan asks for; None: nobody needs to look at the answer.
+        accept_at: the verdict from which the answer is returned; None: it is returned anyway.
+        goes_on: whether another attempt follows, as far as it is known by now.
+    """
+
+    decision: Decision
+    number: int
+    model: str
+    verify: str | None
+    accept_at: float | None
+    _reports: Verdicts = field(repr=False, compare=False)
+    goes_on: bool = False
+    _revision: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def request_id(self) -> str:
+        """Return the request's id, for reports from elsewhere."""
+        return self.decision.request_id
+
+    async def cost(self, *, status: str | None = None, **bill: Any) -> None:
+        """Report what the call cost, see `Decision.cost`. A call that failed is followed by the
+        next one."""
+        bill.setdefault("revision", self._revision)
+        await self._reports.cost(
+            self.request_id, model=self.model, status=status, attempt=self.number, **bill
+        )
+        failed = status in checks.UNANSWERED
+        self._revision += failed
+        if self.accept_at is not None:
+            self.goes_on = failed
+
+    async def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
+        """Report what a verifier says of the answer: True or False, or a number from 0 to 1.
+
+        Where the plan's verifier says too little, the next attempt follows. One that fails or takes
+        too long is not reported: the answer counts as it is.
+        """
+        number = float(value)
+        await self._reports.verdict(
+            self.request_id, verifier, number, attempt=self.number, revision=revision
+        )
+        if verifier == self.verify and self.accept_at is not None:
+            self.goes_on = number < self.accept_at
+
+    async def reward(
+        self,
+        value: float,
+        *,
+        source: str,
+        revision: int = 0,
+        observed_at: datetime | None = None,
+    ) -> None:
+        """Report how good the answer was, see `Decision.reward`."""
+        await self._reports.reward(
+            self.request_id,
+            value,
+            source=source,
+            model=self.model,
+            revision=revision,
+            observed_at=observed_at,
+            attempt=self.number,
+        )
+
+
+async def attempts_of(decision: Decision, reports: Verdicts) -> AsyncIterator[Attempt]:
+    """Yield the attempts of a decision, the next one only if the one before asks for it."""
+    planned = () if decision.route is None else decision.route.plan
+    for number, step in enumerate(planned or (Step(model=decision.model),)):
+        attempt = Attempt(decision, number, step.model, step.verify, step.accept_at, reports)
+        decision.model = step.model
+        yield attempt
+        if not attempt.goes_on:
+            return

@@ -1,0 +1,156 @@
+"""Attempts through the client, over Kafka and over HTTP: the plan is followed, and the books have
+each call once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from paretobandit_client import Attempt, Router, SyncRouter
+from paretobandit_client.attempts import attempts_of
+from paretobandit_client.decision import Decision
+from paretobandit_client.events import Route, Step
+from tests.doors.gateway.running import CONTEXT, KEY, Gateway, running_gateway
+from tests.integration.service import PATIENCE
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+VERIFIERS = {"tests": {"usd": 0, "exact": True}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+    """Run one worker and one gateway for all tests of this file."""
+    async with running_gateway(kafka, tmp_path_factory.mktemp("attempts")) as running:
+        yield running
+
+
+class Sent:
+    """A router that keeps what is reported."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Any]] = []
+
+    async def cost(self, request_id: str, **bill: Any) -> None:
+        self.sent.append(("cost", bill))
+
+    async def reward(self, request_id: str, value: float, **more: Any) -> None:
+        self.sent.append(("reward", more))
+
+    async def verdict(self, request_id: str, verifier: str, value: float, **more: Any) -> None:
+        self.sent.append((verifier, more))
+
+
+def decision(sent: Sent, *steps: Step) -> Decision:
+    """Return a decision with a plan, made by nobody."""
+    terms: dict[str, Any] = {"propensity": 1.0, "expected_reward": 0.5, "expected_cost_usd": 0.1}
+    route = Route(
+        router_id="r",
+        request_id="q",
+        model=steps[0].model,
+        seq=1,
+        reason="ucb",
+        lambda_t=0.0,
+        decided_at=None,  # type: ignore[arg-type]  # nobody looks
+        repeat=False,
+        plan=steps,
+        **terms,
+    )
+    return Decision("q", steps[0].model, False, route, sent)
+
+
+PLAN = (Step(model="small", verify="tests", accept_at=0.5), Step(model="large"))
+
+
+@pytest.mark.parametrize(
+    ("said", "called"),
+    [
+        ({"tests": True}, ["small"]),
+        ({"tests": False}, ["small", "large"]),
+        ({"tests": 0.5}, ["small"]),
+        ({"other": False}, ["small"]),
+        ({}, ["small"]),  # a verifier that fails counts as not run
+    ],
+)
+async def test_the_next_attempt_follows_where_the_plans_verifier_says_too_little(
+    said: dict[str, float], called: list[str]
+) -> None:
+    sent, models = Sent(), []
+    async for attempt in attempts_of(decision(sent, *PLAN), sent):
+        models.append(attempt.model)
+        await attempt.cost(cost_usd=0.1)
+        for verifier, value in said.items() if attempt.verify else ():
+            await attempt.verdict(verifier, value)
+    assert models == called
+    bills = [bill for kind, bill in sent.sent if kind == "cost"]
+    assert [(bill["attempt"], bill["model"]) for bill in bills] == list(enumerate(called))
+
+
+async def test_a_call_that_failed_is_followed_by_the_next_one_and_its_answer_is_no_revision() -> (
+    None
+):
+    sent, models = Sent(), []
+    async for attempt in attempts_of(decision(sent, *PLAN), sent):
+        models.append(attempt.model)
+        status = "timeout" if attempt.number == 0 else None
+        await attempt.cost(cost_usd=0.0, status=status)
+    assert models == ["small", "large"]
+    assert [bill["revision"] for _, bill in sent.sent] == [0, 0]
+
+
+async def test_a_decision_without_a_plan_is_one_attempt() -> None:
+    sent = Sent()
+    fallback = Decision("q", "small", True, None, sent)
+    found = [attempt async for attempt in attempts_of(fallback, sent)]
+    assert [(one.model, one.verify) for one in found] == [("small", None)]
+
+
+async def follow(attempt: Attempt, passes: bool) -> None:
+    await attempt.cost(cost_usd=1e-4 if attempt.number == 0 else 3e-3)
+    if attempt.verify:
+        await attempt.verdict(attempt.verify, passes)
+
+
+@pytest.mark.parametrize("way", ["kafka", "http"])
+async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None:
+    name = f"a-{way}"
+    await gateway.declare(name, verifiers=VERIFIERS, budget_usd_per_request=0.002)
+    options: dict[str, Any] = (
+        {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
+        if way == "http"
+        else {
+            "bootstrap": gateway.service.settings.bootstrap,
+            "prefix": gateway.service.settings.prefix,
+        }
+    )
+    second, spent = 0, 0.0
+    async with Router(name, timeout=PATIENCE, **options) as asking:
+        for n in range(20):
+            numbers = []
+            async for attempt in asking.attempts(context=CONTEXT, request_id=f"{way}{n}"):
+                await follow(attempt, passes=n % 2 == 0)
+                numbers.append(attempt.number)
+                spent += 1e-4 if attempt.number == 0 else 3e-3
+            await attempt.reward(0.9, source="judge")
+            second += len(numbers) > 1
+            assert n % 2 or numbers == [0]
+        assert [one async for one in asking.attempts(context=CONTEXT, verifiers=[])]
+    assert second > 3
+    books = await gateway.settled(name, settled=20, rewards_applied=20)
+    assert books["spend_usd"] == pytest.approx(spent)
+
+
+async def test_threads_follow_plans_too(gateway: Gateway) -> None:
+    await gateway.declare("a-sync", verifiers=VERIFIERS)
+    access = {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
+    with SyncRouter("a-sync", timeout=PATIENCE, **access) as asking:
+        for attempt in asking.attempts(context=CONTEXT):
+            attempt.cost(cost_usd=0.001)
+            if attempt.verify:
+                attempt.verdict(attempt.verify, True)
+        attempt.reward(1.0, source="user")
+    books = await gateway.settled("a-sync", settled=1, rewards_applied=1)
+    assert books["spend_usd"] == pytest.approx(0.001)

@@ -1,0 +1,400 @@
+"""What verdicts mean, which plans are made, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.played import Played
+from router_state.attempts.attempts import Attempts
+from router_state.attempts.verifier import Declared, Verifier
+from router_state.config import ModelConfig, Price, RouterConfig
+from router_state.errors import InvalidConfig
+from router_state.events import Asked, Verified, Waited
+from router_state.kernel import (
+    Candidates,
+    Chance,
+    CostModel,
+    Looks,
+    Options,
+    PlannedOptions,
+    Planning,
+    VerdictTable,
+)
+from router_state.profiles import knobs_for
+from router_state.record import RequestRecord
+from router_state.runs.run_budget import RunBudget
+from router_state.runs.runs import Runs
+from router_state.state import invariants
+from tests.router_state.core_reference import context, having
+
+X = context(0.5, -0.2, 0.1)
+MODELS = {"small": Price(0.1, 0.2), "large": Price(3.0, 12.0)}
+TESTS = Verifier(exact=True)
+
+
+def config(budget: float | None = 1e-3, seed: int = 0, **capabilities: Any) -> RouterConfig:
+    return RouterConfig(
+        {name: ModelConfig(price) for name, price in MODELS.items()},
+        budget,
+        4,
+        "live",
+        knobs_for("live", {"seed": seed, "commitment_ttl_seconds": 50.0}),
+        capabilities=capabilities,
+    )
+
+
+def engine(verifier: Verifier = TESTS, **more: Any) -> Played:
+    return Played.start(config(attempts=Declared({"tests": verifier}), **more))
+
+
+def planned(one: Played, start: int = 0, **asked: Any) -> tuple[str, RequestRecord]:
+    """Return the first request for which two calls are planned."""
+    for number in range(start, start + 200):
+        record = one.decide(f"r{number}", X, now=float(number) / 100.0, **asked)
+        if record.plan is not None and len(record.plan.steps) == 2:
+            return f"r{number}", record
+    raise AssertionError("no plan was made")
+
+
+def verdicts(one: Played, request_id: str, verdict: float, **said: Any) -> str:
+    return one.play(Verified(request_id, "tests", verdict, **said)).outcome.value
+
+
+# The table.
+
+
+def told(passes: float, stops: float, *, labels: int = 2000, seed: int = 1) -> VerdictTable:
+    """Return a table that has learned a verifier which passes and stops so many."""
+    rng, table = np.random.default_rng(seed), VerdictTable(2, ("a", "b"))
+    for _ in range(labels):
+        right = rng.random() < 0.6
+        verdict = int(rng.random() < (passes if right else 1.0 - stops))
+        table.see(0, verdict, 0.6)
+        table.learn(0, verdict, 0.6, 0.0, float(right))
+    return table
+
+
+@pytest.mark.parametrize(("passes", "stops"), [(0.9, 0.8), (0.85, 0.6), (0.5, 0.5), (0.9, 0.1)])
+def test_a_table_learns_what_a_verifier_passes_and_stops(passes: float, stops: float) -> None:
+    right, wrong = told(passes, stops).likelihoods(0, 1, 0.0)
+    assert abs(right - passes) < 0.05
+    assert abs(wrong - (1.0 - stops)) < 0.05
+
+
+def test_what_one_model_taught_is_believed_of_another_with_more_doubt() -> None:
+    table = told(0.95, 0.9)
+    for model in (0, 1):
+        low, high = (table.likelihoods(model, 1, away) for away in (-1.0, 1.0))
+        assert low[0] - low[1] < high[0] - high[1]
+    own, other = (
+        table.likelihoods(model, 1, 1.0)[0] - table.likelihoods(model, 1, -1.0)[0]
+        for model in (0, 1)
+    )
+    assert own < other
+    right, wrong = table.likelihoods(1, 1, 0.0)
+    assert right - wrong > 0.3
+
+
+def test_labels_of_accepted_answers_alone_bias_no_table() -> None:
+    rng, table = np.random.default_rng(3), VerdictTable(2, ("a",))
+    for _ in range(4000):
+        is_right = rng.random() < 0.6
+        verdict = int(rng.random() < (0.9 if is_right else 0.2))
+        table.see(0, verdict, 0.6)
+        if verdict or rng.random() < 0.02:  # what did not pass is seldom returned
+            table.learn(0, verdict, 0.6, 0.0, float(is_right))
+    right, wrong = table.likelihoods(0, 1, 0.0)
+    assert abs(right - 0.9) < 0.05
+    assert abs(wrong - 0.2) < 0.07
+
+
+def test_a_coin_teaches_no_reward_and_an_exact_verifier_the_reward_itself() -> None:
+    coin, exact = told(0.5, 0.5, labels=5000), VerdictTable(2, ("a",), exact=True)
+    for verdict in (0, 1):
+        assert coin.tells(0, verdict, 0.6, 0.24)[1] < 0.02
+        exact.see(0, verdict, 0.6)
+    for verdict in (0, 1):
+        said, weight = exact.tells(0, verdict, 0.6, 0.24)
+        assert abs(said - verdict) < 0.02
+        assert weight > 0.9
+        assert exact.learn(0, verdict, 0.6, 0.01, float(verdict))[1] < 0.2
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.floats(-2.0, 3.0), st.floats(0.0, 1.0)), max_size=60)
+)
+def test_a_table_stays_sound_and_its_numbers_survive(seen: list[tuple[int, float, float]]) -> None:
+    table = VerdictTable(3, ("a", "b"))
+    for j, reward, label in seen:
+        table.see(1, j, reward)
+        table.learn(1, j, reward, 0.1, label)
+        table.learn_second(0.3, reward, 0.1, label)
+    assert table.is_sound()
+    for edge in (1, 2):
+        assert all(0.0 <= share <= 1.0 for share in table.likelihoods(1, edge, 0.5))
+    other = VerdictTable(3, ("a", "b"))
+    other.restore(table.array.tolist())
+    assert other.array.tolist() == table.array.tolist()
+    other.keep(("b", "c"))
+    assert other.likelihoods(0, 1, 0.0) == table.likelihoods(1, 1, 0.0)
+
+
+# Plans.
+
+
+def value_of(
+    r: list[float], c: list[float], fee: float, plan: tuple[int, int], t: float, f: float
+) -> tuple[float, float]:
+    """Return what a plan earns and costs, errors of models being independent."""
+    a, b = plan
+    passes = t * r[a] + f * (1.0 - r[a])
+    return t * r[a] + (1.0 - passes) * r[b], c[a] + fee + (1.0 - passes) * c[b]
+
+
+rewards = st.lists(st.floats(0.05, 0.95), min_size=3, max_size=4)
+
+
+@given(rewards, st.floats(0.0, 0.5), st.floats(0.5, 1.0), st.floats(0.0, 0.5), st.data())
+def test_the_best_plan_is_the_best_of_all(
+    r: list[float], fee: float, t: float, f: float, data: st.DataObject
+) -> None:
+    c = [data.draw(st.floats(0.0, 1.0)) for _ in r]
+    K, price = len(r), data.draw(st.floats(0.0, 2.0))
+    looks = Looks(1, K)
+    looks.charge(0, fee, 0.0)
+    for k in range(K):
+        looks.put(0, k, t, f)
+    terms = [number for k in range(K) for number in (r[k], 0.0, c[k])]
+    names = tuple("abcd"[:K])
+    seen = Candidates(names, terms, [price * cost for cost in c], [None] * K)
+    models = [CostModel(name, _prior(), Price(0.0, 0.0), _journal()) for name in names]
+    alone = [r[k] - price * c[k] for k in range(K)]
+    b = int(np.argmax(alone))
+    limits: dict[str, Any] = {"shut": (), "left_usd": 1e9, "most_usd": 1e9}
+    found = Planning(seen, models, per_dollar=price, **limits).best(b, looks)
+    every = {}
+    for first in range(K):
+        for second in range(K):
+            if first != second:
+                reward, cost = value_of(r, c, fee, (first, second), t, f)
+                every[first, second] = reward - price * cost - alone[b]
+    best = max(every.values())
+    if found is None:
+        assert best <= 1e-12
+    else:
+        assert math.isclose(found[3], best, abs_tol=1e-12)
+        assert math.isclose(every[found[0], found[2]], best, abs_tol=1e-12)
+    # No money for two calls, no verifier: no plan.
+    for refused in ({"left_usd": 0.0}, {"most_usd": -1.0}, {"shut": (0,)}):
+        if refused != {"left_usd": 0.0} or min(c) + fee > 0.0:
+            one = Planning(seen, models, per_dollar=price, **limits | refused)
+            assert one.best(b, looks) is None
+
+
+def _prior() -> Any:
+    return engine().state.arms.bills
+
+
+def _journal() -> Any:
+    return engine().state.journal
+
+
+@given(st.integers(0, 10_000), st.floats(0.05, 0.9))
+def test_the_price_of_a_dollar_is_the_smallest_at_which_plans_meet_the_budget(
+    seed: int, target: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    n, K = 24, 3
+    scores, costs = rng.random((n, K)), rng.random((n, K))
+    looks = Looks(1, K)
+    looks.charge(0, 0.01, 0.3)
+    for k in range(K):
+        looks.put(0, k, 0.9, 0.2)
+
+    def spent(price: float) -> float:
+        one = PlannedOptions(Options.of(scores, costs), looks, {0: (0,)})
+        return float(one.spend(price))
+
+    options = PlannedOptions(Options.of(scores, costs), looks, {0: (0,)})
+    price = options.price(target=target, start=0.3)
+    if price is None:
+        assert options.cheapest() > target
+        return
+    assert spent(price * (1 + 1e-9) + 1e-12) <= target + 1e-9
+    assert price == 0.0 or spent(price * (1 - 1e-6)) >= target - 1e-9
+
+
+# Decisions.
+
+
+def test_without_verifiers_nothing_is_planned_and_nothing_drawn() -> None:
+    plain, none = Played.start(config()), engine()
+    for number in range(60):
+        one = plain.decide(f"r{number}", X, now=0.0)
+        other = none.decide(f"r{number}", X, now=0.0, said={"attempts": []})
+        assert other.plan is None
+        assert (one.model, one.propensity) == (other.model, other.propensity)
+
+
+def test_a_plan_is_the_first_call_a_verdict_and_the_second_call() -> None:
+    request_id, record = planned(engine())
+    plan = record.plan
+    assert plan is not None
+    first, second = plan.steps
+    assert (first.model, first.verify, first.accept_at) == (record.model, "tests", 0.5)
+    assert second.model != first.model
+    assert 0.0 < plan.goes_on < 1.0
+    assert record.expected_cost_usd == pytest.approx(
+        first.expected_cost_usd + plan.goes_on * second.expected_cost_usd
+    )
+    assert request_id
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_verdict_that_passes_releases_the_second_call(*, late: bool) -> None:
+    one = engine(runs=RunBudget(10.0))
+    request_id, record = planned(one, session_id="s")
+    run = having(one.state, Runs).known.find("s")
+    assert run is not None
+    before = run.charged_usd - record.expected_cost_usd
+    events = [lambda: one.settle(request_id, 1e-4), lambda: verdicts(one, request_id, 1.0)]
+    for event in reversed(events) if late else events:
+        event()
+    record = one.records[request_id]
+    assert record.bill is not None
+    assert not record.is_awaited
+    assert record.bill.cost_usd == 1e-4
+    assert run.charged_usd == pytest.approx(before + 1e-4)
+    invariants.check(one.state, one.records)
+
+
+def test_a_second_call_that_was_never_made_releases_its_commitment_in_time() -> None:
+    one = engine(runs=RunBudget(10.0))
+    request_id, record = planned(one, session_id="s")
+    run = having(one.state, Runs).known.find("s")
+    assert run is not None
+    charged = run.charged_usd - record.expected_cost_usd
+    one.settle(request_id, 1e-4)
+    verdicts(one, request_id, 0.0)
+    record = one.records[request_id]
+    plan = record.plan
+    assert plan is not None
+    assert record.is_awaited
+    assert record.awaited_usd == plan.steps[1].expected_cost_usd
+    one.play(Waited(), 1000.0)
+    assert not one.records[request_id].is_awaited
+    assert run.charged_usd == pytest.approx(charged + 1e-4)
+    # A bill that comes all the same counts.
+    one.settle(request_id, 5e-3, attempt=1)
+    assert run.charged_usd == pytest.approx(charged + 1e-4 + 5e-3)
+    invariants.check(one.state, one.records)
+
+
+def test_each_attempt_is_billed_once_and_priced_as_at_the_decision() -> None:
+    one = engine()
+    request_id, record = planned(one)
+    plan = record.plan
+    assert plan is not None
+    verdicts(one, request_id, 0.0)
+    one.settle(request_id, tokens=(1000, 100))
+    one.settle(request_id, tokens=(1000, 100), attempt=1)
+    usd = [MODELS[step.model].cost_usd(input_tokens=1000, output_tokens=100) for step in plan.steps]
+    assert one.state.spend_usd == pytest.approx(sum(usd))
+    assert one.settle(request_id, 1.0, attempt=1).value == "duplicate"
+    one.settle(request_id, 1e-3, attempt=1, revision=1)
+    assert one.state.spend_usd == pytest.approx(usd[0] + 1e-3)
+    assert one.state.settled == 1
+
+
+def test_a_reward_is_of_the_last_attempt_unless_it_says_another() -> None:
+    for verdict, said, number in ((1.0, {}, 0), (0.0, {}, 1), (0.0, {"attempt": 0}, 0)):
+        one = engine()
+        request_id, record = planned(one)
+        verdicts(one, request_id, verdict)
+        one.learn(request_id, reward=1.0, **said)
+        plan = one.records[request_id].plan
+        assert plan is not None
+        assert plan.labelled == number
+        assert one.records[request_id].called == plan.steps[number].model
+        assert record is not None
+
+
+def test_the_fee_of_a_verdict_is_spent_once() -> None:
+    one = engine(Verifier(2e-5), runs=RunBudget(10.0))
+    one.decide("r", X, now=0.0, session_id="s")
+    one.settle("r", 1e-4)
+    verdicts(one, "r", 1.0)
+    verdicts(one, "r", 1.0)
+    verdicts(one, "r", 0.0, revision=1)
+    assert one.state.spend_usd == pytest.approx(1.2e-4)
+    invariants.check(one.state, one.records)
+
+
+def test_a_label_may_come_before_its_verdict() -> None:
+    orders = []
+    for verdict_first in (True, False):
+        one = engine(Verifier())
+        one.decide("r", X, now=0.0, said={"attempts": []})
+        calls = [
+            lambda one=one: verdicts(one, "r", 1.0),
+            lambda one=one: one.learn("r", reward=1.0),
+        ]
+        for call in calls if verdict_first else reversed(calls):
+            call()
+        table = having(one.state, Attempts).tables.tables["tests"]
+        orders.append(table.array[: 2 * 2].tolist())
+    assert orders[0] != [-0.75, 0.75, 1.0, 1.0]
+    assert orders[0] == pytest.approx(orders[1], abs=0.1)
+
+
+def test_a_declaration_that_contradicts_itself_is_refused() -> None:
+    for wrong in (
+        Declared({}),
+        Declared({"a": Verifier(usd=-1.0)}),
+        Declared({"a": Verifier(bins=1)}),
+        Declared({"a": Verifier()}, max_attempts=3),
+    ):
+        with pytest.raises(InvalidConfig):
+            config(attempts=wrong)
+
+
+# Propensities.
+
+
+@pytest.mark.parametrize("price", [0.0, 20.0, 300.0])
+@pytest.mark.parametrize("apart", [0.5, 1.5])
+def test_propensities_are_the_frequencies_of_draws(price: float, apart: float) -> None:
+    one = engine(Verifier())
+    one.decide("first", X, now=0.0)
+    tables = having(one.state, Attempts).tables
+    numbers = tables.tables["tests"].array.copy()
+    numbers[:2], numbers[2:4] = (-apart, apart), (1.0, 1.0)
+    tables.tables["tests"].restore(numbers.tolist())
+    tables.keep(one.state.arms.names)
+    tables.refresh()
+    arms, chance, done = one.state.arms, Chance(7), Counter[tuple[int, ...]]()
+    limits: dict[str, Any] = {"per_dollar": price, "left_usd": 1.0, "most_usd": 1.0}
+    every, n = (tables.sure, tables.hopeful, 0.3), 4000
+    for _ in range(n):
+        seen = one.state.policy.look(one.state, Asked("q", X))
+        arms.draw(seen, price, chance)
+        b = seen.leader()
+        plans = Planning(seen, arms.costs, (), **limits)
+        found = plans.best(b, tables.sure)
+        if found is None and chance.random() < every[2]:
+            found = plans.best(b, tables.hopeful)
+        done[(b,) if found is None else (found[0], found[2])] += 1
+    for k in range(len(MODELS)):
+        alone, planned, trial = plans.chances(k, k, *every)
+        other = plans.chances(1 - k, k, *every)
+        assert abs(done[k,] / n - alone) < 0.04
+        assert abs(done[k, 1 - k] / n - planned - trial - other[1] - other[2]) < 0.04
+        firsts = sum(count for calls, count in done.items() if calls[0] == k) / n
+        assert abs(firsts - plans.chance_of_first(k, *every)) < 0.04

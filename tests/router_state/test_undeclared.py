@@ -1,0 +1,71 @@
+"""Capabilities that need no declaration: a router has them from the first event on that is about
+one of them, and a restored one if it holds anything of them."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import pytest
+
+from benchmarks.played import Played
+from router_state.cache_price import CachePrice
+from router_state.config import Price
+from router_state.registered import KINDS
+from router_state.state import restoring, state_pieces
+from tests.router_state.core_reference import context, declaration
+
+X = context(1.0, 0.0, 0.0)
+UNDECLARED = tuple(kind for kind in KINDS if kind.undeclared)
+
+
+def kinds(one: Played) -> tuple[type, ...]:
+    """Return the classes of a router's capabilities."""
+    return tuple(map(type, one.state.capabilities))
+
+
+def restored(one: Played) -> Played:
+    """Return a router put together from another one's pieces, with its requests."""
+    pieces = state_pieces.pack_pieces(one.state)
+    opened = one.state.open_commitments
+    records = {name: copy(record) for name, record in one.records.items()}
+    return Played(restoring.unpack(lambda name: pieces.get(name, b""), opened), records)
+
+
+def test_a_plain_router_has_no_capability_and_calls_no_hook() -> None:
+    one = Played.start(declaration(profile="live"))
+    one.decide("1", X, now=0.0)
+    one.settle("1", 1e-3, status="ok")
+    one.learn("1", reward=1.0)
+    hooks = one.state.hooks
+    assert kinds(one) == kinds(restored(one)) == ()
+    assert not any(getattr(hooks, name) for name in hooks.__struct_fields__)
+
+
+@pytest.mark.parametrize("asked", [{"session_id": "talk"}, {"said": {"runs": 1.0}}])
+def test_a_request_that_says_something_of_one_is_their_begin(asked: dict[str, Any]) -> None:
+    one = Played.start(declaration(profile="live"))
+    one.decide("1", X, now=0.0, **asked)
+    assert kinds(one) == UNDECLARED and one.state.hooks.complete
+
+
+def test_a_call_that_fails_is_their_begin_and_what_holds_something_is_restored() -> None:
+    one = Played.start(declaration(profile="live"))
+    one.decide("1", X, now=0.0)
+    one.settle("1", 0.0, status="error")
+    assert kinds(one) == UNDECLARED
+    assert [kind.name for kind in kinds(restored(one))] == ["error_reward"]  # type: ignore[attr-defined]
+
+
+def test_a_bill_has_its_discount_after_the_declaration_that_named_it_and_a_restart() -> None:
+    cache = CachePrice(read_per_m=0.01, ttl_seconds=300.0, min_tokens=1000)
+    prices = {"a": Price(1.0, 2.0)}
+    one = Played.start(declaration(prices, profile="live", caches={"a": cache}))
+    one.decide("1", X, now=0.0, input_tokens=2000)
+    one.configure(declaration(prices, profile="live", offset=1), now=1.0)
+    again = restored(one)
+    assert kinds(again) == ()
+    for router in (one, again):
+        router.settle("1", tokens=(2000, 100), cached=2000)
+    assert again.state.spend_usd == one.state.spend_usd < 1e-3
+    assert state_pieces.pack_pieces(again.state) == state_pieces.pack_pieces(one.state)

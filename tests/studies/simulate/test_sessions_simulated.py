@@ -1,0 +1,123 @@
+"""What a simulated policy is told of sessions, budgets of their runs, and attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from benchmarks.history import ROUTER, write_history
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.merge import Merge
+from studies.history.records import JsonlHistory
+from studies.simulate.cases import Case, Cases
+from studies.simulate.scenario import Scenario
+from studies.simulate.study import study
+from studies.simulate.track import Track
+
+N, TURNS, USD = 400, 8, 5e-4
+Line = dict[str, Any]
+Edit = Callable[[Line], list[Line]]
+
+
+def unused(*_: Any) -> Any:
+    raise AssertionError("not needed here")
+
+
+def edited(path: Path, edit: Edit) -> None:
+    """Change the values of a file's lines, or have several in place of one."""
+    found = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    lines = [line | {"value": value} for line in found for value in edit(line["value"])]
+    numbered = [orjson.dumps(line | {"offset": n}) for n, line in enumerate(lines)]
+    path.write_bytes(b"\n".join(numbered) + b"\n")
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A history of two models."""
+    rng = np.random.default_rng(7)
+    models = {name: {"input_price_per_m": 0.5, "output_price_per_m": 1.5} for name in "ab"}
+    write_history(
+        tmp_path,
+        declared={"models": models, "budget_usd_per_request": 1e-2, "dimensions": 3},
+        models=list("ab"),
+        contexts=np.column_stack([rng.normal(size=(N, 2)), np.ones(N)]),
+        rewards=np.clip(rng.normal(0.7, 0.1, (N, 2)), 0, 1),
+        costs=np.full((N, 2), USD),
+        outcomes=False,
+    )
+    return tmp_path
+
+
+def merged(folder: Path) -> Merge:
+    return Merge(JsonlHistory(folder), 0, refused={}, account=Account(), router_id=ROUTER)
+
+
+def played(folder: Path, policy: str, *events: Line) -> Track:
+    scenario = Scenario.model_validate({"policies": [policy], "events": events})
+    found = study(merged(folder), scenario, contexts=Contexts(unused), read_prior=unused)
+    return found.runs[policy].track
+
+
+def number_of(value: Line) -> int:
+    return int(value["request_id"].removeprefix("r-")) - 1
+
+
+@pytest.mark.parametrize("policy", ["declared", "live"])
+def test_a_run_that_has_spent_its_budget_is_refused(recorded: Path, policy: str) -> None:
+    edited(recorded / "routers-0.jsonl", lambda v: [v | {"sessions": {"when_spent": "refuse"}}])
+    # A run pays for about half of its calls.
+    said = {"session_budget_usd": USD * TURNS / 2}
+    edited(
+        recorded / "requests-0.jsonl",
+        lambda v: [v | {"session_id": f"s{number_of(v) // TURNS}"} | said],
+    )
+    spent = played(recorded, policy).refused["session_spent"]
+    assert N / 4 < spent < 3 * N / 4
+    # Twice the traffic is other sessions, each with its own budget.
+    twice = played(recorded, policy, {"kind": "traffic", "factor": 2}).refused["session_spent"]
+    assert twice == pytest.approx(2 * spent, rel=0.2)
+
+
+def test_without_sessions_nothing_is_refused(recorded: Path) -> None:
+    assert not played(recorded, "declared").refused
+
+
+def cases_of(folder: Path) -> list[Case]:
+    cases = Cases(merged(folder), contexts=Contexts(unused), account=Account())
+    return [case for case in cases if isinstance(case, Case)]
+
+
+def test_verdicts_and_second_calls_are_not_taken_for_the_decided_call(recorded: Path) -> None:
+    before = cases_of(recorded)
+    verifiers = {"verifiers": {"tests": {}}, "max_attempts": 2}
+    edited(recorded / "routers-0.jsonl", lambda v: [v | verifiers])
+    second = {"cost_usd": 1.0, "revision": 1, "attempt": 1}
+    edited(
+        recorded / "costs-0.jsonl",
+        lambda v: [v, v | second] if number_of(v) % 2 else [v],
+    )
+
+    def verdict(value: Line) -> Line:
+        named = {name: value[name] for name in ("router_id", "request_id")}
+        return named | {"verifier": "tests", "verdict": 0.0, "attempt": 0}
+
+    edited(recorded / "rewards-0.jsonl", lambda v: [verdict(v), v])
+    after = cases_of(recorded)
+    assert [case.cost_usd for case in after] == [case.cost_usd for case in before]
+    for was, now in zip(before, after, strict=True):
+        # A reward that names no attempt is of the last call.
+        assert now.reward == (None if number_of({"request_id": now.request_id}) % 2 else was.reward)
+
+
+def test_a_router_with_verifiers_is_played_with_one_call_a_request(recorded: Path) -> None:
+    plain = played(recorded, "declared").total
+    verifiers = {"verifiers": {"tests": {"usd": 1e-6}}, "max_attempts": 2}
+    edited(recorded / "routers-0.jsonl", lambda v: [v | verifiers])
+    found = played(recorded, "declared").total
+    assert (found.calls, found.cost_usd) == (plain.calls, plain.cost_usd)
