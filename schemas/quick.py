@@ -44,7 +44,8 @@ Reader: TypeAlias = Callable[[bytes | None], Any]
 
 
 def _quickly(twin: Twin) -> Reader:
-    decode, check, free = Decoder(twin.struct).decode, twin.check, twin.free
+    decode: Callable[[Any], Any] = Decoder(twin.struct).decode
+    check, free = twin.check, twin.free
 
     def quickly(value: bytes | None) -> Any:
         try:
@@ -60,7 +61,7 @@ def _quickly(twin: Twin) -> Reader:
     return quickly
 
 
-_QUICKLY = {twin.struct: _quickly(twin) for twin in _TWINS.values()}
+_QUICKLY: dict[type[Any], Reader] = {twin.struct: _quickly(twin) for twin in _TWINS.values()}
 """Readers by struct; a decoder compiles its type once."""
 
 

@@ -40,8 +40,13 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
     then: str | None = None
 
 
-_Head = tuple[int, int, float, Guard | None]
-"""What the head keeps: counts, dollars, and the guard of a ramp."""
+class _Head(Struct, array_like=True):
+    """What the head keeps: counts, dollars, and the guard of a ramp."""
+
+    answered: int
+    billed: int
+    spend_usd: float
+    guard: Guard | None
 
 
 class Said(Protocol):
@@ -266,7 +271,8 @@ class Incumbents(Capability):
         """See Capability."""
         if self.name in head:
             found = converted(head[self.name], _Head, "head: incumbent")
-            self.answered, self.billed_count, self.spend_usd, guard = found
+            self.answered, self.billed_count = found.answered, found.billed
+            self.spend_usd, guard = found.spend_usd, found.guard
             if guard is not None:
                 if not -1 <= guard.step < max(len(self.ramp), 1):
                     raise DamagedState("head: the incumbent's ramp has no such step")
@@ -278,7 +284,7 @@ class Incumbents(Capability):
         if not (sound and self.guard.is_sound()):
             yield "what the incumbent has answered"
 
-    def standing(self, now: float) -> dict[str, object]:
+    def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
         return {
             "incumbent": {
