@@ -1,9 +1,10 @@
 """The guard of a ramp: what labels show of the routed share, and when the share changes.
 
-Each step has its evidence alone. A label of a request that the router answered (z = 1) with
-probability s counts by the term (z/s − (1 − z)/(1 − s))·(reward − c), with the means so far in c,
-whose expectation is the difference (`studies.proof.difference` says whose formula it is). Its
-interval is one of `anytime`, so a look at every label costs nothing.
+Each step has evidence of its own.
+A label of a request counts by the term (z/s − (1 − z)/(1 − s))·(reward − c), where z is 1 if the
+router answered, which it did with probability s, and c has the means so far. Its expectation is the
+difference, see `studies.proof.difference`. The interval of the mean holds at all labels together,
+see `anytime`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LEAST_LABELS = 50
 ON_BUDGET = 1.05
 """Mean bill of what was routed, in budgets, up to which it is on its budget (DESIGN: 0.95–1.05)."""
 ON, BACK = "on", "back"
-"""What the evidence of a step leads to."""
+"""Names of the ways in which a step ends: by the next share, or by the one before."""
 
 
 class Guard(Struct, array_like=True):

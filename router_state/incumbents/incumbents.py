@@ -41,7 +41,7 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class _Head(Struct, array_like=True):
-    """What the head keeps: counts, dollars, and the guard of a ramp."""
+    """The counts and dollars that the head keeps, and the guard of a ramp."""
 
     answered: int
     billed: int

@@ -14,7 +14,7 @@ from studies.proof.difference import Difference, Shown
 
 @dataclass(slots=True)
 class Saved:
-    """What a part of the requests shows.
+    """The differences that a part of the requests shows.
 
     Attributes:
         cost, reward: differences, router − incumbent, of dollars and of rewards.
