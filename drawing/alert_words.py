@@ -126,6 +126,16 @@ def _behind(alert: AlertRaised) -> str:
     return f"decides without {what}, which have waited for up to {alert.size:.0f} s"
 
 
+def _parted(alert: AlertRaised) -> str:
+    source, origin = alert.evidence.get("source"), alert.evidence.get("from")
+    where = {"up": "above", "down": "below"}[alert.direction]
+    on = "" if alert.model is None else f" on {alert.model}"
+    return (
+        f"the labels of {source} are {where} {origin} by {alert.size:.2f}{on}"
+        f"{_seen(alert.evidence, 'pairs')}"
+    )
+
+
 def _drift(alert: AlertRaised) -> str:
     return f"{alert.model}: {_moved(alert)}"
 
@@ -169,6 +179,7 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "budget_spent": _of_money,
     "session_budget": _of_money,
     "goals_contradict": _of_money,
+    "source_parted": _parted,
     "model_down": _answers,
     "model_back": _answers,
     "all_models_down": _answers,

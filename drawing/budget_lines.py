@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from drawing.numbers import number, seconds, usd
+from drawing.source_lines import source_lines
 from schemas import LambdaUpdated
 from schemas.lambdas import FloorStanding, PeriodStanding
 from schemas.latency import LatencyStanding
@@ -16,8 +17,8 @@ BELIEVED = 20
 
 
 def standing_lines(state: LambdaUpdated, *, now: datetime | None = None) -> list[str]:
-    """Return a sentence for each budget of a period, for the floor of rewards, and for a target of
-    latency.
+    """Return a sentence for each budget of a period, for the floor of rewards, for a target of
+    latency, and for what is known of sources of labels.
 
     Args:
         now: the time at which it is read; None: the present. A worker says nothing new of a router
@@ -31,7 +32,7 @@ def standing_lines(state: LambdaUpdated, *, now: datetime | None = None) -> list
         lines.append(_floor(state.floor))
     if state.latency is not None:
         lines.append(_latency(state.latency))
-    return lines
+    return lines + source_lines(state.sources or ())
 
 
 def remaining(until: datetime, now: datetime) -> str:

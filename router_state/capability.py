@@ -24,7 +24,7 @@ from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Json
 from router_state.plan import Plan, Taught, Verdict
-from router_state.record import Records, RequestRecord
+from router_state.record import Records, RequestRecord, Weighed
 from router_state.since import Since
 
 Heard: TypeAlias = tuple[Verdict, Taught | None]
@@ -208,6 +208,14 @@ class Capability:
         """
         return None
 
+    def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
+        """Return what follows from a reward of a request, where not its rank alone decides. It
+        changes nothing, see `taken`."""
+        return None
+
+    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+        """Note a reward that says anything new; `record.label` is the one in force."""
+
     def moved(self, record: RequestRecord, usd: float) -> None:
         """Note that the charge of a request has changed by `usd` dollars without a bill."""
 
@@ -296,6 +304,8 @@ class Hooks(Struct, frozen=True, gc=False):
     decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
+    weighed: tuple[Callable[[RequestRecord, Judged], Weighed | None], ...] = ()
+    taken: tuple[Callable[[RequestRecord, Judged, Weighed, float], None], ...] = ()
     judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
     verified: tuple[
         Callable[[Verified, RequestRecord, Plan, Vector | None], Heard | None], ...

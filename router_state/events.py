@@ -97,8 +97,8 @@ class Charged(Struct, frozen=True, gc=False):
 
 
 class Judged(Struct, frozen=True, gc=False):
-    """A request's reward came, in [0, 1]; `rank` is the rank of its source. `model`, `x`, `offset`
-    and `waited` are as in `Charged`.
+    """A request's reward came, in [0, 1]; None: its source withdraws what it said. `rank` is the
+    rank of its source. `model`, `x`, `offset` and `waited` are as in `Charged`.
 
     A `request_id` that begins with `sessions.credit.WHOLE` names a session: `contexts` are the
     contexts of its requests that their records do not hold. `attempt` is the number of the
@@ -106,7 +106,7 @@ class Judged(Struct, frozen=True, gc=False):
     """
 
     request_id: str
-    reward: float
+    reward: float | None
     source: str = "judge"
     rank: int = 0
     model: str | None = None

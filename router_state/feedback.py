@@ -16,10 +16,10 @@ from router_state.errors import (
     UnpricedModel,
 )
 from router_state.events import UNANSWERED, Charged, Judged
-from router_state.kernel import check, exp_of, list_price_of
+from router_state.kernel import Arm, check, exp_of, list_price_of
 from router_state.plan import Taught
 from router_state.policies.learning import NOT_LEARNED
-from router_state.record import Label, Records, RequestRecord, Settlement
+from router_state.record import Label, Records, RequestRecord, Settlement, Weighed
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
 
@@ -190,55 +190,113 @@ def learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
 
 def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
     """Learn a request's reward. A reward of higher rank, or of higher revision from the same
-    source, replaces an earlier one.
+    source, replaces an earlier one; one that is withdrawn is undone.
 
     Raises:
         UnknownRequest: no decision carries this request_id.
+        AttemptBeyondPlan: it is of an attempt that was not planned.
         ContextLost: neither the record nor the caller has the context.
     """
     record = remembered(records, event.request_id)
-    reward, label = event.reward, record.label
     attempt = _attempt(record, event)
+    keeps = record.call is not None and record.call.kept
+    if (event.reward is None or keeps) and not state.hooks.complete:
+        registered.begin(state)
+    weighed = _weighed(state, record, event)
+    if not weighed.news:
+        return DUPLICATE
+    outcome = REVISED
+    if weighed.label != record.label:
+        outcome = _put_in_force(state, record, event, weighed.label, attempt)
+    for taken in state.hooks.taken:
+        taken(record, event, weighed, state.latest)
+    records[event.request_id] = record
+    return outcome
+
+
+def _weighed(state: RouterState, record: RequestRecord, event: Judged) -> Weighed:
+    """Return what follows from a reward: as a capability says, else by its rank."""
+    for hook in state.hooks.weighed:
+        if (found := hook(record, event)) is not None:
+            return found
+    label, reward = record.label, event.reward
     source, rank, revision = event.source, event.rank, event.revision
     # Only rewards of higher rank, and later revisions from the same source, change anything.
-    if (
-        label is not None
-        and rank <= label.rank
-        and (source != label.source or revision <= label.revision)
-    ):
-        return DUPLICATE
+    is_known = label is not None and (
+        rank <= label.rank and (source != label.source or revision <= label.revision)
+    )
+    if is_known or reward is None:
+        return Weighed(label, news=False)
+    return Weighed(Label(reward, source, rank, revision, NOT_LEARNED))
+
+
+def _put_in_force(
+    state: RouterState, record: RequestRecord, event: Judged, label: Label | None, attempt: int
+) -> Outcome:
+    """Let the model that was called learn another label in place of the one before; None: none.
+    Raises ContextLost."""
+    before = record.label
     x = context_of(state, record, event.x)
     if x is None:
         raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-    if label is None and event.model is not None:
+    if before is None:
+        _keep_called(record, event, attempt)
+    arm = state.arms.find(record.called)
+    if label is not None:
+        label.forgotten = NOT_LEARNED
+    if label is None:
+        assert before is not None
+        _withdraw(record, arm, x, before)
+        state.rewards_applied -= 1
+    elif before is None:
+        taught: Taught | None = Taught(x, label.reward)
+        for judged in state.hooks.judged:
+            taught = judged(record, x, label.reward)
+        if arm is not None and taught is not None:
+            label.forgotten = state.policy.learn(state, arm, record, *taught)
+        state.rewards_applied += 1
+    elif arm is not None:
+        # Only the remaining weight of the first reward can be revised.
+        difference = label.reward - before.reward
+        if record.plan is not None:
+            difference *= record.plan.revised
+        arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
+        label.forgotten = before.forgotten
+    record.label = label
+    return APPLIED if before is None else REVISED
+
+
+def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
+    """Keep in the record which model a request's first reward is of."""
+    if event.model is not None:
         # A caller that did not wait may have called another model: the reward is that model's.
         record.answered_by = None if event.model == record.model else event.model
-    if label is None and record.call is not None and record.call.plan is not None:
+    if record.call is not None and record.call.plan is not None:
         plan = structs.replace(record.call.plan, labelled=attempt)
         record.call = structs.replace(record.call, plan=plan)
         if event.model is None:
             name = plan.steps[attempt].model
             record.answered_by = None if name == record.model else name
-    arm = state.arms.find(record.called)
-    forgotten = NOT_LEARNED
-    if label is None:
-        taught: Taught | None = Taught(x, reward)
-        for judged in state.hooks.judged:
-            taught = judged(record, x, reward)
-        if arm is not None and taught is not None:
-            forgotten = state.policy.learn(state, arm, record, *taught)
-        state.rewards_applied += 1
-    elif arm is not None:
-        one = arm.rewards
-        # Only the remaining weight of the first reward can be revised.
-        difference = reward - label.reward
-        if record.plan is not None:
-            difference *= record.plan.revised
-        one.revise(x, difference=difference, discount=exp_of(label.forgotten - one.forgotten))
-        forgotten = label.forgotten
-    record.label = Label(reward, source, rank, revision, forgotten)
-    records[event.request_id] = record
-    return APPLIED if label is None else REVISED
+
+
+def _withdraw(record: RequestRecord, arm: Arm | None, x: Vector, label: Label) -> None:
+    """Let a model forget a label that was withdrawn."""
+    plan, one = record.plan, None if arm is None else arm.rewards
+    if one is not None and arm is not None and (plan is None or plan.revised == 1.0):
+        one.withdraw(x, value=label.reward, discount=_left(arm, label))
+    elif one is not None and arm is not None and plan is not None:
+        # Together with verdicts a label taught another value, of another weight: it gets the value
+        # that is expected, and so moves no expectation.
+        difference = plan.revised * (one.predict(x) - label.reward)
+        one.revise(x, difference=difference, discount=_left(arm, label))
+    if plan is not None and record.call is not None:
+        plan = structs.replace(plan, labelled=-1)
+        record.call = structs.replace(record.call, plan=plan)
+
+
+def _left(arm: Arm, label: Label) -> float:
+    """Return what is left of a label that an arm has learned."""
+    return exp_of(label.forgotten - arm.rewards.forgotten)
 
 
 def _attempt(record: RequestRecord, event: Judged) -> int:
@@ -257,7 +315,8 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
     """Learn the reward of a request, or of all requests among which a capability shares it. Return
     the outcome and the records that changed. Raises as `learn` and `Capability.shared`.
     """
-    checked_reward(event.reward)
+    if event.reward is not None:
+        checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
             return _learn_shared(state, records, *found)

@@ -79,6 +79,27 @@ class Label(Struct, gc=False):
     revision: int
     forgotten: float
 
+    def is_as(self, other: Label) -> bool:
+        """Tell whether another label says the same, whatever was forgotten since."""
+        return (self.reward, self.source, self.rank, self.revision) == (
+            other.reward,
+            other.source,
+            other.rank,
+            other.revision,
+        )
+
+
+class Weighed(Struct, gc=False):
+    """The outcome of a reward that came.
+
+    `label` is the one in force from now on, None where none is; `news` tells whether the reward
+    says anything new. `kept` is what a capability keeps of it, see `Capability.taken`.
+    """
+
+    label: Label | None
+    news: bool = True
+    kept: object = None
+
 
 class RequestRecord(Struct, gc=False, eq=False):
     """One decided request. `offset` is the request's offset in `pb.requests`; `x` is None if

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from router_state.attempts.attempts import Attempts
+from router_state.attempts.verdicts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
@@ -19,6 +19,7 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
+from router_state.sources.measured_sources import MeasuredSources
 
 KINDS: tuple[type[Capability], ...] = (
     Needed,
@@ -30,6 +31,7 @@ KINDS: tuple[type[Capability], ...] = (
     Runs,
     Incumbents,
     Attempts,
+    MeasuredSources,
 )
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.

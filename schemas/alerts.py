@@ -34,6 +34,7 @@ class AlertKind(StrEnum):
     ALL_MODELS_DOWN = "all_models_down"
     LATENCY_UNREACHABLE = "latency_unreachable"
     LATENCY_UNKNOWN = "latency_unknown"
+    SOURCE_PARTED = "source_parted"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
     SET_ASIDE = "set_aside"
@@ -105,6 +106,7 @@ class AlertRaised(Event):
             "latency_unreachable: expected ÷ target, in seconds or in slow calls; "
             "latency_unknown: answers in a row that told no time; "
             "ramped, fell_back: share that is routed from now on; "
+            "source_parted: offset of the judge's labels; "
             "feedback_behind: seconds that the oldest bill or label has waited"
         ),
     ]

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
+from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
 from schemas.modes import IncumbentStanding
 from schemas.reasons import Reason
@@ -247,6 +248,9 @@ class LambdaUpdated(Event):
     floor: FloorStanding | None = optional("What min_reward takes")
     latency: LatencyStanding | None = optional("How a target of latency stands")
     incumbent: IncumbentStanding | None = optional("What the incumbent has answered")
+    sources: tuple[SourceStanding, ...] | None = optional(
+        "How declared sources of labels stand, gold first"
+    )
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

@@ -1,13 +1,13 @@
 """Topic `rewards`: how good the answer to a routed request was, and what verifiers say of answers.
 
-Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields, new sources.
+Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields, new sources, null.
 Not compatible: a new required field, another scale of `reward`.
 """
 
 from datetime import timedelta
 from typing import Final, Self
 
-from pydantic import model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from schemas.event import Event, documented, optional
 from schemas.fields import Label, ModelName, RequestId, Revision, UnitInterval, UtcTime, refuse
@@ -90,7 +90,10 @@ class RewardObserved(Event):
         "The conversation that was judged, where no request_id says which answer: each of its "
         "requests so far gets the reward, except for those that have one of their own"
     )
-    reward: UnitInterval | None = optional("Absent only of a verdict")
+    reward: UnitInterval | None = optional(
+        "Absent only of a verdict; null: what the source said before is withdrawn, as if it had "
+        "never come"
+    )
     source: Label | None = optional("Who judged; absent only of a verdict")
     model: ModelName | None = optional(
         "Which model was called, where that is known; absent: the decided one"
@@ -115,11 +118,18 @@ class RewardObserved(Event):
     @model_validator(mode="after")
     def _reward_or_verdict(self) -> Self:
         if self.verifier is None and self.verdict is None:
-            if self.reward is None or self.source is None:
-                name = "reward" if self.reward is None else "source"
-                null = name in getattr(self, "model_fields_set", ())
+            said = getattr(self, "model_fields_set", ())
+            if self.source is None or (self.reward is None and "reward" not in said):
+                name = "reward" if self.source is not None else "source"
+                null = name in said
                 reason = Reason.INVALID_FIELD if null else Reason.MISSING_FIELD
                 raise refuse(reason, f"{name} is {'null' if null else 'missing'}")
+            if self.reward is None and self.revision < 1:
+                raise refuse(
+                    Reason.INVALID_FIELD,
+                    "reward is null, which withdraws a label of a lower revision: say a revision "
+                    "of 1 or more",
+                )
         elif self.verifier is None or self.verdict is None or self.request_id is None:
             raise refuse(Reason.MISSING_FIELD, "a verdict needs request_id, verifier and verdict")
         elif self.reward is not None:
@@ -127,6 +137,12 @@ class RewardObserved(Event):
                 Reason.INVALID_FIELD, "the event has a verdict and a reward: send each by itself"
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        found: dict[str, object] = write(self)
+        # Null says something here.
+        return found | {"reward": None} if self.reward is None and self.source else found
 
     @property
     def subject(self) -> str:

@@ -21,6 +21,7 @@ from schemas.fields import (
     UnitInterval,
     refuse,
 )
+from schemas.label_sources import Sources
 from schemas.latency import LatencyTarget, SecondPriced
 from schemas.modes import Holdout, Incumbent, Mode, Ramp, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
@@ -196,6 +197,11 @@ class RouterDeclared(Event):
                 "holdout": 0.02,
             },
             {
+                "router_id": "acme.help",
+                "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
+                "sources": {"gold": "human", "judges": ["judge-v2"]},
+            },
+            {
                 "router_id": "acme.code",
                 "models": {
                     "small": {"input_price_per_m": 0.1, "output_price_per_m": 0.3},
@@ -269,6 +275,10 @@ class RouterDeclared(Event):
     caps: Caps | None = optional()
     sessions: SessionBudget | None = optional(
         "What an agent's run may spend: all calls of a session together"
+    )
+    sources: Sources | None = optional(
+        "Whose labels are gold, and which judges are measured by them; absent: labels rank as "
+        "workers are set"
     )
     incumbent: Incumbent | None = optional(
         "What was used before the router: one of its models, or a mix of them with shares; it "

@@ -31,12 +31,11 @@ class Mean:
     total: float = 0.0
     squares: float = 0.0
 
-    def move(self, value: float, *, before: float | None) -> None:
-        """Add a value, or replace an earlier one."""
-        if before is None:
-            self.n += 1
-        self.total += value - (before or 0.0)
-        self.squares += value**2 - (before or 0.0) ** 2
+    def move(self, value: float | None, *, before: float | None) -> None:
+        """Add a value, replace an earlier one, or (None) take that back."""
+        self.n += (value is not None) - (before is not None)
+        self.total += (value or 0.0) - (before or 0.0)
+        self.squares += (value or 0.0) ** 2 - (before or 0.0) ** 2
 
     @property
     def value(self) -> float | None:
@@ -88,21 +87,20 @@ class Always:
         self.now += max(RECENT, 1.0 / self.rated) * (value - self.now)
 
     def observe(
-        self, value: float, expected: float, propensity: float, *, before: float | None
+        self, value: float | None, expected: float, propensity: float, *, before: float | None
     ) -> None:
-        """Add the outcome of a call, or replace an earlier one."""
+        """Add the outcome of a call, or replace an earlier one; `value` None: it is withdrawn."""
         # A call without a logged propensity tells nothing about a policy that always calls the
         # model.
         weight = 1.0 / propensity if propensity > 0.0 else 0.0
-        self.missed += value - (expected if before is None else before)
-        if before is None:
-            self.weight += weight
-            self.weights += weight * weight
-        else:
-            self.gap -= weight * (before - expected)
-            self.gaps -= (weight * (before - expected)) ** 2
-        self.gap += weight * (value - expected)
-        self.gaps += (weight * (value - expected)) ** 2
+        for times, outcome in ((-1.0, before), (1.0, value)):
+            if outcome is not None:
+                gap = weight * (outcome - expected)
+                self.missed += times * (outcome - expected)
+                self.weight += times * weight
+                self.weights += times * weight * weight
+                self.gap += times * gap
+                self.gaps += times * gap * gap
 
     def filled(self, told: float) -> float:
         """Return the mean over all decisions.
@@ -219,8 +217,8 @@ class Tally:
                     candidate.deviation - (start or 0.0)
                 )
 
-    def label(self, request: Request, reward: float) -> None:
-        """Add the label that counts for a request."""
+    def label(self, request: Request, reward: float | None) -> None:
+        """Add the label that counts for a request; None: the label was withdrawn."""
         before, request.label = request.label, reward
         model = self.model(request.model)
         for mean in (self.labels, model.labels):

@@ -119,9 +119,26 @@ def cost(
     _report(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)
 
 
+class Quality(click.ParamType):
+    """A reward from 0 to 1, or `none`, which withdraws an earlier one."""
+
+    name = "reward"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        if value == WITHDRAWN:
+            return WITHDRAWN
+        return float(click.FloatRange(min=0, max=1).convert(value, param, ctx))
+
+
+WITHDRAWN = "none"
+"""Stands in place of a reward that is withdrawn."""
+
+
 @click.command()
 @click.argument("request_id")
-@click.argument("reward", type=click.FloatRange(min=0, max=1))
+@click.argument("reward", type=Quality())
 @click.option(
     "--source",
     default="human",
@@ -139,7 +156,7 @@ def cost(
 def reward(
     session: Session,
     request_id: str,
-    reward: float,
+    reward: float | str,
     source: str,
     revision: int,
     of_session: bool,
@@ -153,13 +170,14 @@ def reward(
     \b
       pbstream reward 4f1c22a90b13 0.85 --source judge
       pbstream reward talk-17 1 --session --source user
+      pbstream reward 4f1c22a90b13 none --source judge --revision 1
     """
     event = _event(
         RewardObserved,
         router_id=router_id,
         request_id=None if of_session else request_id,
         session_id=request_id if of_session else None,
-        reward=reward,
+        reward=None if reward == WITHDRAWN else reward,
         source=source,
         revision=revision,
         # By this machine's clock: a label is judged now, whenever its request was.

@@ -147,7 +147,8 @@ def _outcomes(
     if not costs:
         out.print("Cost: none reported yet.")
     for label, late in rewards:
-        out.print(f"Reward: {label.reward:g} by {label.source}{_revision(label.revision)}{late}.")
+        said = "withdrawn" if label.reward is None else f"{label.reward:g}"
+        out.print(f"Reward: {said} by {label.source}{_revision(label.revision)}{late}.")
     if not rewards:
         out.print("Reward: none reported yet.")
     for letter in letters:

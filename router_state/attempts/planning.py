@@ -12,7 +12,7 @@ from msgspec import structs
 from numpy.random import Generator
 
 from router_state.arms import Arms
-from router_state.attempts.tables import Tables
+from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import Declared
 from router_state.choice import Choice
 from router_state.kernel import LEAST_PROPENSITY, Chance, Planning, expected_of

@@ -82,6 +82,15 @@ holding is its line.
 """
 
 
+SOURCES = {
+    "pairs": ("pb_router_source_pairs", "Requests with a gold label and the judge's"),
+    "value": ("pb_router_source_offset", "The judge's label less the gold one, on average"),
+    "low": ("pb_router_source_offset_low", "Between low and high it is, at every look"),
+    "high": ("pb_router_source_offset_high", "See low"),
+}
+"""The same by field of a judge's model in `sources`, or of its offset."""
+
+
 @dataclass(slots=True)
 class Router:
     """The last published state of one router, and counts of its decisions on this worker.
@@ -170,6 +179,7 @@ class RouterMetrics(Collector):
             for router_id, router in shown:
                 family.add_metric([router_id], getattr(router, name))
             yield family
+        yield from _sources(shown)
         for name, (metric, meaning) in MODELS.items():
             family = GaugeMetricFamily(metric, meaning, labels=["router_id", "model"])
             for router_id, router in shown:
@@ -214,6 +224,31 @@ def _periods(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
                 period = standing.get("line") or standing["period"]
                 family.add_metric([router_id, period], _number(standing[name]))
         yield family
+
+
+def _sources(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
+    judges = [
+        (router_id, one)
+        for router_id, router in shown
+        for one in router.shown.get("sources", ())
+        if not one["gold"]
+    ]
+    for name, (metric, meaning) in SOURCES.items():
+        family = GaugeMetricFamily(metric, meaning, labels=["router_id", "source", "model"])
+        for router_id, judge in judges:
+            for model in judge.get("models", ()):
+                labels = [router_id, judge["source"], model["model"]]
+                family.add_metric(labels, {**model, **model["offset"]}[name])
+        yield family
+    agreement = GaugeMetricFamily(
+        "pb_router_source_agreement",
+        "Correlation of a judge's labels with gold, within models",
+        labels=["router_id", "source"],
+    )
+    for router_id, judge in judges:
+        if "agreement" in judge:
+            agreement.add_metric([router_id, judge["source"]], judge["agreement"]["value"])
+    yield agreement
 
 
 def _number(value: float | str) -> float:

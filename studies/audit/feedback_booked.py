@@ -23,6 +23,7 @@ from schemas.rewards import RewardObserved
 from studies.audit.attempts_booked import CallOf, differing
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Answers, Ends, Ref, name_of
+from studies.audit.labels_said import LabelInForce, LabelsSaid, Said, sources_of
 from studies.audit.periods import check_periods
 from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
@@ -62,15 +63,6 @@ class BillInForce(NamedTuple):
         return tokens_usd(state, record, self.tokens, called=called, cached=self.cached)
 
 
-class LabelInForce(NamedTuple):
-    """The reward that counts."""
-
-    reward: float
-    source: str
-    rank: int
-    revision: int
-
-
 @dataclass(slots=True)
 class Booked:
     """The bills and rewards that the state must hold, according to the topics.
@@ -86,7 +78,7 @@ class Booked:
     later: dict[Ref, dict[int, BillInForce]] = field(default_factory=dict)
     verdicts: defaultdict[Ref, set[CallOf]] = field(default_factory=lambda: defaultdict(set))
     sessions: defaultdict[str, set[LabelInForce]] = field(default_factory=lambda: defaultdict(set))
-    labels: dict[Ref, LabelInForce] = field(default_factory=dict)
+    labels: dict[Ref, LabelsSaid] = field(default_factory=dict)
     unmatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
@@ -211,25 +203,19 @@ class FeedbackCheck:
         if event.verifier is not None:
             self._booked.verdicts[ref].add((event.attempt or 0, event.verifier))
             return
-        assert event.reward is not None  # as its schema says
-        assert event.source is not None
+        assert event.source is not None  # as its schema says
         rank = self._rank_of(event.source)
         if event.request_id is None:
-            self._booked.sessions[event.router_id].add(
-                LabelInForce(event.reward, WHOLE + event.source, rank - BELOW_OWN, event.revision)
-            )
+            if event.reward is not None:
+                self._booked.sessions[event.router_id].add(
+                    LabelInForce(
+                        event.reward, WHOLE + event.source, rank - BELOW_OWN, event.revision
+                    )
+                )
             return
-        found = self._booked.labels.get(ref)
-        if (
-            found is None
-            # Revision decides within a source, rank between sources. The core's rule is written a
-            # second time here, so that one checks the other.
-            or rank > found.rank
-            or (event.source == found.source and event.revision > found.revision)
-        ):
-            self._booked.labels[ref] = LabelInForce(
-                event.reward, event.source, rank, event.revision
-            )
+        said = self._booked.labels.setdefault((event.router_id, event.request_id), LabelsSaid())
+        sources = sources_of(self._evidence.engines.get(event.router_id))
+        said.take(event.source, Said(event.reward, rank, event.revision), sources)
 
     def _check_lost(self) -> None:
         """Check that every event without a dead letter belongs to a decision, or was superseded by
@@ -281,9 +267,11 @@ class FeedbackCheck:
         return engine is not None and ref[1] in engine.records
 
     def _check_records(self, router_id: str, engine: Engine) -> None:
+        sources = sources_of(engine)
         for request_id, record in engine.records.items():
             ref = (router_id, request_id)
-            bill, label = self._booked.bills.get(ref), self._booked.labels.get(ref)
+            bill, said = self._booked.bills.get(ref), self._booked.labels.get(ref)
+            label = None if said is None else said.in_force(sources)
             found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
             usd = None if bill is None else bill.usd(record, engine.state)
             expected = None if bill is None else (bill.revision, usd)
@@ -306,7 +294,14 @@ class FeedbackCheck:
             )
             # The recomputation determines the sessions of a request.
             credited = label is None and learned in self._booked.sessions[router_id]
-            if learned != label and not credited:
+            if learned == label or credited:
+                continue
+            # Labels that came before sources were declared ranked otherwise.
+            if sources.gold is not None and record.config_offset != engine.state.config.offset:
+                self._findings.unprovable(
+                    "rewards", name_of(ref), "another declaration was in force at its decision"
+                )
+            else:
                 self._findings.violation(
                     Kind.REWARD, name_of(ref), f"{learned} in the state, {label} in rewards"
                 )
@@ -380,7 +375,8 @@ class FeedbackCheck:
         awaited = [r.awaited_usd for r in engine.records.values() if r.is_awaited]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)
-        labels = sum(ref in self._booked.labels for ref in decided)
+        sources, told = sources_of(engine), self._booked.labels
+        labels = sum(ref in told and told[ref].in_force(sources) is not None for ref in decided)
         if self._booked.sessions[router_id]:
             labels += sum(
                 r.label is not None and r.label.source.startswith(WHOLE)

@@ -200,6 +200,7 @@ class Cases:
                 type(case) is Case
                 and case.session_id == event.reward.session_id
                 and case.reward is None
+                and event.reward.reward is not None
             ):
                 case.reward, case.reward_lag = event.reward.reward, self.decided - 1 - case.index
 

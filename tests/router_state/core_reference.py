@@ -83,6 +83,7 @@ class Observation:
     t: int
     x: Array
     reward: float
+    withdrawn: bool = False
 
 
 @dataclass
@@ -101,7 +102,8 @@ class DenseArm:
             A, b, left = g * A, g * b, g * left
             if left < 0.1:
                 A, left = A + (1.0 - left) * ridge * np.eye(d), 1.0
-            A, b = A + np.outer(seen.x, seen.x), b + seen.reward * seen.x
+            if not seen.withdrawn:
+                A, b = A + np.outer(seen.x, seen.x), b + seen.reward * seen.x
         return A, b
 
 

@@ -116,6 +116,7 @@ class World:
     times: bool = False
     drift: bool = False
     pool: bool = False
+    judges: bool = False
     lag: float = 20.0
     changes: tuple[Callable[[Document], Document], ...] = ()
 
@@ -302,6 +303,19 @@ WORLDS: dict[str, World] = {
         times=True,
         requests=400,
         changes=(_budget(BUDGET),),
+    ),
+    "sources": World(
+        24,
+        d=4,
+        declared=BUDGETED | {"sources": {"gold": "human", "judges": ["judge", "judge-v2"]}},
+        judges=True,
+        failures=True,
+        requests=450,
+        changes=(
+            _cheaper,
+            _with(sources={"gold": "human", "judges": ["judge"]}),
+            _with(sources=None),
+        ),
     ),
     "seconds": World(
         21, d=4, declared=BUDGETED | {"usd_per_second": 0.002}, times=True, tokens=True
@@ -559,6 +573,13 @@ class Played:
             later(Judged(request_id, reward, model=called, x=x), 1.5)
         if draw() < 0.05:
             later(Judged(request_id, draw(), source="person", rank=2, x=x), 3.0)
+        if world.judges:
+            for source in ("judge-v2", "human:a", "human:b"):
+                if draw() < 0.6:
+                    later(Judged(request_id, draw(), source=source, model=called, x=x), 2.0)
+            if draw() < 0.3:
+                source = ("judge", "judge-v2", "human:a")[int(3 * draw())]
+                later(Judged(request_id, None, source=source, revision=1, x=x), 2.0)
         if asked.session_id is not None and draw() < 0.1:
             known = dict(list(self.contexts.items())[-60:])
             name = "\x1f" + asked.session_id

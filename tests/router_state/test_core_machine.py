@@ -270,6 +270,7 @@ class Books(RuleBasedStateMachine):
             "cost": None,
             "bill": -1,
             "label": None,
+            "kept": None,
             "seen": None,
             "expired": False,
         }
@@ -332,37 +333,56 @@ class Books(RuleBasedStateMachine):
 
     @rule(
         place=places,
-        reward=st.integers(0, 20).map(lambda n: n / 20),
+        reward=st.none() | st.integers(0, 20).map(lambda n: n / 20),
         rank=st.integers(0, 1),
-        revision=st.integers(0, 2),
+        revision=st.integers(0, 3),
     )
-    def reward(self, place: int, reward: float, rank: int, revision: int) -> None:
+    def reward(self, place: int, reward: float | None, rank: int, revision: int) -> None:
         request_id = self.request_at(place)
         request = self.requests.get(request_id)
-        reward = {"rewards of nothing": 0.0, "equal rewards": 0.5}.get(self.kind, reward)
+        if reward is not None:
+            reward = {"rewards of nothing": 0.0, "equal rewards": 0.5}.get(self.kind, reward)
         source = ("judge", "human")[rank]
         if request is None:
             self.refused(errors.UnknownRequest, lambda: self.apply(Judged(request_id, reward)))
             return
-        label = request["label"]
-        known = label is not None and not (
-            rank > label[0] or (rank == label[0] and revision > label[1])
-        )
+        label, kept = request["label"], request["kept"]
+        if kept is None and reward is None:
+            kept = {} if label is None else {label[0]: (label[1], request["seen"].reward)}
+        if kept is not None:
+            known = rank in kept and revision <= kept[rank][0]
+        else:
+            known = label is not None and not (
+                rank > label[0] or (rank == label[0] and revision > label[1])
+            )
         before = freeze(self.engine) if known else None
         outcome = self.apply(Judged(request_id, reward, source, rank, revision=revision)).outcome
         if known:
             assert outcome is Outcome.DUPLICATE
             assert freeze(self.engine) == before
             return
-        assert outcome is (Outcome.APPLIED if label is None else Outcome.REVISED)
-        request["label"] = (rank, revision)
+        request["kept"] = kept
+        counts: tuple[int, int, float] | None
+        if kept is None:
+            assert reward is not None
+            counts = rank, revision, reward
+        else:
+            kept[rank] = revision, reward
+            left = [(r, n, value) for r, (n, value) in kept.items() if value is not None]
+            counts = max(left) if left else None
+        is_new = label is None and counts is not None
+        assert outcome is (Outcome.APPLIED if is_new else Outcome.REVISED)
+        request["label"] = None if counts is None else counts[:2]
         self.t = self.engine.state.t
-        if request["seen"] is None:
-            seen = Observation(self.t, request["x"], reward)
+        if is_new:
+            assert counts is not None
+            seen = Observation(self.t, request["x"], counts[2])
             request["seen"] = seen
             self.arms[request["model"]].observations.append(seen)
-        else:
-            request["seen"].reward = reward
+        elif counts is not None:
+            request["seen"].reward = counts[2]
+        elif label is not None:
+            request["seen"].withdrawn = True
 
     @rule()
     def expire(self) -> None:

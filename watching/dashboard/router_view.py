@@ -152,9 +152,9 @@ class RouterView:
             return
         before, request.label_rank = request.label, known
         self.tally.label(request, event.reward)
-        self.bins.add(at, "reward", event.reward - (before or 0.0))
-        if before is None:
-            self.bins.add(at, "rewarded", 1.0)
+        self.bins.add(at, "reward", (event.reward or 0.0) - (before or 0.0))
+        if (event.reward is None) != (before is None):
+            self.bins.add(at, "rewarded", 1.0 if before is None else -1.0)
         self.version += 1
 
     def take_bill(self, event: CostReported, request: Request) -> None:

@@ -2,7 +2,7 @@
 it was.
 """
 
-from paretobandit_client.attempts import Attempt
+from paretobandit_client.attempt import Attempt
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import NoDecision, Refused, RouterError, Undelivered, Unreachable
 from paretobandit_client.events import Candidate, Needs, Refusal, Route

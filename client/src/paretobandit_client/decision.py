@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from paretobandit_client import checks
 from paretobandit_client.events import Route
+
+
+class Bill(TypedDict, total=False):
+    """The arguments of a bill, see `Decision.cost`."""
+
+    cost_usd: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    revision: int
+    retry_after_seconds: float | None
+    latency_ms: float | None
+    first_token_ms: float | None
+    cached_input_tokens: int | None
 
 
 class Reports(Protocol):

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from paretobandit_client import checks
-from paretobandit_client.attempts import Attempt, attempts_of
+from paretobandit_client.attempt import Attempt, attempts_of
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import (

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
-from paretobandit_client.attempts import Attempt
-from paretobandit_client.decision import Decision
+from paretobandit_client.attempt import Attempt
+from paretobandit_client.decision import Bill, Decision
 from paretobandit_client.errors import Refused, RouterError
 from paretobandit_client.events import Route
 from paretobandit_client.router import Counts, Fields, Router
@@ -87,17 +87,26 @@ class SyncAttempt:
         """Return the request's id, for reports from elsewhere."""
         return self.attempt.request_id
 
-    def cost(self, **bill: Any) -> None:
+    def cost(self, *, status: str | None = None, **bill: Unpack[Bill]) -> None:
         """Report what the call cost, see `Attempt.cost`."""
-        self._router.run(self.attempt.cost(**bill))
+        self._router.run(self.attempt.cost(status=status, **bill))
 
-    def verdict(self, verifier: str, value: float | bool, **more: Any) -> None:
+    def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
         """Report what a verifier says of the answer, see `Attempt.verdict`."""
-        self._router.run(self.attempt.verdict(verifier, value, **more))
+        self._router.run(self.attempt.verdict(verifier, value, revision=revision))
 
-    def reward(self, value: float, *, source: str, **more: Any) -> None:
+    def reward(
+        self,
+        value: float,
+        *,
+        source: str,
+        revision: int = 0,
+        observed_at: datetime | None = None,
+    ) -> None:
         """Report how good the answer was, see `Attempt.reward`."""
-        self._router.run(self.attempt.reward(value, source=source, **more))
+        self._router.run(
+            self.attempt.reward(value, source=source, revision=revision, observed_at=observed_at)
+        )
 
 
 class SyncRouter:
@@ -188,9 +197,18 @@ class SyncRouter:
             self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
         )
 
-    def verdict(self, request_id: str, verifier: str, value: float, **more: Any) -> None:
+    def verdict(
+        self,
+        request_id: str,
+        verifier: str,
+        value: float,
+        *,
+        attempt: int | None = None,
+        revision: int = 0,
+    ) -> None:
         """Report what a verifier says of an answer, see `Router.verdict`."""
-        self.run(self._opened.verdict(request_id, verifier, value, **more))
+        said = self._opened.verdict(request_id, verifier, value, attempt=attempt, revision=revision)
+        self.run(said)
 
     def cost_many(self, bills: Iterable[Fields]) -> None:
         """Report many bills, see `Router.cost_many`."""

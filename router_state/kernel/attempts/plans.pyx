@@ -40,9 +40,9 @@ cdef Real DRAWN = 0.5
 verifiers gain less on CodeRouterBench; with none plans take b's exploration, worthless verifiers
 cost up to 2 points, and a third of the budget is not spent (attempts, in the laboratory)."""
 cdef Real INFINITE = float("inf")
-cdef Real WIDEST = 4.0
+cdef Real PLAN_WIDEST = 4.0
 cdef enum:
-    CELLS = 48
+    PLAN_CELLS = 48
 """Deviations either way, and cells, that probabilities are summed over."""
 cdef Real NEVER = -1e9
 """Reward of a look that can't be taken."""
@@ -324,15 +324,15 @@ cdef class Planning:
         deviation: Real = sqrt(values[ROW * b + SPREAD])
         if deviation <= 0.0:
             return self._below_all(b, mean) if low <= mean < high else 0.0
-        low = max(low, mean - WIDEST * deviation)
-        high = min(high, mean + WIDEST * deviation)
+        low = max(low, mean - PLAN_WIDEST * deviation)
+        high = min(high, mean + PLAN_WIDEST * deviation)
         if low >= high:
             return 0.0
-        step: Real = (high - low) / CELLS
+        step: Real = (high - low) / PLAN_CELLS
         total: Real = 0.0
         before: Real = self._below_all(b, low)
         mass: Real = below((low - mean) / deviation)
-        for i in range(1, CELLS + 1):
+        for i in range(1, PLAN_CELLS + 1):
             z: Real = low + step * i
             now: Real = self._below_all(b, z)
             upto: Real = below((z - mean) / deviation)
@@ -348,9 +348,9 @@ cdef class Planning:
             if k != b and self.seen.excluded[k] is None:
                 gap: Real = z - values[ROW * k + MEAN] + values[ROW * k + PENALTY]
                 deviation: Real = sqrt(values[ROW * k + SPREAD])
-                if gap < -WIDEST * deviation:
+                if gap < -PLAN_WIDEST * deviation:
                     return 0.0
-                if gap < WIDEST * deviation:
+                if gap < PLAN_WIDEST * deviation:
                     product *= below(gap / deviation)
         return product
 

@@ -6,7 +6,7 @@ from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.gaussian cimport Gaussian, TAILS, WIDE
 from router_state.kernel.numbers.elementary cimport log, power
 from router_state.kernel.numbers.linear cimport (
-    add, dot, invert, products, quadratic, take_off, times,
+    EPSILON, add, dot, invert, products, quadratic, take_off, times,
 )
 from router_state.kernel.numbers.words cimport Floats, Index, Real, known, of_block, scratch
 
@@ -181,6 +181,35 @@ cdef class Regression(Gaussian):
         held = scratch(self.d)
         self.see(x, of_block(held))
         self.move_along(of_block(held), step)
+
+    def withdraw(self, x, *, Real value, Real discount):
+        """Undo an observation: A −= w·xxᵀ, b −= w·y·x, with what is left of it, in O(d²).
+
+        By Sherman–Morrison, with u = Vx and s = xᵀu: V += uuᵀ·w/(1 − w·s), and θ −=
+        u·(y − θᵀx)·w/(1 − w·s).
+
+        Args:
+            x: context, shape (d,).
+            value: what was observed, as it was last revised.
+            discount: what is left of the observation, in [0, 1].
+
+        Raises:
+            NonFiniteInput: a value is not finite; nothing has changed.
+        """
+        # In undecayed statistics an observation weighs 1/decay.
+        weight: Real = discount / self.decay
+        if not isfinite(weight * value):
+            raise NonFiniteInput("a reward is not finite")
+        self.own()
+        self.flush()
+        held = scratch(self.d)
+        u: Floats = of_block(held)
+        mean, spread = self.see(x, u)
+        # Without the observation V is positive definite, so w·s is below 1, but for rounding.
+        step: Real = weight / max(1.0 - weight * spread, EPSILON)
+        add(-step * (value - mean), u, 0, self.values, self.at, self.d)
+        take_off(-step, u, 0, self.values, 0, self.d)
+        self.changed()
 
 
 cdef room_of_products(Index d):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from router_state import errors
-from router_state.attempts.attempts import Attempts
+from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.changes import Changes, Outcome
 from router_state.config import ModelConfig, Price, RouterConfig

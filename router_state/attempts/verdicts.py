@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.attempts import planning
-from router_state.attempts.tables import Tables
+from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal

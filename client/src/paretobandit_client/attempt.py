@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol, Unpack
 
 from paretobandit_client import checks
-from paretobandit_client.decision import Decision, Reports
+from paretobandit_client.decision import Bill, Decision, Reports
 from paretobandit_client.events import Step
 
 
@@ -53,7 +53,7 @@ class Attempt:
         """Return the request's id, for reports from elsewhere."""
         return self.decision.request_id
 
-    async def cost(self, *, status: str | None = None, **bill: Any) -> None:
+    async def cost(self, *, status: str | None = None, **bill: Unpack[Bill]) -> None:
         """Report what the call cost, see `Decision.cost`. A call that failed is followed by the
         next one."""
         bill.setdefault("revision", self._revision)

@@ -1,0 +1,71 @@
+"""Write how sources of labels stand as sentences: whom a judge favours, and how far it agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemas.label_sources import Estimate, ModelMeasured, SourceStanding
+
+CLOSE = 0.005
+"""Half of an interval below which two digits say all."""
+
+
+def source_lines(sources: tuple[SourceStanding, ...]) -> list[str]:
+    """Return the sentences of a router's sources, gold first."""
+    return [line for one in sources for line in (_gold(one) if one.gold else _judge(one))]
+
+
+def _gold(one: SourceStanding) -> Iterator[str]:
+    if one.double_labels:
+        yield (
+            f"people of {one.source} part by {one.apart or 0.0:.2f}, {_count(one.double_labels)} "
+            "of the same answer"
+        )
+
+
+def _judge(one: SourceStanding) -> Iterator[str]:
+    if not one.pairs:
+        yield f"{one.source} has no pair with gold yet"
+    elif one.agreement is not None:
+        yield f"{one.source} agrees with gold at {said(one.agreement)}, {_count(one.pairs)}"
+    for model in one.models or ():
+        yield from _model(one.source, model)
+    if one.since_then is not None and _is_clear(one.since_then):
+        yield (
+            f"{one.source} has changed what it said of {one.judged_again} answers by "
+            f"{said(one.since_then)}"
+        )
+
+
+def _model(source: str, model: ModelMeasured) -> Iterator[str]:
+    favour = model.favour
+    if favour is not None and _is_clear(favour):
+        how = "favours" if favour.value > 0.0 else "disfavours"
+        yield f"{source} {how} {model.model} by {said(favour)}, {_count(model.pairs)}"
+    elif _is_clear(model.offset):
+        where = "above" if model.offset.value > 0.0 else "below"
+        yield f"{source} is {where} gold on {model.model} by {said(model.offset)}, " + _count(
+            model.pairs
+        )
+    if model.lately is not None and _differs(model.lately, model.offset):
+        yield f"{source} has lately been off by {said(model.lately)} on {model.model}"
+
+
+def said(one: Estimate) -> str:
+    """Write an estimate with half of its interval; one that is not around it with both ends."""
+    half = (one.high - one.low) / 2.0
+    if abs(one.low + one.high - 2.0 * one.value) < CLOSE:
+        return f"{one.value:+.2f} ± {half:.2f}"
+    return f"{one.value:+.2f} ({one.low:+.2f} to {one.high:+.2f})"
+
+
+def _is_clear(one: Estimate) -> bool:
+    return one.low > 0.0 or one.high < 0.0
+
+
+def _differs(one: Estimate, other: Estimate) -> bool:
+    return one.low > other.high or one.high < other.low
+
+
+def _count(pairs: int) -> str:
+    return f"{pairs} pair" + ("" if pairs == 1 else "s")

@@ -1,0 +1,1 @@
+"""Sources of labels: people's labels, and judges that are measured by them."""

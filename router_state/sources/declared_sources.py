@@ -1,0 +1,34 @@
+"""Define the sources of a router's labels, as declared, and how their labels rank."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+BEYOND_OTHERS = 1_000
+"""Rank of gold. It exceeds the ranks that a worker's setting gives, and a judge is below gold by
+its place among the judges."""
+PERSON = ":"
+"""Stands between a source and the name of who labelled: `human:anna`."""
+
+
+class DeclaredSources(Struct, frozen=True, omit_defaults=True):
+    """The sources as declared. `gold` is the source that the `judges` are measured by; None: no
+    source is declared."""
+
+    gold: str | None = None
+    judges: tuple[str, ...] = ()
+
+    def is_gold(self, source: str) -> bool:
+        """Tell whether a label of this source is gold: of the source itself, or of a person whose
+        name follows it."""
+        gold = self.gold
+        return gold is not None and (source == gold or source.startswith(gold + PERSON))
+
+    def rank_of(self, source: str, rank: int) -> int:
+        """Return the rank of a source's labels: gold, then the judges in their order, then the
+        others by the rank that the worker gives them."""
+        if self.is_gold(source):
+            return BEYOND_OTHERS
+        if source in self.judges:
+            return BEYOND_OTHERS - 1 - self.judges.index(source)
+        return rank

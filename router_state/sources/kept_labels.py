@@ -1,0 +1,56 @@
+"""Keep the labels of one request by all of its sources, and find the one that is in force."""
+
+from __future__ import annotations
+
+from msgspec import Struct, structs
+
+from router_state.record import Label
+from router_state.sources.declared_sources import DeclaredSources
+
+MOST_LABELS = 32
+"""Most sources whose labels one request keeps; a record has to stay small."""
+
+
+class KeptLabel(Struct, array_like=True, gc=False, frozen=True, omit_defaults=True):
+    """The last label of a source; `reward` None: it was withdrawn. `first` is what the source said
+    first of the answer, where it has said something since; a withdrawal forgets it. `attempt` is
+    the call that it is of.
+    """
+
+    reward: float | None
+    rank: int
+    revision: int
+    first: float | None = None
+    attempt: int = 0
+
+
+Labels = dict[str, KeptLabel]
+"""Labels of a request by their sources, in the order in which these came."""
+
+
+def with_label(labels: Labels, source: str, said: KeptLabel) -> Labels | None:
+    """Return the labels with a new one; None where it is no news: of no higher revision, or of one
+    source too many."""
+    before = labels.get(source)
+    if before is None and len(labels) >= MOST_LABELS:
+        return None
+    if before is not None and said.revision <= before.revision:
+        return None
+    if before is not None and before.reward is not None and said.reward is not None:
+        first = before.reward if before.first is None else before.first
+        said = structs.replace(said, first=first)
+    return {**labels, source: said}
+
+
+def in_force(labels: Labels, declared: DeclaredSources) -> Label | None:
+    """Return the label that counts: the mean of gold, else the first one of the highest rank; None:
+    all were withdrawn."""
+    said = {name: one for name, one in labels.items() if one.reward is not None}
+    if not said:
+        return None
+    gold = [name for name in said if declared.is_gold(name)]
+    first = gold[0] if gold else max(said, key=lambda name: said[name].rank)
+    rewards = [said[name].reward or 0.0 for name in gold or [first]]
+    # Of one label not the mean, which may differ in the last digit.
+    reward = rewards[0] if len(rewards) == 1 else sum(rewards) / len(rewards)
+    return Label(reward, first, said[first].rank, said[first].revision, 0.0)

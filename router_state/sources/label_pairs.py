@@ -1,0 +1,59 @@
+"""Find the pairs that follow from the labels of one request."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from msgspec import Struct
+
+from router_state.sources.declared_sources import DeclaredSources
+from router_state.sources.kept_labels import Labels, in_force
+from router_state.sources.pair_sums import PARTS
+
+ITSELF = ""
+"""Stands in place of a model where a source is compared with itself: a judge with what it said
+first, and people with each other."""
+
+
+class Pair(Struct, array_like=True, gc=False, frozen=True):
+    """One pair, labels in parts; `block` and `born` say where it was counted, see `Cell`."""
+
+    source: str
+    model: str
+    y: int
+    r: int
+    block: int = 0
+    born: int = 0
+
+    @property
+    def cell(self) -> tuple[str, str]:
+        """The source and the model whose pairs it belongs to."""
+        return self.source, self.model
+
+
+def pairs_of(labels: Labels, declared: DeclaredSources, model: str | None) -> list[Pair]:
+    """Return the pairs of a request.
+
+    Args:
+        model: the one that answered; None: it is not in the portfolio.
+    """
+    said = {name: one for name, one in labels.items() if one.reward is not None}
+    gold = {name: one for name, one in said.items() if declared.is_gold(name)}
+    found: list[Pair] = []
+    counts = in_force(gold, declared)
+    for judge in declared.judges:
+        one = said.get(judge)
+        if one is None:
+            continue
+        if counts is not None and model is not None:
+            found.append(Pair(judge, model, _parts(one.reward), _parts(counts.reward)))
+        if one.first is not None:
+            found.append(Pair(judge, ITSELF, _parts(one.reward), _parts(one.first)))
+    people = [_parts(one.reward) for one in gold.values()]
+    if declared.gold is not None:
+        found += [Pair(declared.gold, ITSELF, a, b) for a, b in combinations(people, 2)]
+    return found
+
+
+def _parts(reward: float | None) -> int:
+    return round((reward or 0.0) * PARTS)

@@ -1,0 +1,254 @@
+"""The capability of sources: all labels of a request are kept, and judges are measured by gold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+import orjson
+from msgspec import Struct, structs, to_builtins
+
+from router_state.arms import Arms
+from router_state.capability import Capability
+from router_state.changes import Journal
+from router_state.events import Judged
+from router_state.packing.framing import Json, converted, decoded
+from router_state.record import PLAIN, RequestRecord, Weighed
+from router_state.sources.declared_sources import DeclaredSources
+from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
+from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
+from router_state.sources.parting import FALSE, Cell
+from router_state.sources.source_standing import standings
+
+PIECE = "\x1fsource:"
+"""Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
+NO_CELL = -2
+"""`born` of cells that a router went on from: none of its own pairs is counted by that number."""
+
+
+class SaidSources(Protocol):
+    """Sources as they are declared."""
+
+    gold: str
+    judges: tuple[str, ...]
+
+
+class Said(Protocol):
+    """A router's declaration."""
+
+    @property
+    def sources(self) -> SaidSources | None: ...
+
+
+class Kept(Struct, omit_defaults=True):
+    """Keep of a request its labels by source, and its pairs as they were counted."""
+
+    labels: Labels = {}
+    pairs: list[Pair] = []
+
+
+class MeasuredSources(Capability):
+    """The sources of a router's labels. A router that declares none has it where a label was
+    withdrawn: the labels of that request are kept, so that none returns that came before.
+
+    Attributes:
+        declared: what the router says of them.
+        cells: pairs by source and model, see `label_pairs.ITSELF`.
+    """
+
+    __slots__ = ("cells", "declared")
+    name = "sources"
+    undeclared = True
+
+    def __init__(self, arms: Arms, journal: Journal) -> None:
+        super().__init__(arms, journal)
+        self.declared = DeclaredSources()
+        self.cells: dict[tuple[str, str], Cell] = {}
+
+    @classmethod
+    def read(cls, said: Said) -> DeclaredSources | None:
+        """See Capability."""
+        sources = said.sources
+        return None if sources is None else DeclaredSources(sources.gold, sources.judges)
+
+    @classmethod
+    def document(cls, declared: DeclaredSources) -> dict[str, object]:
+        """See Capability."""
+        return {"sources": to_builtins(declared)}
+
+    @classmethod
+    def pack_declared(cls, declared: DeclaredSources | None) -> Json | None:
+        """See Capability."""
+        return None if declared is None else to_builtins(declared)
+
+    @classmethod
+    def unpack_declared(cls, kept: Json | None) -> DeclaredSources | None:
+        """See Capability."""
+        return None if kept is None else converted(kept, DeclaredSources, "sources")
+
+    def declare(self, declared: DeclaredSources | None, *, now: float) -> None:
+        """See Capability; what is known of a source that is declared no more is forgotten."""
+        before, self.declared = self.declared, declared or DeclaredSources()
+        kept = set(self.declared.judges)
+        # By another gold the judges are measured anew.
+        if before.gold == self.declared.gold and before.gold is not None:
+            kept.add(before.gold)
+        elif before.gold is not None:
+            kept.clear()
+        self._drop(lambda source, model: source not in kept)
+
+    def _drop(self, gone: Callable[[str, str], bool]) -> None:
+        for cell in [cell for cell in self.cells if gone(*cell)]:
+            del self.cells[cell]
+            self.journal.pieces.add(_piece(cell))
+
+    # A label.
+
+    def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
+        """See Capability; without declared sources, and before a withdrawal, ranks decide."""
+        kept = self._kept(record)
+        if self.declared.gold is None and event.reward is not None and not kept.labels:
+            return None
+        before = kept.labels or self._only(record)
+        rank = self.declared.rank_of(event.source, event.rank)
+        plan, attempt = record.plan, event.attempt
+        if attempt is None:
+            attempt = 0 if plan is None else plan.last
+        said = KeptLabel(event.reward, rank, event.revision, attempt=attempt)
+        labels = with_label(before, event.source, said)
+        if labels is None:
+            return Weighed(record.label, news=False)
+        found, label = in_force(labels, self.declared), record.label
+        # The one that was learned knows what is left of it.
+        if found is not None and label is not None and found.is_as(label):
+            found = label
+        return Weighed(found, kept=labels)
+
+    def _only(self, record: RequestRecord) -> Labels:
+        """Return the label of a request that keeps no others."""
+        label = record.label
+        if label is None:
+            return {}
+        rank = self.declared.rank_of(label.source, label.rank)
+        attempt = 0 if record.plan is None else max(record.plan.labelled, 0)
+        return {label.source: KeptLabel(label.reward, rank, label.revision, attempt=attempt)}
+
+    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+        """See Capability: keep the labels, count their pairs, and tell of a judge that parts."""
+        if not isinstance(weighed.kept, dict):
+            return
+        labels: Labels = weighed.kept
+        model = None if self.arms.find(record.called) is None else record.called
+        if record.plan is not None:  # only what was said of the attempt that the label is of
+            labels = {
+                name: one for name, one in labels.items() if one.attempt == record.plan.labelled
+            }
+        wanted = pairs_of(labels, self.declared, model)
+        pairs = self._counted(self._kept(record).pairs, wanted, now)
+        kept = {self.name: to_builtins(Kept(weighed.kept, pairs))}
+        call = record.call or PLAIN
+        record.call = structs.replace(call, kept={**call.kept, **kept})
+
+    def _kept(self, record: RequestRecord) -> Kept:
+        call = record.call
+        kept = None if call is None else call.kept.get(self.name)
+        return Kept() if kept is None else converted(kept, Kept, "labels of a request")
+
+    def _counted(self, before: list[Pair], wanted: list[Pair], now: float) -> list[Pair]:
+        """Take back the pairs that are no more, add the new ones, and return them all with their
+        places."""
+        stay: list[Pair] = []
+        for pair in before:
+            same = structs.replace(pair, block=0, born=0)
+            if same in wanted:
+                wanted.remove(same)
+                stay.append(pair)
+            else:
+                self._take_back(pair)
+        return stay + [self._add(pair, now) for pair in wanted]
+
+    def _take_back(self, pair: Pair) -> None:
+        cell = self.cells.get(pair.cell)
+        if cell is not None and cell.born == pair.born:
+            cell.take_back(pair.y, pair.r, pair.block)
+            self.journal.pieces.add(_piece(pair.cell))
+
+    def _add(self, pair: Pair, now: float) -> Pair:
+        cell = self.cells.get(pair.cell)
+        if cell is None:
+            cell = self.cells[pair.cell] = Cell.empty(self.offset)
+        block = cell.add(pair.y, pair.r)
+        self.journal.pieces.add(_piece(pair.cell))
+        if pair.source in self.declared.judges:
+            self._tell(pair, cell, now)
+        return structs.replace(pair, block=block, born=cell.born)
+
+    def _tell(self, pair: Pair, cell: Cell, now: float) -> None:
+        """Raise an alert where a judge has parted from gold, or from its earlier answers."""
+        cells = len(self.declared.judges) * (len(self.arms) + 1)
+        offset = cell.parted(FALSE / cells)
+        if offset is None:
+            return
+        itself = pair.model == ITSELF
+        evidence = {
+            "source": pair.source,
+            "from": "its earlier answers" if itself else self.declared.gold,
+            "low": offset.low,
+            "high": offset.high,
+            "pairs": cell.all.n,
+        }
+        self.journal.tell(
+            "source_parted",
+            abs(offset.value),
+            evidence,
+            now=now,
+            direction="up" if offset.value > 0.0 else "down",
+            model=None if itself else pair.model,
+            signal="reward",
+        )
+
+    def without(self, model: str) -> None:
+        """See Capability."""
+        self._drop(lambda _, one: one == model)
+
+    def start_over(self) -> None:
+        """See Capability; the judges are known, and no request of this router is counted yet."""
+        for cell in self.cells.values():
+            cell.born = NO_CELL
+
+    # Its state.
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """See Capability."""
+        return tuple(map(_piece, self.cells))
+
+    def pack(self, piece: str) -> bytes | None:
+        """See Capability."""
+        source, _, model = piece.removeprefix(PIECE).partition("\x1f")
+        found = self.cells.get((source, model)) if piece.startswith(PIECE) else None
+        return None if found is None else orjson.dumps(to_builtins(found))
+
+    def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
+        """See Capability."""
+        if self.declared.gold is None:
+            return
+        for source in (self.declared.gold, *self.declared.judges):
+            for model in (*self.arms.names, ITSELF):
+                if body := piece(_piece((source, model))):
+                    self.cells[source, model] = decoded(body, Cell, "pairs of a source")
+
+    def faults(self) -> Iterator[str]:
+        """See Capability."""
+        if not all(cell.is_sound for cell in self.cells.values()):
+            yield "pairs of sources"
+
+    def lambda_fields(self, now: float) -> dict[str, object]:
+        """See Capability; `schemas.label_sources` has its fields."""
+        if self.declared.gold is None:
+            return {}
+        return {"sources": standings(self.declared, self.cells)}
+
+
+def _piece(cell: tuple[str, str]) -> str:
+    return PIECE + "\x1f".join(cell)

@@ -1,0 +1,75 @@
+"""Write the standing of sources of labels as `pb.lambda` publishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from router_state.sources.declared_sources import DeclaredSources
+from router_state.sources.intervals import Interval
+from router_state.sources.label_pairs import ITSELF
+from router_state.sources.pair_sums import PARTS, Moments, Within
+from router_state.sources.parting import Cell
+
+MOST_MODELS_SHOWN = 64
+"""Most models of a judge that are published: those with the most pairs."""
+Cells = Mapping[tuple[str, str], Cell]
+
+
+def standings(declared: DeclaredSources, cells: Cells) -> list[dict[str, object]]:
+    """Return what is known of each source, gold first; see `schemas.label_sources`."""
+    assert declared.gold is not None
+    gold: dict[str, object] = {"source": declared.gold, "gold": True}
+    people = cells.get((declared.gold, ITSELF))
+    if people is not None and people.all.n:
+        both = people.all
+        squares = (both.yy - 2 * both.yr + both.rr) / both.n / PARTS**2
+        gold |= {"double_labels": both.n, "apart": round(squares**0.5, 4)}
+    return [gold, *(_judge(judge, cells) for judge in declared.judges)]
+
+
+def _judge(judge: str, cells: Cells) -> dict[str, object]:
+    own = {model: cell for (name, model), cell in cells.items() if name == judge}
+    itself = own.pop(ITSELF, None)
+    known = {model: cell for model, cell in own.items() if cell.all.n}
+    sums = [cell.all for cell in known.values()]
+    within = Within.of(sums)
+    found: dict[str, object] = {"source": judge, "gold": False, "pairs": sum(s.n for s in sums)}
+    for name, interval in (("agreement", within.agreement), ("slope", within.slope)):
+        if interval is not None:
+            found[name] = interval.rounded()
+    if itself is not None and itself.all.n:
+        found["judged_again"] = itself.all.n
+        found["since_then"] = itself.all.offset().rounded()
+    most = sorted(known, key=lambda model: (-known[model].all.n, model))[:MOST_MODELS_SHOWN]
+    found["models"] = [_model(model, known) for model in sorted(most)]
+    return found
+
+
+def _model(model: str, known: Mapping[str, Cell]) -> dict[str, object]:
+    cell = known[model]
+    offset = cell.all.offset()
+    found = {"model": model, "pairs": cell.all.n, "offset": offset.rounded()}
+    others = Moments()
+    for name, other in known.items():
+        if name != model:
+            others = others.plus(other.all)
+    if others.n:
+        found["favour"] = _favour(cell.all, others).rounded()
+    lately = cell.lately()
+    if lately is not None:
+        found["lately"] = lately.rounded()
+    return found
+
+
+def _favour(own: Moments, others: Moments) -> Interval:
+    """Return by how much a judge is kinder to a model than to the others.
+
+    Each offset's interval is wrong with half of the probability, so both hold at once.
+    """
+    a, b = own.offset(alpha=EACH_WRONG), others.offset(alpha=EACH_WRONG)
+    value = a.value - b.value
+    return Interval(value, max(a.low - b.high, -2.0), min(a.high - b.low, 2.0))
+
+
+EACH_WRONG = 0.025
+"""Probability that one of the two intervals behind a favour is ever wrong."""
