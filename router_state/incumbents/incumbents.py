@@ -16,7 +16,7 @@ from router_state.choice import Choice
 from router_state.config import Vector
 from router_state.errors import DamagedState
 from router_state.incumbents.assigning import REASON, ROUTER, Incumbent, model_at
-from router_state.incumbents.guard import BACK, ON, Guard
+from router_state.incumbents.ramp_guard import BACK, ON, Guard
 from router_state.packing.framing import Json, converted
 from router_state.plan import Taught
 from router_state.record import RequestRecord

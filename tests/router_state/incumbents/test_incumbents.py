@@ -20,8 +20,8 @@ from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
 from router_state.events import Asked, Charged, Judged, Redeclared
 from router_state.incumbents.assigning import HOLDOUT, INCUMBENT, ROUTER, Incumbent, model_at
-from router_state.incumbents.guard import BACK, ON, Guard
 from router_state.incumbents.incumbents import Incumbents
+from router_state.incumbents.ramp_guard import BACK, ON, Guard
 from router_state.instants import utc
 from router_state.record import RequestRecord
 from router_state.state import invariants, record_bytes

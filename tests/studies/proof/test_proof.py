@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.cli import main
+from commands.cli import main, proof_command
 from router_state.incumbents.anytime import half_width
 from studies.history.account import Account
 from studies.history.encoded import Contexts
@@ -251,6 +251,7 @@ def test_a_proof_is_repeated_from_its_records_whatever_came_later() -> None:
 
 
 def test_the_command_writes_a_proof_and_verifies_it(tmp_path: Path) -> None:
+    assert main.commands["proof"] is proof_command.proof
     folder, file = tmp_path / "export", tmp_path / "proof.json"
     export(lived(), folder)
     ran = ("--router", ROUTER, "--from", str(folder))
