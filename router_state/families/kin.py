@@ -147,7 +147,7 @@ class Kin:
             if not self.is_aside(member):
                 precision = np.linalg.inv(covariances[model])
                 rest = precision @ self.theta[model] - one.b
-                others[model] = np.linalg.solve(precision - one.A, rest)
+                others[model] = np.asarray(np.linalg.solve(precision - one.A, rest), float)
         # A level is no slope: what models differ by counts, and what prompts do.
         J = sum(float(one.A[-1, -1]) for one in said.values())
         middle = sum(float(said[m].A[-1] @ theta) for m, theta in others.items()) / max(J, 1e-12)
