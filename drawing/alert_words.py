@@ -45,6 +45,19 @@ def sentence(alert: AlertRaised) -> str:
             return f"{whom}{kind.replace('_', ' ')}" + (f" ({known})" if known else "")
 
 
+def _ramped(alert: AlertRaised) -> str:
+    evidence = alert.evidence
+    before, low, high = (
+        _number(evidence.get(name))
+        for name in ("share_before", "difference_low", "difference_high")
+    )
+    shown = "" if low is None or high is None else f": reward {low:+.3f} to {high:+.3f} to it"
+    of = "" if before is None else f" of {100 * before:.3g} %"
+    if alert.kind.value == "ramped":
+        return f"{100 * alert.size:.3g} %{of and ' instead' + of} are routed from now on{shown}"
+    return f"the router is worse than the incumbent, {100 * alert.size:.3g} % are routed{shown}"
+
+
 def _of_money(alert: AlertRaised) -> str:
     if alert.kind.value == "cap_reached":
         return f"a cap in dollars is used up{_of(alert.evidence)}"
@@ -173,5 +186,7 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "latency_unreachable": _late,
     "latency_unknown": _late,
     "feedback_behind": _behind,
+    "ramped": _ramped,
+    "fell_back": _ramped,
 }
 """Sentences of an alert, by its kind."""

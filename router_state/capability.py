@@ -159,6 +159,15 @@ class Capability:
             chance: the random generator; budget_usd: budget per request, None: there is none.
         """
 
+    def instead(self, choice: Choice, chance_of: Callable[[int], float]) -> None:
+        """Answer with another model than the policy chose, and set why, and with which probability
+        a request like this one gets that model.
+
+        Args:
+            chance_of: returns the probability with which the policy chooses the k-th arm, which it
+                did not choose.
+        """
+
     @property
     def slots(self) -> Iterable[int]:
         """Return the slots of the window for which this capability stores something."""
@@ -291,6 +300,7 @@ class Hooks(Struct, frozen=True, gc=False):
     afford: tuple[Callable[[Choice], None], ...] = ()
     weigh: tuple[Callable[[Choice], None], ...] = ()
     follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
+    instead: tuple[Callable[[Choice, Callable[[int], float]], None], ...] = ()
     decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()

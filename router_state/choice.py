@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from router_state.events import Asked
 from router_state.kernel import Candidates
+from router_state.packing.framing import Json
 from router_state.plan import Plan
 
 Excluded = list[str | None]
@@ -51,6 +52,9 @@ class Choice(Struct, gc=False, eq=False):
         planned: expected reward and dollars of the plan.
         k, why, propensity: position of the chosen arm, why it was chosen, and with which
             probability.
+        unpaced: whether the budget of a request does not pay the call, which another one than the
+            router chose.
+        kept: what capabilities store about the call, by their names.
     """
 
     request: Asked
@@ -76,6 +80,12 @@ class Choice(Struct, gc=False, eq=False):
     k: int = -1
     why: str = "ucb"
     propensity: float = 0.0
+    unpaced: bool = False
+    kept: dict[str, Json] | None = None
+
+    def keep(self, name: str, what: Json) -> None:
+        """Keep something of the call in its record, under a capability's name."""
+        self.kept = {**(self.kept or {}), name: what}
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:
         """Rule out arms that can't be called for the request, whatever a dollar is worth."""

@@ -3,6 +3,8 @@ what is written down."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from router_state import registered
 from router_state.choice import Choice
 from router_state.events import Asked
@@ -55,10 +57,15 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
         for follow in hooks.follow:
             follow(choice, state.chance, pacer.budget_usd)
         choice.why = choice.reason or relaxed or "ucb"
+    own = choice.k
+    _reconsider(state, choice)
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
-    arms.played(choice.k, state.t, choice.why == "onboarding")
-    pacer.commit(record.expected_cost_usd)
+    # Whoever had a new model called, one of its first calls is made.
+    pulled = choice.why == "onboarding" or (choice.unpaced and arms.all[choice.k].pulls_left > 0)
+    arms.played(choice.k, state.t, pulled)
+    if not choice.unpaced:
+        pacer.commit(record.expected_cost_usd)
     # The arms and the debt count calls and money, too.
     for decided in hooks.decided:
         decided(choice, record)
@@ -66,12 +73,18 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
         state.newcomers.look(
             arms,
             choice.seen,
-            choice.k,
+            own,
             budget=pacer.budget_usd,
             now=state.latest,
             journal=state.journal,
         )
     return record
+
+
+def _reconsider(state: RouterState, choice: Choice) -> None:
+    """Let capabilities answer with another model."""
+    for instead in state.hooks.instead:
+        instead(choice, partial(state.policy.chance_of, state, choice))
 
 
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
@@ -96,5 +109,13 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         seen,
         None if contained is None else Basis(*contained, state.expired, *state.config.applied),
         request.input_tokens,
-        call=None if plan is None else Call(plan=plan),
+        call=_call(choice),
     )
+
+
+def _call(choice: Choice) -> Call | None:
+    """Return what is known of the call beforehand; None: nothing."""
+    kept, plan = choice.kept, choice.plan
+    if kept is None and plan is None:
+        return None
+    return Call(kept=kept or {}, plan=plan, unpaced=choice.unpaced)

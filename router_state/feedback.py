@@ -54,7 +54,8 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         state.seq,
         state.latest,
     )
-    state.pacer.settle(cost_usd, billing.charged_usd, first)
+    if record.is_paced:
+        state.pacer.settle(cost_usd, billing.charged_usd, first)
     state.bill(event.request_id, record, cost_usd)
     if not state.hooks.complete and (unanswered or record.call is not None):
         registered.begin(state)

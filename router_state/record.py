@@ -38,7 +38,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
         number of prompt tokens in each model's cache. `cache` is the decided model's price of
         cached input at the decision. `wait` is the charged time of the request so far, in the unit
         of the latency target. `kept` holds what other capabilities store about the call, by their
-        names. `plan` is the plan of further calls, and its outcome.
+        names. `plan` is the plan of further calls, and its outcome. `unpaced`: the budget of a
+        request does not pay the call.
     """
 
     unanswered: bool = False
@@ -52,6 +53,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     lost_seconds: float = 0.0
     kept: dict[str, Json] = {}
     plan: Plan | None = None
+    unpaced: bool = False
 
 
 PLAIN = Call()
@@ -137,6 +139,11 @@ class RequestRecord(Struct, gc=False, eq=False):
         """Return the model that answered, or the decided one."""
         # The first bill or reward that names a model says which one was called.
         return self.answered_by or self.model
+
+    @property
+    def is_paced(self) -> bool:
+        """Tell whether the budget of a request pays the call."""
+        return self.call is None or not self.call.unpaced
 
     @property
     def plan(self) -> Plan | None:

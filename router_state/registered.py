@@ -9,6 +9,7 @@ from router_state.attempts.verdicts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
+from router_state.incumbents.incumbents import Incumbents
 from router_state.latency.latency_target import Latency
 from router_state.needs.needs import Needed
 from router_state.outages.outages import Outages
@@ -28,6 +29,7 @@ KINDS: tuple[type[Capability], ...] = (
     Outages,
     Sessions,
     Runs,
+    Incumbents,
     Attempts,
     MeasuredSources,
 )

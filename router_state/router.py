@@ -54,6 +54,10 @@ class Policy(Protocol):
         """
         ...
 
+    def chance_of(self, state: RouterState, choice: Choice, k: int) -> float:
+        """Return the probability with which `choose` chooses the k-th arm, which it did not."""
+        ...
+
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
     ) -> float:

@@ -39,6 +39,8 @@ class AlertKind(StrEnum):
     ROUTER_UNREADABLE = "router_unreadable"
     SET_ASIDE = "set_aside"
     FEEDBACK_BEHIND = "feedback_behind"
+    RAMPED = "ramped"
+    FELL_BACK = "fell_back"
 
 
 class AlertRaised(Event):
@@ -103,6 +105,7 @@ class AlertRaised(Event):
             "goals_contradict: floor of rewards − expected reward; "
             "latency_unreachable: expected ÷ target, in seconds or in slow calls; "
             "latency_unknown: answers in a row that told no time; "
+            "ramped, fell_back: share that is routed from now on; "
             "source_parted: offset of the judge's labels; "
             "feedback_behind: seconds that the oldest bill or label has waited"
         ),

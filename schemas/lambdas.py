@@ -12,6 +12,7 @@ from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
+from schemas.modes import IncumbentStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
 
@@ -246,6 +247,7 @@ class LambdaUpdated(Event):
     )
     floor: FloorStanding | None = optional("What min_reward takes")
     latency: LatencyStanding | None = optional("How a target of latency stands")
+    incumbent: IncumbentStanding | None = optional("What the incumbent has answered")
     sources: tuple[SourceStanding, ...] | None = optional(
         "How declared sources of labels stand, gold first"
     )

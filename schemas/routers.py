@@ -23,6 +23,7 @@ from schemas.fields import (
 )
 from schemas.label_sources import Sources
 from schemas.latency import LatencyTarget, SecondPriced
+from schemas.modes import Holdout, Incumbent, Mode, Ramp, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, SessionUsd
@@ -184,6 +185,18 @@ class RouterDeclared(Event):
                 "latency_target": {"p95_ms": 1200, "of": "first_token"},
             },
             {
+                "router_id": "acme.mail",
+                "models": {
+                    "s": {"input_price_per_m": 0.1, "output_price_per_m": 0.4},
+                    "m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0},
+                },
+                "incumbent": {"s": 0.8, "m": 0.2},
+                "mode": "route",
+                "share": 0.1,
+                "by": "session",
+                "holdout": 0.02,
+            },
+            {
                 "router_id": "acme.help",
                 "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
                 "sources": {"gold": "human", "judges": ["judge-v2"]},
@@ -267,6 +280,21 @@ class RouterDeclared(Event):
         "Whose labels are gold, and which judges are measured by them; absent: labels rank as "
         "workers are set"
     )
+    incumbent: Incumbent | None = optional(
+        "What was used before the router: one of its models, or a mix of them with shares; it "
+        "answers what is not routed"
+    )
+    mode: Mode | None = optional(
+        "observe: the incumbent answers everything, and the router says what it would have done; "
+        "absent: route"
+    )
+    share: UnitInterval | None = optional("Share of the requests that is routed; absent: all")
+    by: Unit | None = optional(
+        "What is drawn for the share and the hold-out: a session, or each request (default)"
+    )
+    holdout: Holdout | None = optional(
+        "Share of the requests that the incumbent keeps for good; absent: none"
+    )
     verifiers: (
         Annotated[dict[Label, VerifierDeclared], Field(min_length=1, max_length=MAX_VERIFIERS)]
         | None
@@ -276,6 +304,13 @@ class RouterDeclared(Event):
     )
     max_attempts: Annotated[int, Field(ge=1, le=2)] | None = optional(
         "Most calls of one request; absent: 2 where there are verifiers"
+    )
+    ramp: Ramp | None = optional(
+        "Shares in place of one, rising: the next is in force once the router is shown not to be "
+        "worse than the incumbent by more than margin, and on its budget; by: request"
+    )
+    margin: UnitInterval | None = optional(
+        "Reward by which the router may be worse than the incumbent, on a ramp; absent: 0"
     )
     profile: Literal["live", "paper"] = "live"
     dimensions: Annotated[
@@ -319,6 +354,23 @@ class RouterDeclared(Event):
         if len(models) > MAX_MODELS:
             raise refuse(Reason.TOO_MANY_MODELS, "has more than 1,000 models")
         return models
+
+    @model_validator(mode="after")
+    def _incumbent_is_known(self) -> Self:
+        said = (self.mode, self.share, self.by, self.holdout, self.ramp, self.margin)
+        models = self.incumbent
+        if models is None and any(one is not None for one in said):
+            raise refuse(
+                Reason.MISSING_FIELD, "mode, share, by, holdout, ramp and margin need an incumbent"
+            )
+        if self.ramp is not None and (self.share is not None or self.by == "session"):
+            raise refuse(Reason.INVALID_FIELD, "a ramp has the shares, and draws by request")
+        if self.margin is not None and self.ramp is None:
+            raise refuse(Reason.MISSING_FIELD, "margin needs a ramp")
+        for name in (models,) if isinstance(models, str) else models or ():
+            if name not in self.models:
+                raise refuse(Reason.INVALID_FIELD, "incumbent names a model that is not declared")
+        return self
 
     @model_validator(mode="after")
     def _times_are_said_once(self) -> Self:

@@ -5,12 +5,21 @@ Not compatible: a missing field, another unit.
 """
 
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
-from schemas.fields import LARGEST_INT, Count, Label, ModelName, NonNegative, RequestId, UtcTime
+from schemas.fields import (
+    LARGEST_INT,
+    Count,
+    Label,
+    ModelName,
+    NonNegative,
+    RequestId,
+    UnitInterval,
+    UtcTime,
+)
 from schemas.reasons import Reason
 from schemas.verifiers import PlanStep
 
@@ -42,6 +51,23 @@ class RouteReason(StrEnum):
     CEILING_RELAXED = "ceiling_relaxed"
     CAPPED = "capped"
     SESSION_BUDGET = "session_budget"
+    INCUMBENT = "incumbent"
+
+
+RoutedBy = Literal["router", "incumbent", "holdout"]
+
+
+class WouldRoute(Content):
+    """Say what the router would have answered where the incumbent did."""
+
+    model: ModelName
+    reason: RouteReason
+    propensity: Annotated[
+        UnitInterval, Field(description="Probability with which the router would have chosen it")
+    ]
+    then: ModelName | None = optional(
+        "The model that would have followed if the first answer had not passed; absent: none"
+    )
 
 
 class Candidate(Content):
@@ -193,6 +219,17 @@ class RouteDecided(Event):
     session_left_usd: float | None = optional(
         "US dollars left of the session's budget, this call's expected cost taken off; below 0: "
         "more is charged; absent: it has none"
+    )
+    routed_by: RoutedBy | None = optional(
+        "Who answered: the router, or the incumbent, which a share of the requests or the hold-out "
+        "is left to; absent: the router has no incumbent"
+    )
+    routed_share: UnitInterval | None = optional(
+        "Probability with which the router answered a request like this one; 0 and 1: the request "
+        "compares nothing"
+    )
+    would_route: WouldRoute | None = optional(
+        "What the router would have answered; absent: it did answer"
     )
     expected_reward: float
     expected_cost_usd: NonNegative

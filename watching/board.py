@@ -19,7 +19,7 @@ from schemas import (
 )
 from watching.dashboard.fleet import Fleet
 from watching.dashboard.router_view import RouterView
-from watching.tally import budget_of
+from watching.tally import paid_per_budget
 
 RATE_SECONDS = 5.0
 """Seconds over which decisions are counted to a rate."""
@@ -162,5 +162,4 @@ class Board:
         """Return the mean bill ÷ budget, by the worker's account; None without a budget or a
         bill, or where a request's budget moves with what is left of a period.
         """
-        paid, budget = self.mean_bill, budget_of(self.state)
-        return None if paid is None or budget is None else paid / budget
+        return paid_per_budget(self.state)

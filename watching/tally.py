@@ -262,3 +262,14 @@ def budget_of(state: LambdaUpdated | None) -> float | None:
     if state is None or state.budgets or state.floor or not state.budget_usd_per_request:
         return None
     return state.budget_usd_per_request
+
+
+def paid_per_budget(state: LambdaUpdated | None) -> float | None:
+    """Return the mean bill ÷ budget of what was routed: the budget does not pay the incumbent."""
+    budget = budget_of(state)
+    if state is None or budget is None:
+        return None
+    spent, bills = state.spend_usd, state.settled
+    if state.incumbent is not None:
+        spent, bills = spent - state.incumbent.spend_usd, bills - state.incumbent.billed
+    return spent / bills / budget if bills > 0 else None

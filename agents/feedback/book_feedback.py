@@ -108,10 +108,9 @@ class LearnFromRewards(BookFeedback[Reward]):
 
     Reads `pb.rewards` (key router_id). Writes the router's state and the request's record to
     `router_states`. The same reward again, or one of lower rank, changes nothing; a higher rank or
-    revision moves the response by the difference. The reward of a session goes to its requests.
-    Dead
-    letters: everything of `RewardObserved`, `from_the_future`, `context_lost`, and `orphan_reward`
-    after a wait.
+    revision moves the response by the difference, and a withdrawn reward is undone. The reward of a
+    session goes to its requests. Dead letters: everything of `RewardObserved`, `from_the_future`,
+    `context_lost`, and `orphan_reward` after a wait.
     """
 
     __slots__ = ()

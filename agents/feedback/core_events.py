@@ -75,7 +75,6 @@ def judged(
     """Return a reward from a source of this rank, or a verdict; see `Judged` and `Verified`."""
     if event.verifier is not None:
         return verified(event, offset=offset, x=x, waited=waited)
-    assert event.reward is not None  # the schema requires it
     assert event.source is not None
     return Judged(
         event.subject,

@@ -34,7 +34,8 @@ class Turns:
     the event loop pass first.
 
     A turn is a group of one partition, and the groups of other partitions that came with it, as far
-    as they are applied within `TOGETHER`.
+    as they are applied within `TOGETHER`. Groups without requests join no turn that began while a
+    request was under way.
 
     Args:
         clock: monotonic seconds.
@@ -42,7 +43,7 @@ class Turns:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._taken = self._open = False
+        self._taken = self._open = self._calm = False
         self._began = 0.0
         self._waiting: list[tuple[asyncio.Future[None], Callable[[], bool], float]] = []
         self._in_a_row = self._under_way = self._looks = 0
@@ -64,7 +65,7 @@ class Turns:
                 waits.
             since: monotonic time since which feedback waits.
         """
-        if self._may_join():
+        if self._may_join() and (self._calm or urgent()):
             return
         loop = asyncio.get_running_loop()
         if self._taken:
@@ -72,7 +73,7 @@ class Turns:
             self._waiting.append((turn, urgent, since))
             await turn
         self._taken = self._open = True
-        self._began = self._clock()
+        self._calm, self._began = not self._under_way, self._clock()
         loop.call_soon(self._pass_on)
 
     def _may_join(self) -> bool:

@@ -43,6 +43,10 @@ COMMANDS = {
         "replay",
         "Replay history: verify its decisions, or ask what would have happened otherwise.",
     ),
+    "proof": (
+        "proof_command",
+        "Show what a router saved against its incumbent, and how sure that is.",
+    ),
     "audit": ("audit", "Check every promise of a service on its topics."),
     "snapshot": ("snapshot", "Keep what a router has learned in a file, and go on from it."),
     "fit": ("fit_command", "Fit warm-up priors of rewards and costs."),

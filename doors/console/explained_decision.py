@@ -23,6 +23,7 @@ BECAUSE = {
         "it has the highest score of the models that what is left of the session's budget can "
         "pay for, or is the cheapest where there is none"
     ),
+    "incumbent": "the incumbent answers this share of the requests, and the router did not choose",
 }
 """Explanation of a choice, by the reason of the decision."""
 DRAWN = (
@@ -37,6 +38,7 @@ SHORT = {
     "ceiling_relaxed": "ceiling lifted",
     "capped": "cap used up",
     "session_budget": "session's budget",
+    "incumbent": "left to the incumbent",
 }
 """Short explanation of a choice for a line of a list, by the reason of the decision."""
 EXCLUDED = {

@@ -141,13 +141,13 @@ class Kin:
             covariances: of θ_a, ÷ σ², by model.
         """
         said = {name: of[member] for name, of in self.said.items() if member in of}
-        others: dict[str, Vector] = {}
+        others = {}
         for model, one in said.items():
             others[model] = self.theta[model]
             if not self.is_aside(member):
                 precision = np.linalg.inv(covariances[model])
                 rest = precision @ self.theta[model] - one.b
-                others[model] = np.asarray(np.linalg.solve(precision - one.A, rest), np.float64)
+                others[model] = np.asarray(np.linalg.solve(precision - one.A, rest), float)
         # A level is no slope: what models differ by counts, and what prompts do.
         J = sum(float(one.A[-1, -1]) for one in said.values())
         middle = sum(float(said[m].A[-1] @ theta) for m, theta in others.items()) / max(J, 1e-12)

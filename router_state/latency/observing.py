@@ -11,11 +11,13 @@ from router_state.record import PLAIN, RequestRecord
 
 
 def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
-    """Charge the expected time of a decided request's call; k is the chosen arm."""
+    """Charge the expected time of a decided request's call; k is the chosen arm. A call that the
+    router did not choose owes the target nothing.
+    """
     tail = timing.goal.p95_seconds is not None
     record.waits = waits.seconds, waits.units if tail else None
     most = timing.goal.most
-    if most is None:
+    if most is None or not record.is_paced:
         return
     wait = waits.units[k]
     timing.debt.usd += wait - most
@@ -48,7 +50,7 @@ def billed(timing: Timing, billing: Billing) -> None:
     _settle(timing, record, lost + seconds, answered=not unanswered)
     if unanswered:
         record.call = structs.replace(record.call or PLAIN, lost_seconds=lost + seconds)
-    else:
+    elif record.is_paced:
         timing.measure(lost + seconds)
 
 

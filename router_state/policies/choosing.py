@@ -41,16 +41,26 @@ class Tried(NamedTuple):
 
 def draw(options: Sequence[Option], chance: Chance) -> Tried:
     """Draw one of the options, each with probability 1/(2 + gap ÷ loss), or none."""
-    drawn, why, passed = -1, "ucb", 1.0
-    chances: dict[int, float] = {}
-    loss = LOSS / max(len(options), 1)
-    for k, gap, reason in options:
-        share = loss / (2.0 * loss + max(gap, 0.0))
-        chances[k] = passed * share
-        passed *= 1.0 - share
+    drawn, why = -1, "ucb"
+    for (k, _, reason), share in zip(options, shares(options), strict=True):
         if drawn < 0 and chance.random() < share:
             drawn, why = k, reason
-    return Tried(drawn, why, chances, passed)
+    return Tried(drawn, why, *chances_of(options))
+
+
+def shares(options: Sequence[Option]) -> list[float]:
+    """Return with which probability each option is drawn where none before it was."""
+    loss = LOSS / max(len(options), 1)
+    return [loss / (2.0 * loss + max(gap, 0.0)) for _, gap, _ in options]
+
+
+def chances_of(options: Sequence[Option]) -> tuple[dict[int, float], float]:
+    """Return the probability of each option's arm, and that of none."""
+    chances, passed = {}, 1.0
+    for (k, _, _), share in zip(options, shares(options), strict=True):
+        chances[k] = passed * share
+        passed *= 1.0 - share
+    return chances, passed
 
 
 def options(
@@ -142,13 +152,35 @@ def among_ways(state: RouterState, seen: Candidates, *, short: bool) -> Chosen:
         k, reason = eligible[chance.integers(len(eligible))], "probe"
     elif arms[k].pulls_left > 0:
         reason = "onboarding"
+    return k, reason, _chance(state, seen, k, eligible, tried.chances, tried.passed, short=short)
+
+
+def chance_of(state: RouterState, seen: Candidates, k: int, *, short: bool) -> float:
+    """Return the probability with which `among_ways` chooses the k-th arm, an eligible one."""
+    eligible = [j for j, why in enumerate(seen.excluded) if why is None]
+    chances, passed = chances_of(_options(state, seen, eligible, short=short))
+    return _chance(state, seen, k, eligible, chances, passed, short=short)
+
+
+def _chance(
+    state: RouterState,
+    seen: Candidates,
+    k: int,
+    eligible: list[int],
+    chances: Mapping[int, float],
+    passed: float,
+    *,
+    short: bool,
+) -> float:
+    epsilon = state.config.knobs.epsilon
     if short:
-        by_draw = chance_of_cheapest(log_costs(arms, costs, eligible), k)
+        known = log_costs(state.arms, seen.expected_cost_usd, eligible)
+        by_draw = chance_of_cheapest(known, k)
     else:
         by_draw = seen.chance_of(k)
-    by_score = tried.passed * (1.0 - epsilon) * by_draw
-    aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
-    return k, reason, min(aside + by_score, 1.0)
+    by_score = passed * (1.0 - epsilon) * by_draw
+    aside = chances.get(k, 0.0) + passed * epsilon / len(eligible)
+    return min(aside + by_score, 1.0)
 
 
 def _best(seen: Candidates, chance: Chance) -> int:

@@ -144,14 +144,27 @@ class Live:
         if choice.beside is not None:
             both = zip(seen.penalty, choice.beside, strict=True)
             seen.penalty = [dollars + beside for dollars, beside in both]
-        # If no price of a dollar meets the budget, only the cheapest model matters.
-        short = state.pacer.lambda_t >= UNREACHABLE
+        short = self._short(state)
         if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
             choice.k, choice.propensity = seen.choose()
             if choice.k >= 0:
                 return
         found = choosing.among_ways(state, seen, short=short)
         choice.k, choice.why, choice.propensity = found
+
+    def chance_of(self, state: RouterState, choice: Choice, k: int) -> float:
+        """See Policy."""
+        if choice.seen.excluded[k] is not None:
+            return 0.0
+        found = choosing.chance_of(state, choice.seen, k, short=self._short(state))
+        # A score without doubt that ties with the best would else have the same chance.
+        return min(found, 1.0 - choice.propensity)
+
+    @staticmethod
+    def _short(state: RouterState) -> bool:
+        """Tell whether no price of a dollar meets the budget, so that only the cheapest model
+        matters."""
+        return state.pacer.lambda_t >= UNREACHABLE
 
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float

@@ -85,6 +85,14 @@ class Paper:
                 return
         choice.k, choice.why, choice.propensity = self._among_ways(state, seen)
 
+    def chance_of(self, state: RouterState, choice: Choice, k: int) -> float:
+        """See Policy; without ties and chance there is only one choice."""
+        seen, epsilon = choice.seen, state.config.knobs.epsilon
+        if seen.excluded[k] is not None or choice.why == "onboarding":
+            return 0.0
+        eligible, tied = seen.excluded.count(None), seen.best()
+        return (1.0 - epsilon) * (k in tied) / len(tied) + epsilon / eligible
+
     def learn(
         self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
     ) -> float:

@@ -28,7 +28,7 @@ def worked() -> float:
 
 
 class BusyShare:
-    """How busy the thread is that asks.
+    """The share of the time in which the thread that asks works, or waits for a core.
 
     Args:
         worked: seconds of work so far.

@@ -19,13 +19,13 @@ CALM: Final = 1 / 3
 fetched at once."""
 FULL: Final = 2 / 3
 """Share from which on the tick is the longest."""
-LONGEST: Final = 0.012
+LONGEST: Final = 0.008
 """Seconds of the longest tick: a request waits half of it longer (`benchmarks.stream`, its rows of
 ordinary traffic)."""
 
 
 class FetchPace:
-    """When the next fetch may leave.
+    """The time at which the next fetch may leave.
 
     The tick grows with the share of the time in which the loop is busy. A fetch, a produce request
     and a turn of the lanes cost as much as several events, so with a longer tick the loop is less
@@ -46,15 +46,16 @@ class FetchPace:
         self._from = clock()
 
     def rest(self) -> None:
-        """Note that events were fetched, and let the next fetch leave a tick later."""
+        """Note that all events of the log were fetched; the next fetch leaves a tick later."""
         part = (self._busy() - CALM) / (FULL - CALM)
         self._from = self._clock() + LONGEST * min(max(part, 0.0), 1.0)
 
     @property
     def left(self) -> float:
         """Return the seconds until a fetch may leave, 0 for now."""
-        # Where the clock has jumped back the rest is no longer than any.
-        return min(max(self._from - self._clock(), 0.0), LONGEST)
+        left = self._from - self._clock()
+        # Where the clock has jumped back, no rest is that long.
+        return left if 0.0 < left < 2 * LONGEST else 0.0
 
     def of(self, fetcher: Fetcher) -> None:
         """Let a fetcher keep to this pace."""

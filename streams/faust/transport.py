@@ -147,7 +147,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self._caught_up = caught_up
         if behind:
             await asyncio.sleep(BEHIND_FOR)
-        elif self.app.sources.unfinished:
+        # Not in a backlog: more of it is on the log, and a fetch brings much.
+        elif self.app.sources.unfinished and caught_up >= fetched.keys():
             self._thread.pace.rest()
 
     async def _deliver(self, tp: TP, records: list[Record]) -> None:

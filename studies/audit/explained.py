@@ -23,8 +23,12 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
     candidates = route.candidates
     if candidates is None:
         return
-    chosen = next((candidate for candidate in candidates if candidate.model == route.model), None)
-    if chosen is None:
+    by_name = {candidate.model: candidate for candidate in candidates}
+    called, would = by_name.get(route.model), route.would_route
+    # Where the incumbent answered, the scores led to what the router would have answered.
+    own, reason = (route.model, route.reason) if would is None else (would.model, would.reason)
+    chosen = by_name.get(own)
+    if called is None or chosen is None:
         unexplained("the model is not among the candidates")
         return
     for candidate in candidates:
@@ -36,7 +40,7 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
         ):
             unexplained(f"the score of {candidate.model} is not mean + bonus − penalty")
     # Onboarding may exceed the ceiling on purpose: a model that is never called is never learned.
-    forced = route.reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
+    forced = reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
     if chosen.excluded is not None and not forced:
         unexplained(f"the model is excluded ({chosen.excluded})")
     best = max(
@@ -45,12 +49,13 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
     )
     # Onboarding and exploration ignore the scores. If no λ_t meets the budget, a model that may be
     # the cheapest is chosen.
-    drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
+    drawn = reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
     drawn |= route.lambda_t >= UNREACHABLE
     plan = route.plan or ()
-    called = {route.model, *(step.model for step in plan)}
+    then = None if would is None else would.then
+    models = {own, then, *(step.model for step in plan)}
     # A plan begins with the best model, or ends with it.
-    score = max(candidate.score for candidate in candidates if candidate.model in called)
+    score = max(candidate.score for candidate in candidates if candidate.model in models)
     if not drawn and score < best - TOLERANCE:
         unexplained(f"an eligible model has the score {best}, the chosen one {score}")
     if plan:
@@ -59,11 +64,11 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
             unexplained(unexplained_plan)
         return
     same = (
-        chosen.mean == route.expected_reward,
-        chosen.expected_cost_usd == route.expected_cost_usd,
+        called.mean == route.expected_reward,
+        called.expected_cost_usd == route.expected_cost_usd,
     )
     if not all(same):
-        unexplained("expected reward or cost are not the chosen candidate's")
+        unexplained("expected reward or cost are not the called model's")
 
 
 def _differing(

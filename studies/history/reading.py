@@ -37,6 +37,15 @@ class Contained(Basis, frozen=True, gc=False):
     since: str | None = None
 
 
+class RecordedChoice(Struct, frozen=True, gc=False):
+    """The router's choice where the incumbent answered; `then` would have followed `model`."""
+
+    model: str
+    reason: str
+    propensity: float
+    then: str | None = None
+
+
 class Decision(Struct, frozen=True, gc=False):
     """A decision."""
 
@@ -54,6 +63,9 @@ class Decision(Struct, frozen=True, gc=False):
     repeat: bool
     applied: Contained | None = None
     candidates: list[RecordedCandidate] | None = None
+    routed_by: str | None = None
+    routed_share: float | None = None
+    would_route: RecordedChoice | None = None
 
     @property
     def at(self) -> float:

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from msgspec import UNSET
+from msgspec import UNSET, convert
 
+from router_state import registered
 from router_state.errors import RouterStateError, WrongContext
 from router_state.record import RequestRecord
 from studies.history.happened import Decided, Happened, Untold
-from studies.history.reading import Decision
+from studies.history.reading import Decision, RecordedChoice
 from studies.history.rerun import NoEngine, Rerun
 
 TOLERANCE = 1e-9
@@ -172,6 +173,7 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
     fields = [name for name in ("model", "seq") if getattr(recorded, name) != getattr(again, name)]
     if recorded.reason != again.reason:
         fields.append("reason")
+    fields += _told_otherwise(recorded, again)
     numbers = [
         (name, getattr(recorded, name), getattr(again, name))
         for name in ("propensity", "expected_reward", "expected_cost_usd", "lambda_t")
@@ -203,6 +205,18 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
     return tuple(fields), identical and not fields
 
 
+def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
+    """Return which fields differ of those that capabilities tell."""
+    told = registered.told(again)
+    would = told.get("would_route")
+    now = {
+        "routed_by": told.get("routed_by"),
+        "routed_share": told.get("routed_share"),
+        "would_route": None if would is None else convert(would, RecordedChoice),
+    }
+    return [name for name, value in now.items() if value != getattr(recorded, name)]
+
+
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
     """Tell whether a decision and its numbers are equal to the bit: the fast path, which nearly
     always holds.
@@ -215,6 +229,7 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         or recorded.propensity != again.propensity
         or recorded.expected_reward != again.expected_reward
         or recorded.expected_cost_usd != again.expected_cost_usd
+        or (recorded.routed_by is not None and _told_otherwise(recorded, again))
     ):
         return False
     rows, seen = recorded.candidates, again.candidates

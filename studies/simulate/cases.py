@@ -45,6 +45,8 @@ class Case(Struct, gc=False):
         session_id: its session; session_budget_usd: what that may spend, if the request said so.
         went_on: whether a second call of a plan followed: the request's reward is then of that.
         eligible: models that history could have called; None: not known.
+        own: what the router chose; routed: whether it answered; routed_share: probability that it
+            did, None: it has no incumbent.
     """
 
     index: int
@@ -61,6 +63,9 @@ class Case(Struct, gc=False):
     reward: float | None = None
     reward_lag: int = 0
     eligible: tuple[str, ...] | None = None
+    own: str = ""
+    routed: bool = True
+    routed_share: float | None = None
     input_tokens: int | None = None
     needs: Needs | None = None
     session_id: str | None = None
@@ -112,6 +117,7 @@ class Cases:
         self._dimensions = UNDECLARED
         self.decided = 0
         self._clock = float("-inf")
+        self._incumbent: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[Case | Declared]:
         waiting = self._open
@@ -144,6 +150,8 @@ class Cases:
         if event.router is not None:
             self.projection = projection_ref(event.router)
             self._dimensions = event.router.dimensions
+            mix = event.router.incumbent or ()
+            self._incumbent = frozenset((mix,) if isinstance(mix, str) else mix)
             self._prices = {
                 n: (Price(m.input_price_per_m, m.output_price_per_m), cache_of(m))
                 for n, m in event.router.models.items()
@@ -172,7 +180,10 @@ class Cases:
             {} if request.metadata is None else _outcomes(request.metadata.get("outcomes")),
             decision.model,
             decision.propensity,
-            eligible=_eligible(decision),
+            eligible=_eligible(decision, self._incumbent),
+            own=decision.model if decision.would_route is None else decision.would_route.model,
+            routed=decision.would_route is None,
+            routed_share=decision.routed_share,
             input_tokens=request.tokens_before,
             needs=needs_of(request),
             session_id=request.session_id,
@@ -239,10 +250,15 @@ class Cases:
             case.reward = event.reward.reward
 
 
-def _eligible(decision: Decision) -> tuple[str, ...] | None:
+def _eligible(decision: Decision, incumbent: frozenset[str]) -> tuple[str, ...] | None:
     if decision.candidates is None:
         return None
-    return tuple([one.model for one in decision.candidates if one.excluded is None])
+    open_to = [one.model for one in decision.candidates if one.excluded is None]
+    if decision.routed_share == 0.0:
+        # The router could not answer, so only the incumbent's models had a chance.
+        open_to = [model for model in open_to if model in incumbent]
+    # The incumbent may call a model that the router's budget had no place for.
+    return tuple(open_to if decision.model in open_to else [*open_to, decision.model])
 
 
 def _outcomes(found: Json) -> dict[str, tuple[float, float]]:

@@ -107,14 +107,15 @@ def test_the_kernel_imports_nothing_of_the_core_and_its_folders_those_below_them
 
 def test_types_are_said() -> None:
     """`Any` is for what click, LiteLLM and JSON hand over; everything else has a type."""
+    paths = [path for folder in FOLDERS for path in _modules(folder).values()]
+    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
     untyped = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for folder in FOLDERS
-        for path in _modules(folder).values()
+        for path in paths
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Name) and node.id == "Any"
     ]
-    assert len(set(untyped)) < 100, "\n".join(sorted(set(untyped)))
+    assert len(set(untyped)) < 1.5e-3 * lines, "\n".join(sorted(set(untyped)))
 
 
 def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
@@ -149,7 +150,7 @@ def test_no_comment_stands_behind_a_bracket_that_closes() -> None:
     assert not {name: lines for name, lines in found.items() if lines}
 
 
-def test_no_room_holds_more_than_a_quarter_of_the_code() -> None:
+def test_no_room_holds_more_than_a_third_of_the_code() -> None:
     lines = {
         folder: sum(
             path.read_text("utf-8").count("\n")
@@ -158,7 +159,7 @@ def test_no_room_holds_more_than_a_quarter_of_the_code() -> None:
         )
         for folder in FOLDERS
     }
-    assert max(lines.values()) < 0.25 * sum(lines.values()), lines
+    assert max(lines.values()) < sum(lines.values()) / 3, lines
 
 
 @pytest.mark.parametrize("room", ROOMS)

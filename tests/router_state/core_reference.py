@@ -18,6 +18,7 @@ from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
+from router_state.incumbents.assigning import Incumbent
 from router_state.kernel import Regression, SharedPrior
 from router_state.latency.goal import LatencyGoal
 from router_state.needs.offers import Offers
@@ -47,6 +48,7 @@ def declaration(
     caches: Mapping[str, CachePrice] | None = None,
     latency: LatencyGoal | None = None,
     error_reward: float | None = None,
+    incumbent: Incumbent | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -56,6 +58,7 @@ def declaration(
         "caches": caches or None,
         "error_reward": error_reward,
         "latency": latency,
+        "incumbent": incumbent,
     }
     return RouterConfig(
         models=models,

@@ -229,6 +229,47 @@ WORLDS: dict[str, World] = {
         requests=450,
         changes=(_cheaper,),
     ),
+    "observe": World(
+        28,
+        declared=BUDGETED | {"incumbent": {"small": 0.7, "large": 0.3}, "mode": "observe"},
+        models=OFFERS,
+        needs=True,
+        failures=True,
+        sessions=True,
+        tokens=True,
+        requests=450,
+        changes=(
+            _with(mode="route", share=0.3, by="session", holdout=0.05),
+            _cheaper,
+            _with(incumbent=None, mode=None, share=None, by=None, holdout=None),
+        ),
+    ),
+    "share": World(
+        25,
+        d=4,
+        declared={
+            "budget": [MONTH, DAY],
+            "latency_target": {"p95_ms": 1500},
+            "epsilon": 0.05,
+            "incumbent": "middle",
+            "share": 0.5,
+            "holdout": 0.1,
+        },
+        times=True,
+        gap=60.0,
+        changes=(_with(mode="observe"), _with(mode="route", share=0.9)),
+    ),
+    "ramp": World(
+        27,
+        d=4,
+        declared={"incumbent": "small", "ramp": [0.4, 0.8], "margin": 0.3, "holdout": 0.1},
+        requests=900,
+        gap=1.0,
+        changes=(_with(margin=0.9), _budget(BUDGET)),
+    ),
+    "paper-share": World(
+        26, d=4, declared=PAPER | {"incumbent": "large", "share": 0.5}, changes=(_budget(None),)
+    ),
     "attempts": World(
         24,
         declared=BUDGETED

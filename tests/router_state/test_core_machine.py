@@ -20,6 +20,7 @@ from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
+from router_state.incumbents.assigning import Incumbent
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.latency_target import Latency
 from router_state.needs.offers import Offers, lacking
@@ -64,6 +65,14 @@ GOALS = (
     LatencyGoal(of="first_token", mean_seconds=1e-3),
     LatencyGoal(usd_per_second=0.01),
 )
+KEEPS: tuple[dict[str, Any] | None, ...] = (
+    None,
+    None,
+    {"observes": True, "holdout": 0.1},
+    {"share": 0.5},
+    {"ramp": (0.3, 0.6), "margin": 0.1},
+    {"share": 0.9, "holdout": 0.3, "by_session": True},
+)
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 
@@ -86,6 +95,7 @@ class Books(RuleBasedStateMachine):
         offers=st.sampled_from([{}, OFFERS]),
         caches=st.sampled_from([{}, CACHES]),
         latency=st.sampled_from(GOALS),
+        keeps=st.sampled_from(KEEPS),
     )
     def start(
         self,
@@ -96,8 +106,10 @@ class Books(RuleBasedStateMachine):
         offers: dict[str, Offers],
         caches: dict[str, CachePrice],
         latency: LatencyGoal | None,
+        keeps: dict[str, Any] | None,
     ) -> None:
         self.offers, self.caches, self.latency = offers, caches, latency
+        self.keeps = keeps
         self.now = 0.0
         self.session: str | None = None
         self.budget: float | None = None
@@ -128,8 +140,17 @@ class Books(RuleBasedStateMachine):
             offers=self.offers,
             caches=self.caches,
             latency=latency,
+            incumbent=self._incumbent(portfolio),
             **self.knobs,
         )
+
+    def _incumbent(self, portfolio: dict[str, Price]) -> Incumbent | None:
+        # What is recomputed of `paper` is every choice of the router's.
+        if self.keeps is None or self.profile != "live":
+            return None
+        first, *others = sorted(portfolio)
+        mix = {first: 0.4, others[0]: 0.6} if others else {first: 1.0}
+        return Incumbent(mix, "r", **self.keeps)
 
     def _declared(self, portfolio: dict[str, Price]) -> None:
         self.active = dict(portfolio)
@@ -379,6 +400,7 @@ class Books(RuleBasedStateMachine):
         budget=budgets,
         caches=st.sampled_from([{}, CACHES, CACHES]),
         latency=st.sampled_from(GOALS),
+        keeps=st.sampled_from(KEEPS),
     )
     def declare(
         self,
@@ -386,8 +408,9 @@ class Books(RuleBasedStateMachine):
         budget: float | None,
         caches: dict[str, CachePrice],
         latency: LatencyGoal | None,
+        keeps: dict[str, Any] | None,
     ) -> None:
-        self.caches, self.latency = caches, latency
+        self.caches, self.latency, self.keeps = caches, latency, keeps
         self.apply(Redeclared(self._declaration(portfolio, budget)))
         self._declared(portfolio)
 

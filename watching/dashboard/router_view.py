@@ -28,7 +28,7 @@ from schemas import (
 from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
 from watching.dashboard.declared_changes import Declarations
 from watching.joined import Request
-from watching.tally import Tally, budget_of
+from watching.tally import Tally, budget_of, paid_per_budget
 
 NEWS_KEPT = 40
 """Alerts and declarations that a page lists beside its curves."""
@@ -240,10 +240,7 @@ class RouterView:
     @property
     def spend_per_budget(self) -> float | None:
         """Return the mean bill ÷ budget, by the worker's account."""
-        state, budget = self.state, budget_of(self.state)
-        if state is None or budget is None or not state.settled:
-            return None
-        return state.spend_usd / state.settled / budget
+        return paid_per_budget(self.state)
 
     @property
     def cost_usd(self) -> float | None:

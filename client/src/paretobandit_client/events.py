@@ -38,6 +38,15 @@ class Step(Struct, frozen=True, kw_only=True):
     verdict_usd: float | None = None
 
 
+class WouldRoute(Struct, frozen=True, kw_only=True):
+    """The router's choice where the incumbent answered; `then` would have followed `model`."""
+
+    model: str
+    reason: str
+    propensity: float
+    then: str | None = None
+
+
 class Route(Struct, frozen=True, kw_only=True):
     """A decision, as it stands on `pb.routes`."""
 
@@ -57,6 +66,9 @@ class Route(Struct, frozen=True, kw_only=True):
     session_left_usd: float | None = None
     plan: tuple[Step, ...] = ()
     first_propensity: float | None = None
+    routed_by: str | None = None
+    routed_share: float | None = None
+    would_route: WouldRoute | None = None
 
 
 class Refusal(Struct, frozen=True, kw_only=True):

@@ -50,8 +50,9 @@ async def test_a_request_that_comes_while_its_lane_waits_goes_before_the_other_l
     assert order.index("c") < 2  # one turn may have been given already
 
 
-async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog() -> None:
-    turns, steps, groups = long_groups(), 0, list[int]()
+@pytest.mark.parametrize("turns", [long_groups(), Turns(lambda: 7.0)], ids=["long", "short"])
+async def test_a_request_under_way_goes_on_between_the_groups_of_a_backlog(turns: Turns) -> None:
+    steps, groups = 0, list[int]()
 
     async def answer() -> None:
         nonlocal steps

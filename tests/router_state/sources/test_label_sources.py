@@ -78,7 +78,7 @@ def sources(one: Played) -> MeasuredSources:
 
 
 def standing(one: Played) -> list[dict[str, Any]]:
-    found: Any = sources(one).standing(0.0)["sources"]
+    found: Any = sources(one).lambda_fields(0.0)["sources"]
     return list(found)
 
 
@@ -353,7 +353,7 @@ def test_a_declaration_is_read_packed_and_written_back() -> None:
     one = thaw(freeze(engine()), {})
     assert sources(one).declared == sources(engine()).declared
     one.apply(Redeclared(config(2)), 1.0)
-    assert sources(one).standing(0.0) == {}
+    assert sources(one).lambda_fields(0.0) == {}
     for wrong in (
         {"gold": "human", "judges": ["a", "a"]},
         {"gold": "human", "judges": ["human"]},

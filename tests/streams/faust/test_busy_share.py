@@ -1,4 +1,4 @@
-"""How busy a thread is: the share of the time in which it works, or waits for a core."""
+"""The share of the time in which a thread works, or waits for a core."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Prove what a router saves: the differences between it and its incumbent, with their intervals."""

@@ -1,0 +1,177 @@
+"""Collect the requests that compare a router with its incumbent, with what became of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from router_state.cache_price import CachePrice, usd_of
+from router_state.config import Price
+from router_state.sessions.cache_prices import cache_of
+from schemas.quick import Bill, Reward
+from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
+
+KIND = "kind"
+"""Field of a request's metadata that names its kind of prompt."""
+MOST_KINDS = 50
+"""Most kinds that are told apart; the requests of further ones are of no kind."""
+
+
+class Compared(Struct):
+    """A request that either side might have answered.
+
+    Attributes:
+        at: when it was decided, in seconds since the epoch.
+        share: probability with which the router answered it; routed: whether it did.
+        unit: the session that was drawn for; None: the request itself.
+        named: the session that it names.
+        bills: dollars and revision of each of its calls and verdicts, by what they are of.
+        reward: of its answer, with the rank of its source and its revision; None: none has come.
+    """
+
+    at: float
+    model: str
+    share: float
+    routed: bool
+    unit: str | None
+    named: str | None
+    kind: str | None
+    bills: dict[str, tuple[float, int]] = {}
+    reward: tuple[float, int, int] | None = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return the dollars of its bills; None: none has come."""
+        return math.fsum(usd for usd, _ in self.bills.values()) if self.bills else None
+
+    @property
+    def week(self) -> str:
+        """Return the Monday of its week, in UTC."""
+        day = datetime.fromtimestamp(self.at, UTC).date()
+        return str(day - timedelta(days=day.weekday()))
+
+
+class Requests:
+    """The compared requests of a router, by name, in the order of their decisions.
+
+    Every bill and every reward counts once: a later revision, or a reward of higher rank, replaces
+    the one before.
+
+    Args:
+        rank_of: returns the rank of a source of rewards.
+
+    Attributes:
+        others: requests that compare nothing: all or none of their kind were routed.
+    """
+
+    def __init__(self, rank_of: Callable[[str], int]) -> None:
+        self.found: dict[str, Compared] = {}
+        self.others = 0
+        self._rank_of = rank_of
+        self._by_session, self._kinds = False, set[str]()
+        self._fees: dict[str, float] = {}
+        self._prices: dict[str, tuple[Price, CachePrice | None]] = {}
+
+    def __iter__(self) -> Iterator[Compared]:
+        return iter(self.found.values())
+
+    def read(self, happened: Iterable[Happened]) -> None:
+        """Take what has happened in."""
+        for event in happened:
+            match event:
+                case Declared():
+                    self._declare(event)
+                case Decided():
+                    self._decide(event)
+                case Billed():
+                    self._bill(event.bill)
+                case Rewarded():
+                    self._reward(event)
+
+    def _declare(self, event: Declared) -> None:
+        if event.router is not None:
+            self._by_session = event.router.by == "session"
+            verifiers = event.router.verifiers or {}
+            self._fees = {name: one.usd for name, one in verifiers.items()}
+            self._prices = {
+                name: (Price(one.input_price_per_m, one.output_price_per_m), cache_of(one))
+                for name, one in event.router.models.items()
+            }
+
+    def _decide(self, event: Decided) -> None:
+        decision, request = event.decision, event.request
+        share = decision.routed_share
+        if share is None or not 0.0 < share < 1.0:
+            self.others += 1
+            return
+        session = request.session_id
+        self.found[decision.request_id] = Compared(
+            event.at,
+            decision.model,
+            share,
+            decision.routed_by == "router",
+            session if self._by_session else None,
+            session,
+            self._kind((request.metadata or {}).get(KIND)),
+        )
+
+    def _kind(self, said: object) -> str | None:
+        if not isinstance(said, str):
+            return None
+        if len(self._kinds) < MOST_KINDS:
+            self._kinds.add(said)
+        return said if said in self._kinds else None
+
+    def _bill(self, bill: Bill) -> None:
+        one = self.found.get(bill.request_id)
+        if one is None:
+            return
+        attempt = f"call {bill.attempt or 0}"
+        before = one.bills.get(attempt)
+        usd = self._usd(one, bill)
+        if usd is not None and (before is None or bill.revision > before[1]):
+            one.bills[attempt] = usd, bill.revision
+
+    def _usd(self, one: Compared, bill: Bill) -> float | None:
+        if bill.cost_usd is not None:
+            return bill.cost_usd
+        priced = self._prices.get(bill.model or one.model)
+        if priced is None or bill.tokens is None:
+            return None
+        into, out = bill.tokens
+        return usd_of(
+            priced[0],
+            input_tokens=into,
+            output_tokens=out,
+            cached=bill.cached_input_tokens,
+            cache=priced[1],
+            writes=one.named is not None,
+        )
+
+    def _reward(self, event: Rewarded) -> None:
+        said = event.reward
+        if said.reward is None or said.source is None:
+            self._verdict(said)
+            return
+        rank, session = self._rank_of(said.source), said.session_id
+        if said.request_id is None:
+            # A session's reward is that of its requests which have none.
+            for one in self.found.values():
+                if one.named == session and one.reward is None:
+                    one.reward = said.reward, rank, said.revision
+            return
+        judged = self.found.get(said.request_id)
+        if judged is None:
+            return
+        before = judged.reward
+        if before is None or (rank, said.revision) > before[1:]:
+            judged.reward = said.reward, rank, said.revision
+
+    def _verdict(self, said: Reward) -> None:
+        """Book what a verdict costs, once."""
+        one, usd = self.found.get(said.request_id or ""), self._fees.get(said.verifier or "")
+        if one is not None and usd is not None:
+            one.bills.setdefault(f"{said.verifier} of call {said.attempt or 0}", (usd, 0))
