@@ -24,7 +24,7 @@ from doors.gateway.foreign import ForeignPayloads
 from doors.gateway.measured import Measured
 from doors.gateway.problems import Problem
 from ground.json_values import Document
-from paretobandit_client.events import Ask
+from paretobandit_client.sent_events import Ask
 from schemas import Reason
 from schemas.sentences import what_is_wrong
 from streams.settings import Settings

@@ -21,9 +21,9 @@ from doors.gateway.problems import Problem
 from doors.gateway.rate_limits import Allowance, Bounds, Recent
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.answered import Answered
-from paretobandit_client.events import Ask, Cost, Reward, Verdict
 from paretobandit_client.fallbacks import Fallbacks
 from paretobandit_client.kafka import KafkaLink
+from paretobandit_client.sent_events import Ask, Cost, Reward, Verdict
 from streams.settings import Settings
 
 RECENT_BYTES = 64 * 2**20

@@ -13,7 +13,7 @@ from msgspec import convert
 from doors.gateway.called import of_call
 from doors.gateway.problems import Problem
 from ground.json_values import Document
-from paretobandit_client.events import Ask, Cost, Reward, Verdict
+from paretobandit_client.sent_events import Ask, Cost, Reward, Verdict
 from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
 from schemas.event import Event
 

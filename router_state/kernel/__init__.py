@@ -40,15 +40,15 @@ from router_state.kernel.learning.detector import CUT_AT, LIMIT, Detector, Shift
 from router_state.kernel.learning.estimating import conclude_shifted, conclude_with, estimate
 from router_state.kernel.learning.gaussian import TAILS, WIDE
 from router_state.kernel.learning.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
-from router_state.kernel.learning.rewards import learn_reward
+from router_state.kernel.learning.reward_learning import learn_reward
 from router_state.kernel.learning.shared_prior import SharedPrior
 from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
 from router_state.kernel.numbers.linear import EPSILON
 from router_state.kernel.numbers.randomness import Chance
 from router_state.kernel.numbers.total import Total
+from router_state.kernel.pacing.call_times import waits
 from router_state.kernel.pacing.debt import HORIZON, SAVED, Debt
 from router_state.kernel.pacing.dual import FAR, Options
-from router_state.kernel.pacing.waiting import waits
 from router_state.kernel.pacing.window import (
     BLOCK,
     CLOSED,

@@ -11,7 +11,7 @@ import pytest
 
 from paretobandit_client import Refused, Router, SyncRouter
 from paretobandit_client.checks import checked, utc
-from paretobandit_client.events import Ask, Cost, Reward, encode
+from paretobandit_client.sent_events import Ask, Cost, Reward, encode
 from paretobandit_streams import FOLDERS
 from schemas import EVENTS, decode
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 from paretobandit_client import Attempt, Router, SyncRouter
 from paretobandit_client.attempt import attempts_of
 from paretobandit_client.decision import Decision
-from paretobandit_client.events import Route, Step
+from paretobandit_client.sent_events import Route, Step
 from tests.doors.gateway.running import CONTEXT, KEY, Gateway, running_gateway
 from tests.integration.service import PATIENCE
 

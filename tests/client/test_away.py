@@ -7,8 +7,8 @@ import pytest
 
 from commands.broker.wire import free_ports
 from paretobandit_client import Router, Undelivered, Unreachable
-from paretobandit_client.events import Ask, Cost
 from paretobandit_client.http import HttpLink
+from paretobandit_client.sent_events import Ask, Cost
 
 
 @pytest.mark.parametrize("address", ["bootstrap", "url"])

@@ -16,7 +16,7 @@ from msgspec import structs
 import ground.texts
 from paretobandit_client import bounds, checks, text
 from paretobandit_client.checks import checked
-from paretobandit_client.events import Ask, Cost, Needs, Reward, Verdict, encode
+from paretobandit_client.sent_events import Ask, Cost, Needs, Reward, Verdict, encode
 from schemas import (
     CostReported,
     MalformedEvent,

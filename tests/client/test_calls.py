@@ -12,7 +12,7 @@ from doors.gateway.http_events import asks
 from doors.gateway.problems import Problem
 from paretobandit_client import checks
 from paretobandit_client.calls import last_user_message, needs_of, tokens_of
-from paretobandit_client.events import Needs
+from paretobandit_client.sent_events import Needs
 
 IMAGE = {
     "role": "user",

@@ -3,9 +3,9 @@
 import pytest
 
 from paretobandit_client import Undelivered
-from paretobandit_client.events import Ask
 from paretobandit_client.fallbacks import Fallbacks
 from paretobandit_client.outage import EVERY_SECONDS
+from paretobandit_client.sent_events import Ask
 
 SHORT, LONG = (
     Ask(router_id="chat", request_id="r", prompt=prompt) for prompt in ("Hi", "x" * 2**20)

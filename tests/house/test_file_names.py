@@ -21,16 +21,6 @@ ROOMS = (
 )
 SHARED = frozenset({"__init__", "__main__"})
 """Names that Python gives."""
-STILL = frozenset(
-    {
-        "errors",
-        "events",
-        "rewards",
-        "router",
-        "waiting",
-    }
-)
-"""Names that several files still have. Who renames one of them takes it out; none comes in."""
 
 
 def named() -> dict[str, set[Path]]:
@@ -45,8 +35,7 @@ def named() -> dict[str, set[Path]]:
 
 def test_no_two_files_have_the_same_name() -> None:
     twice = {name: sorted(map(str, paths)) for name, paths in named().items() if len(paths) > 1}
-    assert {name: paths for name, paths in twice.items() if name not in STILL} == {}
-    assert twice.keys() >= STILL, f"take out of STILL: {sorted(STILL - twice.keys())}"
+    assert twice == {}
 
 
 def test_every_room_is_looked_at() -> None:

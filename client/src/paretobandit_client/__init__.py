@@ -2,11 +2,17 @@
 it was.
 """
 
+from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt import Attempt
+from paretobandit_client.client_errors import (
+    NoDecision,
+    Refused,
+    RouterError,
+    Undelivered,
+    Unreachable,
+)
 from paretobandit_client.decision import Decision
-from paretobandit_client.errors import NoDecision, Refused, RouterError, Undelivered, Unreachable
-from paretobandit_client.events import Candidate, Needs, Refusal, Route
-from paretobandit_client.router import Counts, Router
+from paretobandit_client.sent_events import Candidate, Needs, Refusal, Route
 from paretobandit_client.sync import SyncAttempt, SyncDecision, SyncRouter
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Protocol, Unpack
 
 from paretobandit_client import checks
 from paretobandit_client.decision import Bill, Decision, Reports
-from paretobandit_client.events import Step
+from paretobandit_client.sent_events import Step
 
 
 class Verdicts(Reports, Protocol):

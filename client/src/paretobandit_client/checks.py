@@ -12,8 +12,8 @@ from msgspec import structs
 from msgspec.json import encode
 
 from paretobandit_client import bounds
-from paretobandit_client.errors import Refused
-from paretobandit_client.events import Ask, Cost, Event, Needs, Reward
+from paretobandit_client.client_errors import Refused
+from paretobandit_client.sent_events import Ask, Cost, Event, Needs, Reward
 from paretobandit_client.text import mended
 
 E = TypeVar("E", bound=Event)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol, TypedDict
 
 from paretobandit_client import checks
-from paretobandit_client.events import Route
+from paretobandit_client.sent_events import Route
 
 
 class Bill(TypedDict, total=False):

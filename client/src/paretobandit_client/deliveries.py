@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
-from paretobandit_client.errors import RouterError, Undelivered
-from paretobandit_client.events import Ask, Event
+from paretobandit_client.client_errors import RouterError, Undelivered
+from paretobandit_client.sent_events import Ask, Event
 from paretobandit_client.waiting import Ref
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Callable
 
-from paretobandit_client.events import Ask
 from paretobandit_client.outage import EVERY_SECONDS
+from paretobandit_client.sent_events import Ask
 
 log = logging.getLogger(__name__)
 LONG_BYTES = 100_000

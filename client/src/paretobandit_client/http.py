@@ -13,9 +13,17 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from paretobandit_client.client_errors import Refused, RouterError, Undelivered, Unreachable
 from paretobandit_client.deliveries import Before, Deliveries
-from paretobandit_client.errors import Refused, RouterError, Undelivered, Unreachable
-from paretobandit_client.events import TOPIC_OF, Ask, Event, Route, called, decode_route, encode
+from paretobandit_client.sent_events import (
+    TOPIC_OF,
+    Ask,
+    Event,
+    Route,
+    called,
+    decode_route,
+    encode,
+)
 
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, LEAST, DELIVERY = 0.05, 2.0, 30.0, 0.05, 1.0
 """Seconds: first and longest pause between tries, limit of one try, least time that a gateway gets

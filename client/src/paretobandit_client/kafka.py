@@ -21,9 +21,10 @@ from aiokafka.errors import (
 from aiokafka.partitioner import murmur2
 from msgspec import MsgspecError
 
+from paretobandit_client.client_errors import Undelivered, Unreachable
 from paretobandit_client.deliveries import Before, Deliveries, spawn
-from paretobandit_client.errors import Undelivered, Unreachable
-from paretobandit_client.events import (
+from paretobandit_client.outage import CURRENT, Outage, quieten
+from paretobandit_client.sent_events import (
     TOPIC_OF,
     Ask,
     Event,
@@ -34,7 +35,6 @@ from paretobandit_client.events import (
     decode_route,
     encode,
 )
-from paretobandit_client.outage import CURRENT, Outage, quieten
 from paretobandit_client.waiting import Waiting
 
 log = logging.getLogger(__name__)

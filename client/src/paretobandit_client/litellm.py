@@ -24,13 +24,13 @@ from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
+from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
-from paretobandit_client.errors import NoDecision, RouterError, Unreachable
+from paretobandit_client.client_errors import NoDecision, RouterError, Unreachable
 from paretobandit_client.litellm_streams import Stream, Streams
 from paretobandit_client.outage import Outage
 from paretobandit_client.outcomes import retry_after_of, status_of
-from paretobandit_client.router import Counts, Router
 from paretobandit_client.side_numbers import fitting
 
 log = logging.getLogger(__name__)

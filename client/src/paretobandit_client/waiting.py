@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
-from paretobandit_client.errors import Refused
-from paretobandit_client.events import Refusal, Route
+from paretobandit_client.client_errors import Refused
+from paretobandit_client.sent_events import Refusal, Route
 
 Ref = tuple[str, str]
 Place = tuple[int, int]

@@ -14,7 +14,7 @@ from router_state.kernel.learning.estimating import estimate
 from router_state.kernel.learning.regression cimport (
     MAX_DECAY_STEPS, RIDGE_FLOOR, Regression, multiply, spread_at,
 )
-from router_state.kernel.learning.rewards cimport learn_reward
+from router_state.kernel.learning.reward_learning cimport learn_reward
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.elementary cimport power
 from router_state.kernel.numbers.linear cimport dot

@@ -16,16 +16,16 @@ from typing import Any, Protocol, Self
 from paretobandit_client import checks
 from paretobandit_client.attempt import Attempt, attempts_of
 from paretobandit_client.checks import UNANSWERED
-from paretobandit_client.decision import Decision
-from paretobandit_client.errors import (
+from paretobandit_client.client_errors import (
     NoDecision,
     Refused,
     RouterError,
     Undelivered,
     Unreachable,
 )
-from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route, Verdict
+from paretobandit_client.decision import Decision
 from paretobandit_client.fallbacks import Fallbacks
+from paretobandit_client.sent_events import Ask, Cost, Event, Needs, Refusal, Reward, Route, Verdict
 
 log = logging.getLogger(__name__)
 Fields = Mapping[str, Any]
