@@ -49,7 +49,7 @@ def unpack(
     ordered = sorted(outlines, key=lambda one: one.seq)
     name = keys.key(b"", router_id)
     state = restoring.unpack(
-        lambda piece: table.get(key_of(name, piece)) or b"",
+        lambda piece: table.get(key_of(name, piece)),
         {one.request_id: one.decided_at for one in ordered if one.is_awaited},
     )
     # Requests stand in the order of their decisions, as the first decided is forgotten first. The

@@ -13,7 +13,7 @@ A router whose labels mean something else is left out: its coefficients, beside 
 rise with those of the others. The slope is a regression of h_r on J_r·θ_a, θ_a without r.
 
 R_a, its features and its bias, is estimated by the fixed point of the evidence (MacKay 1992), and
-w_r as in a Student's t with `TAIL` degrees of freedom (Lange, Little and Taylor 1989).
+w_r as in a Student's t with `MEMBERS_TAIL` degrees of freedom (Lange, Little and Taylor 1989).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from router_state.families.sums import Sums
 from router_state.kernel import GUESSED, Regression, SharedPrior, estimate
 from router_state.learning.guess import Guess
 
-MOST_RIDGE = 1e5
+MOST_SCATTER_RIDGE = 1e5
 """Largest scale R, in observations, and inverse of the least; see `SharedPrior`."""
-TAIL = 4.0
+MEMBERS_TAIL = 4.0
 """Degrees of freedom of the scatter between routers: one that is far off counts for little."""
-LEAST_SLOPE = 0.5
+LEAST_MEMBER_SLOPE = 0.5
 """Slope of a router's coefficients on the others' below which it is left out: 1 fits, 0 is
 constant, −1 inverted, and another scale is its factor."""
-SURE = 2.0
+SURE_OF_SLOPE = 2.0
 """Deviations by which the slope is below 1 then."""
-LEVEL = 0.1
+LEVEL_SCATTER = 0.1
 """First guess of κ, by how much levels of routers differ, in deviations σ ÷ 0.3."""
 
 Members = Mapping[str, Mapping[str, Sums]]
@@ -78,7 +78,7 @@ class Kin:
     weights: dict[str, float] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
     aside: set[str] = field(default_factory=set)
-    level_variance: float = LEVEL**2
+    level_variance: float = LEVEL_SCATTER**2
     said: dict[str, dict[str, Sums]] = field(default_factory=dict)
     theta: dict[str, Vector] = field(default_factory=dict)
 
@@ -227,7 +227,9 @@ class Kin:
             level[member] = response, information
         self._rescale(models, known, sizes, unit)
         self._level(level)
-        found = {name: (TAIL + freedom[name]) / (TAIL + misfit[name]) for name in members}
+        found = {
+            name: (MEMBERS_TAIL + freedom[name]) / (MEMBERS_TAIL + misfit[name]) for name in members
+        }
         # Where all are unlike none is broken: the scatter has not grown as much yet.
         usual = float(np.median(list(found.values()))) if found else 1.0
         self.weights |= {name: min(one / min(usual, 1.0), 1.0) for name, one in found.items()}
@@ -235,14 +237,14 @@ class Kin:
         self.aside = {
             name
             for name, (at, doubt) in slopes.items()
-            if at < min(LEAST_SLOPE, 1.0 - SURE * doubt)
+            if at < min(LEAST_MEMBER_SLOPE, 1.0 - SURE_OF_SLOPE * doubt)
         }
 
     def _rescale(
         self, models: list[str], known: dict[str, Vector], sizes: dict[str, Vector], unit: float
     ) -> None:
         """Move the scatter of all models together, and of each around that of all."""
-        guess, low = self.guess, 1.0 / MOST_RIDGE
+        guess, low = self.guess, 1.0 / MOST_SCATTER_RIDGE
         measured = self.noise / guess.noise if guess.absolute else 1.0
         for kind, part in (("ridge", slice(0, self.d - 1)), ("bias", slice(self.d - 1, self.d))):
             scale = unit if kind == "ridge" else 1.0
@@ -251,10 +253,14 @@ class Kin:
             size = {name: float(sizes[name][part].sum()) / self.noise for name in models}
             total, squares = sum(count.values()), sum(size.values())
             common = (total + GUESSED) / (squares + GUESSED / first)
-            setattr(self.common, kind, min(max(common, low * scale), MOST_RIDGE * scale))
+            setattr(self.common, kind, min(max(common, low * scale), MOST_SCATTER_RIDGE * scale))
             for name in models:
                 found = (count[name] + GUESSED) / (size[name] + GUESSED / common)
-                setattr(self.scatter[name], kind, min(max(found, low * scale), MOST_RIDGE * scale))
+                setattr(
+                    self.scatter[name],
+                    kind,
+                    min(max(found, low * scale), MOST_SCATTER_RIDGE * scale),
+                )
 
     def _level(self, level: dict[str, tuple[float, float]]) -> None:
         """Move the levels of routers, and κ²."""
@@ -266,7 +272,7 @@ class Kin:
             if not self.is_aside(member):
                 squares += found * found
                 determined += information / (information + shrunk)
-        first = LEVEL**2 * self.guess.noise / 0.09
+        first = LEVEL_SCATTER**2 * self.guess.noise / 0.09
         moved = (squares + GUESSED * first) / (determined + GUESSED)
         self.level_variance = max(moved, 1e-6)
 

@@ -17,7 +17,7 @@ from math import inf, sqrt
 
 from router_state.kernel import log_of
 
-MISSED = 0.05
+MISSED_AT_ANY_LOOK = 0.05
 """Probability with which a sequence misses the truth at any look at all."""
 NARROWEST_AT = 5_000
 """Terms at which an interval is narrowest, compared with one that is made for another number. From
@@ -30,7 +30,7 @@ def mixed(missed: float) -> float:
     return (log + log_of(log + 1.0)) / NARROWEST_AT
 
 
-def half_width(n: int, variance: float, *, missed: float = MISSED) -> float:
+def half_width(n: int, variance: float, *, missed: float = MISSED_AT_ANY_LOOK) -> float:
     """Return half of the interval of the mean of n terms of this variance; infinity for none. It is
     `missed` with this probability at most.
 

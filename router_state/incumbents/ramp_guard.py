@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from router_state.incumbents.anytime import half_width
 
-MISSED = 0.01
+MISSED_BY_A_STEP = 0.01
 """Probability with which a step of a ramp is left for a wrong reason at any time."""
 LEAST_LABELS = 50
 """Labels of either side before anything is shown: the law of an interval is a limit."""
@@ -66,7 +66,7 @@ class Guard(Struct, array_like=True):
             return None
         n = self.incumbent + self.router
         mean = self.total / n
-        half = half_width(n, (self.squares - n * mean * mean) / (n - 1), missed=MISSED)
+        half = half_width(n, (self.squares - n * mean * mean) / (n - 1), missed=MISSED_BY_A_STEP)
         return mean - half, mean + half
 
     def leads_to(self, margin: float, budget_usd: float | None) -> str | None:

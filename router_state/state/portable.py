@@ -100,7 +100,7 @@ def _exported(rest: bytes) -> Exported:
         at += size
     if at != len(rest):
         raise CorruptSnapshot("its pieces are not as long as its head says")
-    state = restoring.unpack(lambda name: pieces.get(name, b""), {})
+    state = restoring.unpack(pieces.get, {})
     for fault in invariants.faults(state):
         raise CorruptSnapshot(f"{fault} can't be")
     return Exported(head.about, state)

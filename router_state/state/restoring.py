@@ -24,8 +24,8 @@ from router_state.state.config_bytes import config_from
 from router_state.state.head_fields import Head, Words
 from router_state.state.state_pieces import JSON_PARTS, piece_names
 
-Pieces = Callable[[str], bytes]
-"""Returns a framed piece by its name, b"" where there is none."""
+Pieces = Callable[[str], bytes | None]
+"""Returns a framed piece by its name, None where there is none."""
 Bodies = Callable[[str], bytes]
 """Returns the body of a piece by its name, b"" where there is none. Raises DamagedState."""
 
@@ -43,11 +43,11 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
 
     def body(name: str) -> bytes:
         data = piece(name)
-        return body_of(data, _said(name)) if data else b""
+        return b"" if data is None else body_of(data, _said(name))
 
     # All pieces of a router are written in one format, so the head's format is that of every
     # piece.
-    number, _ = opened(piece(HEAD), "head")
+    number, _ = opened(piece(HEAD) or b"", "head")
     state = reader_of(number, READERS, "head")(body)
     state.open_commitments = dict(open_commitments)
     state.journal.pieces.clear()

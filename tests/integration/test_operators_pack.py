@@ -111,13 +111,21 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
         at_first = await scrape(port)
         await service.send("pools", {"pool_id": "shop", "budget": {"usd": 10.0, "per": "day"}})
         budget = {"usd": 10.0, "per": "month"}
-        await service.send("routers", router("home", budget=budget, pool="shop"))
+        sources = {"gold": "human", "judges": ["judge"]}
+        await service.send("routers", router("home", budget=budget, pool="shop", sources=sources))
         await service.send("requests", request("home", "r-1"))
         await service.send("requests", request("nowhere", "r-2"))
         await service.send("costs", cost("home", "r-1", 0.001))
         await service.send("rewards", reward("home", "r-1", 0.5))
         await service.until(
             lambda: service.lambda_of("home").get("rewards_applied") == 1, "the reward"
+        )
+        for n in range(8):
+            await service.send("requests", request("home", f"judged-{n}"))
+            for source, value in (("human", n % 2), ("judge", n % 3 / 2)):
+                await service.send("rewards", reward("home", f"judged-{n}", value, source=source))
+        await service.until(
+            lambda: service.lambda_of("home")["sources"][1]["pairs"] == 8, "the pairs of labels"
         )
         await service.until(service.reasons, "the dead letter")
         await service.until(

@@ -71,25 +71,6 @@ async def test_the_group_of_another_prefix_is_not_joined_and_its_state_neither_a
         assert worker.running and worker.log.read_text().count("Setting newly assigned") == 1
 
 
-async def test_state_of_the_group_that_all_prefixes_once_had_is_not_left_behind(
-    kafka: str, tmp_path: Path
-) -> None:
-    async with running_service(kafka, tmp_path) as service:
-        service.settings = service.settings.model_copy(update={"app_id": "paretobandit"})
-        await create_topics(service.settings)
-        await busy(service)
-        (worker,) = service.workers
-        worker.terminate()
-        await asyncio.to_thread(worker.process.wait, 30)
-        own = Settings(
-            bootstrap=kafka, prefix=service.settings.prefix, partitions=service.settings.partitions
-        )
-        await create_topics(own)
-        refused = await asyncio.to_thread(run, own, "worker", PB_PREFIX=own.prefix)
-        assert refused.returncode == 1
-        assert "set PB_APP_ID=paretobandit to go on with it" in refused.stderr
-
-
 async def test_another_number_of_partitions_is_said_at_once(kafka: str, tmp_path: Path) -> None:
     async with running_service(kafka, tmp_path, partitions=2) as service:
         settings = service.settings

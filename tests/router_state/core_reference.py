@@ -160,7 +160,7 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Played:
             record.x = contexts[key.removeprefix("request ")]
             records[key.removeprefix("request ")] = record
     awaited = {request_id: r.decided_at for request_id, r in records.items() if r.is_awaited}
-    state = restoring.unpack(lambda name: pieces.get(named(name), b""), awaited)
+    state = restoring.unpack(lambda name: pieces.get(named(name)), awaited)
     return Played(state, records)
 
 

@@ -29,7 +29,7 @@ def restored(one: Played) -> Played:
     pieces = state_pieces.pack_pieces(one.state)
     opened = one.state.open_commitments
     records = {name: copy(record) for name, record in one.records.items()}
-    return Played(restoring.unpack(lambda name: pieces.get(name, b""), opened), records)
+    return Played(restoring.unpack(pieces.get, opened), records)
 
 
 def test_a_plain_router_has_no_capability_and_calls_no_hook() -> None:

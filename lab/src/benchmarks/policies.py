@@ -60,7 +60,7 @@ class Core:
         assert self.engine is not None
         state, pieces = self.engine.state, state_pieces.pack_pieces(self.engine.state)
         other = type(self)(self.profile, self.knobs)
-        restored = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
+        restored = restoring.unpack(pieces.get, state.open_commitments)
         other.engine = Played(
             restored, {i: copy(record) for i, record in self.engine.records.items()}
         )

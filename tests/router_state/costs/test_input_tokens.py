@@ -162,7 +162,7 @@ def test_a_router_goes_on_after_a_restart_as_if_there_had_been_none() -> None:
     one = started()
     asked(one, 150, bill=often_free)
     pieces = state_pieces.pack_pieces(one.state)
-    back = restoring.unpack(lambda name: pieces.get(name, b""), one.state.open_commitments)
+    back = restoring.unpack(pieces.get, one.state.open_commitments)
     other = Played(back, dict(one.records))
     assert state_pieces.pack_pieces(other.state) == pieces
     assert (

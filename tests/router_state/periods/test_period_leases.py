@@ -154,7 +154,7 @@ def test_leases_survive_what_state_survives() -> None:
     engine = member(lent(0.2), lent(0.3, begin=MONDAY + DAY))
     serve(engine, TIMES[:40])
     pieces = pack_pieces(engine.state)
-    state = unpack(lambda name: pieces.get(name, b""), engine.state.open_commitments)
+    state = unpack(pieces.get, engine.state.open_commitments)
     again = Played(state, dict(engine.records))
     assert pack_piece(again.state, PIECE) == pack_piece(engine.state, PIECE)
     assert report(again, TIMES[40]) == report(engine, TIMES[40])
@@ -178,7 +178,7 @@ def test_a_lease_that_was_given_back_stays_so_when_the_clock_steps_back() -> Non
     assert PIECE in changes.pieces
     assert report(engine, MONDAY + 2.0).moves > moves
     pieces = pack_pieces(engine.state)
-    again = unpack(lambda name: pieces.get(name, b""), engine.state.open_commitments)
+    again = unpack(pieces.get, engine.state.open_commitments)
     for state in (engine.state, again):
         found = reported(state, "r", now=MONDAY + 2.0)
         assert found is not None

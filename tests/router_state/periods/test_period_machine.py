@@ -69,6 +69,7 @@ class Periods(Books):
             config.budget_usd_per_request,
             self.caches,
             self.latency,
+            self.keeps,
         )
 
     @rule(hours=st.sampled_from([-30.0, -0.5, 0.3, 1.0, 5.0, 30.0, 24.0 * 70, 1e7]))

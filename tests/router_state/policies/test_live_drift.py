@@ -160,7 +160,7 @@ def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> Non
     state = w.engine.state
     assert state.arms.suspect
     pieces = state_pieces.pack_pieces(state)
-    again = restoring.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
+    again = restoring.unpack(pieces.get, state.open_commitments)
     assert state_pieces.pack_pieces(again) == pieces
     other = Played(again, dict(w.engine.records))
     x = np.array([0.3, -0.2, 0.1, 0.0, 1.0])

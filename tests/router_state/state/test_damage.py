@@ -52,13 +52,13 @@ def played(name: str) -> tuple[Records, Records]:
 
 def read(pieces: Records) -> Records:
     """Return a router's pieces as they are packed once they were read."""
-    return state_pieces.pack_pieces(restoring.unpack(lambda name: pieces.get(name, b""), {}))
+    return state_pieces.pack_pieces(restoring.unpack(pieces.get, {}))
 
 
 def unpacked(pieces: Records) -> None:
     """Read a router's pieces, or find them damaged."""
     try:
-        restoring.unpack(lambda name: pieces.get(name, b""), {})
+        restoring.unpack(pieces.get, {})
     except DamagedState as error:
         assert str(error)
 

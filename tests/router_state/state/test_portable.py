@@ -231,7 +231,7 @@ KEPT_APART = {
     },
     Totals: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
-    Regression: {"piece", "array", "pending"},
+    Regression: {"piece", "array", "pending", "moved"},
     CostModel: {"prior"},
     SharedPrior: {"name", "d", "mean", "center", "guess"},
     DollarDual: {"budget_usd"},

@@ -154,7 +154,7 @@ class Living:
         """Go on from what was written, which is all that there is."""
         state = self.engine.state
         assert self.pieces == state_pieces.pack_pieces(state)
-        again = restoring.unpack(lambda name: self.pieces.get(name, b""), state.open_commitments)
+        again = restoring.unpack(self.pieces.get, state.open_commitments)
         assert state_pieces.pack_pieces(again) == self.pieces
         self.engine = Engine(again, self.engine.records)
 

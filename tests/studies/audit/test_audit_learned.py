@@ -40,7 +40,7 @@ def pieces_of(world: World, router_id: str) -> Pieces:
 
 
 def state_of(pieces: Pieces) -> RouterState:
-    return restoring.unpack(lambda name: pieces.get(name, b""), {})
+    return restoring.unpack(pieces.get, {})
 
 
 def noticed(pieces: Pieces, name: str, at: int, value: float) -> bool:

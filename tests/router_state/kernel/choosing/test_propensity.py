@@ -75,7 +75,7 @@ def test_a_propensity_is_the_share_of_draws_at_the_price_that_stood_before_them(
     x = np.array([0.3, -0.2, 0.1, 0.5, 1.0])
     pieces, prices = state_pieces.pack_pieces(w.engine.state), set()
     for seed in range(20):
-        state = restoring.unpack(lambda name: pieces.get(name, b""), {})
+        state = restoring.unpack(pieces.get, {})
         assert isinstance(state.chance, Chance)
         state.chance = Chance(seed)
         prices.add(Played(state, {}).decide("one", x, now=1e6).lambda_t)
