@@ -49,7 +49,7 @@ class Played(Engine):
         """Book a bill, see `Charged`."""
         return self.play(Charged(request_id, cost_usd, **bill)).outcome
 
-    def learn(self, request_id: str, *, reward: float, **judged: Any) -> Outcome:
+    def learn(self, request_id: str, *, reward: float | None, **judged: Any) -> Outcome:
         """Learn a reward, see `Judged`."""
         return self.play(Judged(request_id, reward, **judged)).outcome
 

@@ -26,7 +26,7 @@ DRAWN_MODELS, DRAWN_PROMPTS, DRAWN_FEATURES = 5, 2500, 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """What K models earned and cost on n prompts.
+    """The rewards and costs of K models on n prompts.
 
     Attributes:
         contexts: shape (n, d), last entry 1.0; rewards, costs: shape (n, K), costs in dollars.

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -151,7 +152,7 @@ def fixed_plan(dealt: Dealt, fee: float) -> float:
 
 def one_seed(
     seed: int, name: str, kinds: Sequence[str], fees: Sequence[float], labels: float, folder: Path
-) -> list[dict[str, float | str]]:
+) -> list[dict[str, Any]]:
     """Return a row for each kind of verifier and fee."""
     judged, found = world(name, folder, seed), []
     for kind in kinds:
@@ -224,9 +225,7 @@ def main(
         report(name, labels, [play_one(seed) for seed in range(first, first + seeds)], as_json)
 
 
-def report(
-    name: str, labels: float, found: list[list[dict[str, float | str]]], as_json: bool
-) -> None:
+def report(name: str, labels: float, found: list[list[dict[str, Any]]], as_json: bool) -> None:
     """Write one world's rows, the means over seeds with their 95 % intervals."""
     for rows in zip(*found, strict=True):
         if as_json:

@@ -19,10 +19,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from benchmarks.arena import Array
 from benchmarks.elsewhere.real import BESIDE, folder_of
 from benchmarks.family_play import play
-from benchmarks.family_worlds import UNLIKE, Tenant, broken, drawn, judged
+from benchmarks.family_worlds import UNLIKE, Tenant, Whole, broken, drawn, judged
 from benchmarks.rows import _pool, half_width
 from benchmarks.yardsticks import within_budget
 from studies.warm_start.lines import held_out
@@ -69,7 +68,7 @@ def one(job: Job, hows: Sequence[str]) -> dict[str, list[float]]:
     return found
 
 
-def _measured(tenants: Sequence[Tenant], chosen: Sequence[Array], of: Sequence[int]) -> list[float]:
+def _measured(tenants: Sequence[Tenant], chosen: Sequence[Whole], of: Sequence[int]) -> list[float]:
     rewards, costs = [], []
     for k in of:
         at, tenant = np.arange(len(chosen[k])), tenants[k]
@@ -79,7 +78,7 @@ def _measured(tenants: Sequence[Tenant], chosen: Sequence[Array], of: Sequence[i
     return [float(np.mean(rewards)), float(np.mean(costs)), float(np.mean(late))]
 
 
-def _line(tenant: Tenant) -> Array:
+def _line(tenant: Tenant) -> Whole:
     """Return the choices of the cross-fitted line in hindsight."""
     scale = tenant.costs.mean(0)
     expected = np.maximum(held_out(tenant.contexts, tenant.costs / scale), 0.05) * scale

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.arena import Array, declared
-from benchmarks.family_worlds import REQUESTS, Tenant
+from benchmarks.family_worlds import REQUESTS, Tenant, Whole
 from benchmarks.played import Played
 from router_state.families.kin import Kin
 from router_state.families.sums import LEAST_TOLD, Sums, Taken, own_sums
@@ -134,7 +134,7 @@ class Player:
             self.engine.state.arms.sample.left = 0
 
 
-def play(tenants: Sequence[Tenant], how: str, order: str) -> list[Array]:
+def play(tenants: Sequence[Tenant], how: str, order: str) -> list[Whole]:
     """Return what each tenant chose, shape (n,).
 
     Args:
@@ -159,7 +159,7 @@ def play(tenants: Sequence[Tenant], how: str, order: str) -> list[Array]:
     return [player.chosen for player in players]
 
 
-def _pooled(tenants: Sequence[Tenant], order: str) -> list[Array]:
+def _pooled(tenants: Sequence[Tenant], order: str) -> list[Whole]:
     """Play all tenants' requests by one router, with their mean budget."""
     at = [(k, i) for k in range(len(tenants)) for i in range(REQUESTS)]
     if order != "in turn":
@@ -182,7 +182,7 @@ def _pooled(tenants: Sequence[Tenant], order: str) -> list[Array]:
     player = Player("all", whole, None)
     for _ in at:
         player.step()
-    found = [np.zeros(REQUESTS, np.int64) for _ in tenants]
+    found: list[Whole] = [np.zeros(REQUESTS, np.int64) for _ in tenants]
     for (k, i), chosen in zip(at, player.chosen, strict=True):
         found[k][i] = chosen
     return found

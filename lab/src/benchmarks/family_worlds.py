@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.arena import Array
 from benchmarks.attempt_worlds import Judged, world
@@ -16,6 +18,8 @@ from benchmarks.elsewhere.real import eleven
 from commands.demo.benchmark import load_rows
 from router_state.config import Price
 
+Whole: TypeAlias = npt.NDArray[np.integer[Any]]
+"""Positions of models, or of kinds."""
 REQUESTS = 200
 """Requests of each tenant that are played."""
 LEAST_PROMPTS = 100
@@ -117,7 +121,7 @@ def judged(name: str, seed: int, folder: Path) -> list[Tenant]:
     return found
 
 
-def _kinds(name: str, one: Judged, folder: Path) -> Array:
+def _kinds(name: str, one: Judged, folder: Path) -> Whole:
     """Return what each prompt is of."""
     if name == "code":
         return np.asarray(code.tasks().kinds)

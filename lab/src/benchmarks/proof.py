@@ -1,4 +1,4 @@
-"""How often the intervals of a proof miss, at any look, over drawn worlds:
+"""Count how often the intervals of a proof miss, at any look, over drawn worlds:
 
     python -m benchmarks.proof --worlds 1000
 

@@ -4,10 +4,10 @@
     python -m benchmarks.sources --quick    # 8 seeds
 
 Worlds are drawn: five models, six dimensions, no budget. All requests are judged, a share of them
-is labelled by people, and labels come 100 requests late. Three ways to learn from them are paired,
-by seed: `ranks` (as the service does), `gold` (people's labels alone), and `offset`: a judge's
-label is less the judge's offset on the model, from pairs, shrunk towards the mean offset of all
-models. The offset is estimated anew each time the number of pairs has doubled, and all remembered
+is labelled by people, and labels come 100 requests late. Three ways to learn are paired by seed.
+`ranks` is what the service does, and `gold` takes people's labels alone. `offset` subtracts the
+judge's offset on the model, from pairs, shrunk towards the mean offset of all models.
+The offset is estimated anew each time the number of pairs has doubled, and all remembered
 labels of the judge are revised then, so what was learned before is corrected, too.
 
 Detection plays no router: pairs of one model, to the alert.
