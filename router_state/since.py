@@ -2,8 +2,8 @@
 replayed to the bit.
 
 Bills, rewards and declarations come on topics of their own, and only the worker knows in which
-order it applied them. So a decision publishes the events since the decision before, as a text of
-steps with blanks between them:
+order it applied them. So a decision publishes the events since the decision before. They are a text
+of steps with blanks between them:
 
     c12         bills up to offset 12 of `pb.costs`
     r7          rewards up to offset 7 of `pb.rewards`
@@ -12,9 +12,10 @@ steps with blanks between them:
     x2          two commitments expired, the oldest ones
     f40         the requests decided up to seq 40 were forgotten
     g41-43,45   these requests were forgotten, by their seq
-    e1.5 the grants that had ended by this time were given back l5 the grants of the pool at offset
-    5 of `pb.leases` t1.5 models that had retired before this time were dropped ?
-    more than fits: the order was not kept
+    e1.5        the grants that had ended by this time were given back
+    l5          the grants of the pool at offset 5 of `pb.leases`
+    t1.5        models that had retired before this time were dropped
+    ?           more than fits: the order was not kept
 """
 
 from __future__ import annotations
