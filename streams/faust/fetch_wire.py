@@ -39,6 +39,16 @@ def text(value: str | None) -> bytes:
     return LENGTH.pack(len(encoded)) + encoded
 
 
+def topic_at(content: bytes, at: int) -> tuple[str, int, int]:
+    """Return the name of the topic at a position, the number of its partitions, and the position
+    of the first one.
+    """
+    (length,) = LENGTH.unpack_from(content, at)
+    at += LENGTH.size + length
+    (partitions,) = NUMBER.unpack_from(content, at)
+    return content[at - length : at].decode(), partitions, at + NUMBER.size
+
+
 class QuickResponse(FetchResponse_v11):  # type: ignore[misc]
     """The answer to a fetch, read at once."""
 
@@ -53,11 +63,7 @@ class QuickResponse(FetchResponse_v11):  # type: ignore[misc]
         at += ANSWER.size
         topics = []
         for _ in range(count):
-            (length,) = LENGTH.unpack_from(content, at)
-            at += LENGTH.size + length
-            name = content[at - length : at].decode()
-            (partitions,) = NUMBER.unpack_from(content, at)
-            at += NUMBER.size
+            name, partitions, at = topic_at(content, at)
             found: list[Got] = []
             for _ in range(partitions):
                 partition, error_code, end, stable, start, count, replica, size = GOT.unpack_from(

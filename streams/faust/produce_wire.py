@@ -10,7 +10,7 @@ from struct import Struct
 from aiokafka.producer import sender
 from aiokafka.protocol.produce import ProduceRequest_v7, ProduceResponse_v7
 
-from streams.faust.fetch_wire import LENGTH, NUMBER, text
+from streams.faust.fetch_wire import NUMBER, text, topic_at
 
 HEAD = Struct(">hii")
 """Acknowledgements, milliseconds that the broker has, number of topics."""
@@ -34,11 +34,7 @@ class QuickResponse(ProduceResponse_v7):  # type: ignore[misc]
         at += NUMBER.size
         topics = []
         for _ in range(count):
-            (length,) = LENGTH.unpack_from(content, at)
-            at += LENGTH.size + length
-            name = content[at - length : at].decode()
-            (partitions,) = NUMBER.unpack_from(content, at)
-            at += NUMBER.size
+            name, partitions, at = topic_at(content, at)
             found = [PLACED.unpack_from(content, at + i * PLACED.size) for i in range(partitions)]
             topics.append((name, found))
             at += partitions * PLACED.size
