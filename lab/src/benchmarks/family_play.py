@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.arena import Array, declared
+from benchmarks.family_kin import Kin
+from benchmarks.family_sums import LEAST_TOLD, Sums, Taken, own_sums
 from benchmarks.family_worlds import REQUESTS, Tenant, Whole
 from benchmarks.played import Played
-from router_state.families.kin import Kin
-from router_state.families.sums import LEAST_TOLD, Sums, Taken, own_sums
 from router_state.kernel import Regression, SharedPrior, conclude_with
 from router_state.learning.guess import COSTS, REWARDS
 

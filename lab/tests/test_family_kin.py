@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.family_kin import Kin, Members
+from benchmarks.family_sums import Sums, Taken, own_sums
 from router_state.changes import Journal
-from router_state.families.kin import Kin, Members
-from router_state.families.sums import Sums, Taken, own_sums
 from router_state.kernel import Regression, SharedPrior, conclude_with
 from router_state.learning.guess import COSTS, REWARDS, Guess
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from benchmarks.family_sums import Sums
 from router_state.changes import Journal
 from router_state.config import Matrix, Vector
-from router_state.families.sums import Sums
 from router_state.kernel import GUESSED, Regression, SharedPrior, estimate
 from router_state.learning.guess import Guess
 

@@ -1,2 +1,0 @@
-"""Families: routers that learn from each other, though each has models, prompts and labels of its
-own."""
