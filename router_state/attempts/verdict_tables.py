@@ -29,7 +29,8 @@ class Tables:
 
     Attributes:
         names: of the models, in the order of their rows.
-        looks: the looks, in the order of their numbers.
+        looks: the looks, in the order of their numbers; stops: of each the verifier, the least
+            verdict that passes, and the dollars of a verdict.
         sure, likely, hopeful: the shares of answers that looks pass, at worst, as expected and at
             best.
     """
@@ -38,6 +39,7 @@ class Tables:
         self.verifiers: Mapping[str, Verifier] = {}
         self.tables: dict[str, VerdictTable] = {}
         self.looks: list[Look] = []
+        self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
         self._stale: set[tuple[str, int]] = set()
 
@@ -54,6 +56,9 @@ class Tables:
         }
         self.verifiers = verifiers
         self.looks = [Look(name, e) for name, one in verifiers.items() for e in range(1, one.bins)]
+        self.stops = [
+            (name, edge / verifiers[name].bins, verifiers[name].usd) for name, edge in self.looks
+        ]
         self.keep(names)
 
     def keep(self, names: Sequence[str]) -> None:
@@ -75,15 +80,14 @@ class Tables:
         """Let the looks follow the tables."""
         if not self._stale:
             return
+        every = (self.sure, -DEVIATIONS), (self.likely, 0.0), (self.hopeful, DEVIATIONS)
         for number, (verifier, edge) in enumerate(self.looks):
             table, usd = self.tables[verifier], self.verifiers[verifier].usd
-            for one in (self.sure, self.likely, self.hopeful):
-                one.charge(number, usd, table.alike)
-            for name, k in self._stale:
-                if name == verifier:
-                    self.sure.put(number, k, *table.likelihoods(k, edge, -DEVIATIONS))
-                    self.likely.put(number, k, *table.likelihoods(k, edge, 0.0))
-                    self.hopeful.put(number, k, *table.likelihoods(k, edge, DEVIATIONS))
+            for looks, away in every:
+                looks.charge(number, usd, table.alike)
+                for name, k in self._stale:
+                    if name == verifier:
+                        table.show(k, edge, number, looks, away)
         self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:

@@ -18,7 +18,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Vector
 from router_state.events import Verified
-from router_state.kernel import Chance, Options, PlannedOptions
+from router_state.kernel import Chance, Options, PlannedOptions, VerdictTable
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught, Verdict
 from router_state.record import RequestRecord
@@ -212,11 +212,11 @@ class Attempts(Capability):
             return taught
         k, mean, variance = known
         less = self._less(plan, plan.labelled)
-        if plan.labelled == 1 and plan.failed:
-            first = self.tables.tables.get(plan.steps[0].verify or "")
-            if first is not None:
-                taught = weighted(x, *first.learn_second(plan.gap, mean, variance, reward))
-                self.journal.pieces.add(PIECE)
+        before = self._stopped_by(plan, plan.labelled)
+        if before is not None:
+            gap = plan.steps[plan.labelled].gap
+            taught = weighted(x, *before.learn_second(gap, mean, variance, reward))
+            self.journal.pieces.add(PIECE)
         verdicts = dict(made.verdicts)
         for name, said in made.verdicts.items():
             table = self.tables.tables.get(name)
@@ -237,11 +237,17 @@ class Attempts(Capability):
         return taught
 
     def _less(self, plan: Plan, attempt: int) -> float:
-        """Return the reward that an answer is expected to lose because an answer before it did not
-        pass.
+        """Return the reward that an answer is expected to lose because no answer before it passed."""
+        table = self._stopped_by(plan, attempt)
+        return 0.0 if table is None else plan.steps[attempt].gap * table.alike
+
+    def _stopped_by(self, plan: Plan, attempt: int) -> VerdictTable | None:
+        """Return the table of the verifier that did not pass the answer before this one; None: an
+        answer before it passed, or is not known to have failed.
         """
-        table = self.tables.tables.get(plan.steps[0].verify or "")
-        return plan.gap * table.alike if attempt == 1 and plan.failed and table else 0.0
+        if not plan.follows_failures(attempt):
+            return None
+        return self.tables.tables.get(plan.steps[attempt - 1].verify or "")
 
     def _known(self, model: str, x: Vector | None) -> tuple[int, float, float] | None:
         """Return a model's position, its expected reward for a context, and the variance of that

@@ -97,8 +97,8 @@ def _expire(state: RouterState, record: RequestRecord) -> None:
             one.expired(record)
         return
     plan = record.plan
-    if plan is not None and plan.may_go_on:
-        planned.release(state, plan)
+    if plan is not None:
+        planned.release(state, plan, plan.pending)
     # A call of a plan that was never billed counts as never made.
     usd = record.awaited_usd
     state.pacer.settle(0.0, usd, False)

@@ -1,12 +1,16 @@
 from router_state.kernel.numbers.words cimport Floats, Index, Real
 from router_state.kernel.pacing.dual cimport Options
 
+cdef Real NEVER
+cdef Real bounded(Real reward) noexcept
+
 
 cdef class Looks:
     cdef public Index K
     cdef public Index L
     cdef public object array
     cdef Floats values
+    cdef set(self, Index look, Index k, Real right, Real wrong)
     cdef Real passes(self, Index look, Index k) noexcept
     cdef Real slips(self, Index look, Index k) noexcept
     cdef Real alike(self, Index look) noexcept
@@ -20,4 +24,6 @@ cdef class PlannedOptions(Options):
     cdef Floats own
     cdef object _block
     cdef Floats parts
+    cdef Floats part(self, Index k, Index look) noexcept
     cdef void _prepare(self)
+    cdef void _begin(self, Real price, Floats scores, Floats costs, Floats room)

@@ -10,3 +10,4 @@ cdef class VerdictTable:
     cdef Floats values
     cdef Floats row_of(self, Index k)
     cdef Real chance(self, Floats own, Index j, Real logit, Real deviations)
+    cdef (Real, Real) shares(self, Floats own, Index edge, Real deviations)

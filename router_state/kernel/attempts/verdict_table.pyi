@@ -1,6 +1,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from router_state.kernel.attempts.plans import Looks
+
 class VerdictTable:
     exact: bool
     J: int
@@ -22,3 +24,4 @@ class VerdictTable:
     ) -> tuple[float, float]: ...
     def tells(self, k: int, j: int, reward: float, noise: float) -> tuple[float, float]: ...
     def likelihoods(self, k: int, edge: int, deviations: float) -> tuple[float, float]: ...
+    def show(self, k: int, edge: int, look: int, looks: Looks, deviations: float) -> None: ...

@@ -13,6 +13,7 @@ from libc.math cimport sqrt
 
 import numpy as np
 
+from router_state.kernel.attempts.plans cimport Looks
 from router_state.kernel.learning.counts cimport MEMORY
 from router_state.kernel.numbers.elementary cimport exp, log
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, view
@@ -228,7 +229,11 @@ cdef class VerdictTable:
         Args:
             deviations: posterior deviations of h by which verdicts are assumed to tell more.
         """
-        J, own = self.J, self.row_of(k)
+        return self.shares(self.row_of(k), edge, deviations)
+
+    cdef (Real, Real) shares(self, Floats own, Index edge, Real deviations):
+        """See `likelihoods`."""
+        J: Index = self.J
         logit: Real = log(own[4 * J] / (1.0 - own[4 * J]))
         rights: Real = 0.0
         wrongs: Real = 0.0
@@ -243,6 +248,11 @@ cdef class VerdictTable:
                 passed += share * right
                 slipped += share * (1.0 - right)
         return passed / rights, slipped / wrongs
+
+    def show(self, Index k, Index edge, Index look, Looks looks, Real deviations):
+        """Write `likelihoods` into the looks, as the look of this number."""
+        right, wrong = self.shares(self.row_of(k), edge, deviations)
+        looks.set(look, k, right, wrong)
 
 
 cdef Real bounded(Real reward) noexcept:
