@@ -161,9 +161,7 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
     @property
     def is_open(self) -> bool:
         """Tell whether a bill is awaited."""
-        return bool(self.pending) or any(
-            one.cost_usd is None for one in self.made[: self.last + 1]
-        )
+        return bool(self.pending) or any(one.cost_usd is None for one in self.made[: self.last + 1])
 
     def with_attempt(self, number: int, attempt: Attempt) -> Plan:
         """Return the plan with one call replaced."""

@@ -17,7 +17,7 @@ from router_state.arms import Arms
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import MOST_ATTEMPTS, Declared
 from router_state.choice import Choice
-from router_state.kernel import LEAST_PROPENSITY, Chance, Planning, expected_of, further
+from router_state.kernel import Chance, Planning, expected_of, further
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
@@ -47,6 +47,10 @@ def plan(
     shut = EVERY_LOOK if said is None else tables.shut(said)
     if len(shut) == len(tables.looks):
         return
+    if declared.max_attempts < 2:
+        # Nothing is planned, but what verdicts mean is learned.
+        _look(tables, arms, choice, chance, budget_usd, shut)
+        return
     plans = Planning(
         choice.seen,
         arms.costs,
@@ -57,37 +61,29 @@ def plan(
         left_usd=choice.left_usd,
         most_usd=choice.most_usd,
     )
-    drawn, number = choice.k, next(n for n in range(len(tables.looks)) if n not in shut)
-    found, sure, looks = None, False, True
-    if declared.max_attempts > 1:
-        found = plans.best(drawn)
-        sure = found is not None
-        if found is None:
-            found = plans.best(drawn, hopeful=True)
-            if found is None:
-                # Once in a while all the same: a verifier may have become better.
-                looks = float(chance.random()) < TRIED
-            elif float(chance.random()) >= TRIED:
-                number, found = found[1], None
-    if found is not None:
-        number = found[1]
-    verifier = tables.looks[number].verifier
-    looks = looks and _affords(tables.verifiers[verifier].usd, chance, budget_usd)
-    first = 1.0
-    if declared.max_attempts > 1:
-        k = drawn if found is None else found[0]
-        alone, made, tried = plans.chances(drawn, k, TRIED)
-        chosen = alone if found is None else made if sure else tried
-        choice.propensity = min(max(chosen, LEAST_PROPENSITY), 1.0)
-        if found is not None or looks:
-            first = max(plans.chance_of_first(k, TRIED), choice.propensity)
-    if found is not None:
-        calls = [found[:2], (found[2], number)]
-        if declared.max_attempts > 2 and (more := further(plans, *found[:3])) is not None:
-            calls = [found[:2], more[:2], (more[2], number)]
+    k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
+    number = next(n for n in range(len(tables.looks)) if n not in shut) if look < 0 else look
+    looks = looks and _affords(tables.stops[number][2], chance, budget_usd)
+    if second >= 0:
+        calls = [(k, look), (second, look)]
+        if declared.max_attempts > 2 and (more := further(plans, k, look, second)) is not None:
+            calls = [(k, look), more[:2], (more[2], look)]
         _take(tables, arms, choice, calls, first, looks=looks)
     elif looks:
-        _observe(tables, arms, choice, verifier, first)
+        _observe(tables, arms, choice, number, first)
+
+
+def _look(
+    tables: Tables,
+    arms: Arms,
+    choice: Choice,
+    chance: Chance | Generator,
+    budget_usd: float | None,
+    shut: frozenset[int],
+) -> None:
+    number = next(n for n in range(len(tables.looks)) if n not in shut)
+    if _affords(tables.stops[number][2], chance, budget_usd):
+        _observe(tables, arms, choice, number, 1.0)
 
 
 def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -> bool:
@@ -134,9 +130,10 @@ def _take(
     choice.k, choice.plan, choice.planned = calls[0][0], plan, (reward, usd)
 
 
-def _observe(tables: Tables, arms: Arms, choice: Choice, verifier: str, first: float) -> None:
+def _observe(tables: Tables, arms: Arms, choice: Choice, look: int, first: float) -> None:
     """Have the answer of a request's only call verified, whatever the verdict is."""
-    seen, usd, arm = choice.seen, tables.verifiers[verifier].usd, arms.all[choice.k]
+    seen, arm = choice.seen, arms.all[choice.k]
+    verifier, _, usd = tables.stops[look]
     step = Step(arm.name, seen.cost_usd(choice.k), arm.price, verifier, None, usd)
-    choice.plan = Plan((step,), (NOTHING,), first)
+    choice.plan = Plan((step,), NOTHINGS[:1], first)
     choice.planned = seen.reward(choice.k), choice.plan.awaited_usd

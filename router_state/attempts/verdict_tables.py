@@ -30,7 +30,8 @@ class Tables:
     Attributes:
         names: of the models, in the order of their rows.
         looks: the looks, in the order of their numbers; stops: of each the verifier, the least
-            verdict that passes, and the dollars of a verdict.
+            verdict that passes, and the dollars of a verdict. firsts: number of the first look of
+            each verifier.
         sure, likely, hopeful: the shares of answers that looks pass, at worst, as expected and at
             best.
     """
@@ -41,7 +42,8 @@ class Tables:
         self.looks: list[Look] = []
         self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
-        self._stale: set[tuple[str, int]] = set()
+        self._stale: dict[str, set[int]] = {}
+        self.firsts: dict[str, int] = {}
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
         """Keep one table for each of these verifiers; a table whose number of bins stays the same
@@ -59,6 +61,7 @@ class Tables:
         self.stops = [
             (name, edge / verifiers[name].bins, verifiers[name].usd) for name, edge in self.looks
         ]
+        self.firsts = {one.verifier: n for n, one in enumerate(self.looks) if one.edge == 1}
         self.keep(names)
 
     def keep(self, names: Sequence[str]) -> None:
@@ -69,25 +72,21 @@ class Tables:
                 table.keep(self.names)
         size = len(self.looks), len(names)
         self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
-        self._stale = {(name, k) for name in self.tables for k in range(len(names))}
+        self._stale = {name: set(range(len(names))) for name in self.tables}
 
     def changed(self, verifier: str, k: int | None = None) -> None:
         """Note that a table has changed: the row of the k-th model, or all."""
-        rows = range(self.tables[verifier].K) if k is None else (k,)
-        self._stale.update((verifier, row) for row in rows)
+        rows = self._stale.setdefault(verifier, set())
+        rows.update(range(self.tables[verifier].K) if k is None else (k,))
 
     def refresh(self) -> None:
         """Let the looks follow the tables."""
         if not self._stale:
             return
-        every = (self.sure, -DEVIATIONS), (self.likely, 0.0), (self.hopeful, DEVIATIONS)
-        for number, (verifier, edge) in enumerate(self.looks):
+        for verifier, rows in self._stale.items():
             table, usd = self.tables[verifier], self.verifiers[verifier].usd
-            for looks, away in every:
-                looks.charge(number, usd, table.alike)
-                for name, k in self._stale:
-                    if name == verifier:
-                        table.show(k, edge, number, looks, away)
+            each = self.sure, self.likely, self.hopeful
+            table.show(rows, self.firsts[verifier], usd, *each, DEVIATIONS)
         self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:

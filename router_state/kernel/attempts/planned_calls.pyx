@@ -13,11 +13,13 @@ from router_state.kernel.choosing.candidates cimport (
     COST, Candidates, MEAN, PENALTY, ROW, SPREAD,
 )
 from router_state.kernel.choosing.propensity cimport nearly_below
+from router_state.kernel.choosing.propensity import LEAST_PROPENSITY as _LEAST_PROPENSITY
 from router_state.kernel.costs.cost_model cimport CostModel
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, behind, of_block, scratch,
 )
 
+cdef Real LEAST_PROPENSITY = _LEAST_PROPENSITY
 cdef Real LOWEST = -float("inf")
 cdef Real DRAWN = 0.5
 """Share of b's draw that counts where plans are compared with a call of b alone. With all of it good
@@ -26,7 +28,7 @@ cost up to 2 points, and a third of the budget is not spent (attempts, in the la
 cdef Real INFINITE = float("inf")
 cdef Real PLAN_WIDEST = 4.0
 cdef enum:
-    PLAN_CELLS = 32
+    PLAN_CELLS = 16
     FEW_CELLS = 8
 """Deviations either way, and cells, that probabilities are summed over; and cells for those of plans
 that are only tried, beside others."""
@@ -104,7 +106,42 @@ cdef class Planning:
         spread: Real = sqrt(own[DEVIATION] * own[DEVIATION] + top[DEVIATION] * top[DEVIATION])
         return own[WORTH] + HARDLY * spread >= top[WORTH]
 
-    def best(self, Index b, Flag hopeful=False):
+    def choose(self, Index b, Real tried, chance):
+        """Choose among a call of the b-th arm alone, whose draw is best, and its plans: return the
+        arm that is called first, a look and the second arm (−1: none), whether a look is worth its
+        dollars, the propensity, and that of the first call.
+
+        Args:
+            tried: probability with which a plan is tried that is better only at best; and with
+                which a look is taken where no plan is.
+            chance: the random generator.
+        """
+        looks = True
+        alone, made, trial = 0, 1, 2
+        how: Index = made
+        found = self.best(b)
+        if found is None:
+            how, found = trial, self.best(b, True)
+            if found is None:
+                # Once in a while all the same: a verifier may have become better.
+                how, looks = alone, chance.random() < tried
+            elif not chance.random() < tried:
+                how = alone
+        k: Index = b if how == alone else found[0]
+        each = self._chances(b, k, tried, PLAN_CELLS)
+        chosen: Real = each[0] if how == alone else each[1] if how == made else each[2]
+        chosen = min(max(chosen, LEAST_PROPENSITY), 1.0)
+        first: Real = max(self._first(k, tried), chosen) if looks or how != alone else chosen
+        return (
+            k,
+            -1 if found is None else found[1],
+            -1 if how == alone else found[2],
+            looks,
+            chosen,
+            first,
+        )
+
+    cpdef best(self, Index b, Flag hopeful=False):
         """Return the plan that is better than a call of the b-th arm alone by the most, as that was
         drawn, and ends with it or begins with it: (first, look, second, gain); None: there is
         none."""
@@ -208,12 +245,16 @@ cdef class Planning:
         n = self._rivals(b, low, high)
         if n < 0:
             return 0.0
-        if n == 0:
-            return nearly_below((high - mean) / deviation) - nearly_below((low - mean) / deviation)
-        step: Real = (high - low) / cells
-        total: Real = 0.0
+        # Above all rivals their draws no longer matter.
+        clear: Real = min(max(self._clear(n), low), high)
+        total: Real = nearly_below((high - mean) / deviation)
+        mass: Real = nearly_below((clear - mean) / deviation)
+        total -= mass
+        if clear <= low:
+            return total
+        step: Real = (clear - low) / cells
         before: Real = self._below_all(n, low)
-        mass: Real = nearly_below((low - mean) / deviation)
+        mass = nearly_below((low - mean) / deviation)
         for i in range(1, cells + 1):
             z: Real = low + step * i
             now: Real = self._below_all(n, z)
@@ -221,6 +262,14 @@ cdef class Planning:
             total += 0.5 * (now + before) * (upto - mass)
             before, mass = now, upto
         return total
+
+    cdef Real _clear(self, Index n) noexcept:
+        """Return the score that the draws of all n rivals are below."""
+        rivals: Floats = behind(self._numbers, self.seen.K * ARM)
+        found: Real = LOWEST
+        for j in range(n):
+            found = max(found, rivals[2 * j] + PLAN_WIDEST * rivals[2 * j + 1])
+        return found
 
     cdef Index _rivals(self, Index b, Real low, Real high) noexcept:
         """Write the arms whose draws may lie on either side of scores in an interval, and return
@@ -287,6 +336,9 @@ cdef class Planning:
     def chance_of_first(self, Index first, Real tried):
         """Return the probability that an arm is called first, alone or with a plan; arguments are
         those of `chances`."""
+        return self._first(first, tried)
+
+    cdef Real _first(self, Index first, Real tried):
         total: Real = 0.0
         for b in range(self.seen.K):
             if self.may_win(b):

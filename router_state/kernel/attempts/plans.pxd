@@ -10,6 +10,7 @@ cdef class Looks:
     cdef public Index L
     cdef public object array
     cdef Floats values
+    cpdef charge(self, Index look, Real usd, Real alike)
     cdef set(self, Index look, Index k, Real right, Real wrong)
     cdef Real passes(self, Index look, Index k) noexcept
     cdef Real slips(self, Index look, Index k) noexcept

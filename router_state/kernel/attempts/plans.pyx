@@ -91,7 +91,7 @@ cdef class Looks:
         self.values[2 * self.L + look * self.K + k] = right
         self.values[2 * self.L + (self.L + look) * self.K + k] = wrong
 
-    def charge(self, Index look, Real usd, Real alike):
+    cpdef charge(self, Index look, Real usd, Real alike):
         """Set the dollars of a look, and its ρ."""
         if not 0 <= look < self.L:
             raise IndexError(f"there is no look {look}")

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from router_state.kernel.attempts.plans import Looks
@@ -24,4 +24,13 @@ class VerdictTable:
     ) -> tuple[float, float]: ...
     def tells(self, k: int, j: int, reward: float, noise: float) -> tuple[float, float]: ...
     def likelihoods(self, k: int, edge: int, deviations: float) -> tuple[float, float]: ...
-    def show(self, k: int, edge: int, look: int, looks: Looks, deviations: float) -> None: ...
+    def show(
+        self,
+        rows: Collection[int],
+        look: int,
+        usd: float,
+        sure: Looks,
+        likely: Looks,
+        hopeful: Looks,
+        away: float,
+    ) -> None: ...

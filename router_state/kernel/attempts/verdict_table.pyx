@@ -249,10 +249,23 @@ cdef class VerdictTable:
                 slipped += share * (1.0 - right)
         return passed / rights, slipped / wrongs
 
-    def show(self, Index k, Index edge, Index look, Looks looks, Real deviations):
-        """Write `likelihoods` into the looks, as the look of this number."""
-        right, wrong = self.shares(self.row_of(k), edge, deviations)
-        looks.set(look, k, right, wrong)
+    def show(self, rows, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away):
+        """Write `likelihoods` of these models into looks, at worst, as expected and at best.
+
+        Args:
+            look: number of the look whose first bin that passes is 1; the others follow.
+            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`.
+        """
+        for edge in range(1, self.J):
+            number: Index = look + edge - 1
+            for looks, deviations in ((sure, -away), (likely, 0.0), (hopeful, away)):
+                self._show(rows, edge, number, usd, looks, deviations)
+
+    cdef _show(self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations):
+        looks.charge(number, usd, self.values[2 * self.J])
+        for k in rows:
+            right, wrong = self.shares(self.row_of(k), edge, deviations)
+            looks.set(number, k, right, wrong)
 
 
 cdef Real bounded(Real reward) noexcept:
