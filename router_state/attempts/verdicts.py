@@ -237,7 +237,7 @@ class Attempts(Capability):
         return taught
 
     def _less(self, plan: Plan, attempt: int) -> float:
-        """Return the reward that an answer is expected to lose because no answer before it passed."""
+        """Return the reward that an answer is expected to lose: none before it passed."""
         table = self._stopped_by(plan, attempt)
         return 0.0 if table is None else plan.steps[attempt].gap * table.alike
 
