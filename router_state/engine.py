@@ -92,7 +92,9 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     record = engine.records.get(event.request_id)
     if record is not None:
         return Changes(DUPLICATE, record)
-    record = decide(engine.state, event, now)
+    follows = event.follows
+    followed = None if follows is None else engine.records.get(follows.request_id)
+    record = decide(engine.state, event, now, followed)
     engine.state.since.decided(record.seq)
     engine.records[event.request_id] = record
     return Changes(APPLIED, record, records={event.request_id: record})

@@ -108,6 +108,12 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
         return self.made[number].cost_usd is not None or self.follows_failures(number)
 
     @property
+    def answered(self) -> int:
+        """Return the number of the last call that a bill or a verdict tells of."""
+        told = (one.cost_usd is not None or bool(one.verdicts) for one in self.made)
+        return max((number for number, is_told in enumerate(told) if is_told), default=0)
+
+    @property
     def pending(self) -> tuple[int, ...]:
         """Return the numbers of the later calls that may still be billed."""
         billed = (n for n, made in enumerate(self.made) if made.cost_usd is not None)

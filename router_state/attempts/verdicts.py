@@ -10,8 +10,9 @@ from msgspec import Struct, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
-from router_state.attempts import planning
-from router_state.attempts.verdict_tables import Tables
+from router_state.attempts import following, planning
+from router_state.attempts.following import Chain
+from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
@@ -28,12 +29,17 @@ PIECE = "\x1fattempts"
 
 
 class _Kept(Struct, array_like=True):
-    """The contents of the piece: tables by verifier, and the verifiers that each slot's request
-    named.
+    """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
+    and tables by signal.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
     said: list[tuple[Whole, tuple[str, ...]]]
+    signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
+
+
+NO_VERIFIERS = Declared({}, 1)
+"""What a router has that declares none: its requests may follow each other all the same."""
 
 
 LEAST_WEIGHT = 0.02
@@ -61,11 +67,12 @@ class Attempts(Capability):
 
     __slots__ = ("declared", "said", "tables")
     name = "attempts"
-    declared: Declared
+    undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.tables, self.said = Tables(), dict[int, tuple[str, ...]]()
+        self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
+        self.tables.keep(arms.names)
 
     @classmethod
     def read(cls, said: Said) -> Declared | None:
@@ -104,18 +111,16 @@ class Attempts(Capability):
         """See Capability."""
         return None if kept is None else converted(kept, Declared, cls.name)
 
-    def declare(self, declared: Declared, *, now: float) -> None:
+    def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability; a verifier whose number of bins stays the same keeps its table."""
-        self.declared = declared
-        self.tables.declare(declared.verifiers, self.arms.names)
-        self.arms.planner = self
+        before, self.declared = self.declared, declared or NO_VERIFIERS
+        if not (before.verifiers or self.declared.verifiers):
+            return
+        self.tables.declare(self.declared.verifiers, self.arms.names)
+        self.arms.planner = self if self.declared.verifiers else None
+        if not self.declared.verifiers:
+            self.said = {}
         self.journal.pieces.add(PIECE)
-        self.journal.jumped = True
-
-    def dropped(self) -> None:
-        """See Capability."""
-        super().dropped()
-        self.arms.planner = None
         self.journal.jumped = True
 
     def without(self, model: str) -> None:
@@ -129,6 +134,40 @@ class Attempts(Capability):
             self.journal.pieces.add(PIECE)
 
     # A decision.
+
+    def expect(self, choice: Choice) -> None:
+        """See Capability: what follows a failure is expected to be worse. Raises UnknownVerifier,
+        VerdictOutOfRange, ChainTooLong.
+        """
+        follows = choice.request.follows
+        if follows is None:
+            return
+        self._fit(self.arms.names)
+        following.check(follows, self.tables)
+        chain = following.begin(choice, self.tables, self.arms, self.name)
+        if chain is not None:
+            choice.keep(self.name, to_builtins(chain))
+            following.expect(choice, chain, self.tables)
+
+    def rule_out(self, choice: Choice) -> None:
+        """See Capability: the models that were tried are ruled out, while there are others."""
+        chain = self._chain(choice.kept)
+        if chain is not None:
+            following.rule_out(choice, chain, self.arms)
+
+    def _chain(self, kept: Mapping[str, Json] | None) -> Chain | None:
+        found = None if kept is None else kept.get(self.name)
+        return None if found is None else converted(found, Chain, "chain of a request")
+
+    def decided(self, choice: Choice, record: RequestRecord) -> None:
+        """See Capability."""
+        if following.count_signals(choice, self.tables, self.arms):
+            self.journal.pieces.add(PIECE)
+
+    @classmethod
+    def told(cls, kept: Json) -> dict[str, object]:
+        """See Capability."""
+        return following.told(kept)
 
     def planned(self, single: Options) -> Options:
         """See arms.Planner."""
@@ -164,6 +203,8 @@ class Attempts(Capability):
 
     def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
         """See Capability."""
+        if not self.declared.verifiers:
+            return
         self._fit(self.arms.names)
         self.tables.refresh()
         planning.plan(self.tables, self.declared, self.arms, choice, chance, budget_usd)
@@ -189,7 +230,7 @@ class Attempts(Capability):
             return said, None
         k, reward, variance = known
         table, j = self.tables.tables[event.verifier], verifier.bin_of(event.verdict)
-        less = self._less(plan, event.attempt)
+        less = self._less(record, plan, event.attempt, reward)
         reward -= less
         table.see(k, j, reward)
         self.tables.changed(event.verifier, k)
@@ -203,20 +244,25 @@ class Attempts(Capability):
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability: an answer that has a verdict and a label tells what the verdict means."""
-        plan = record.plan
+        plan, call = record.plan, record.call
         taught: Taught | None = Taught(x, reward)
-        if plan is None or record.call is None or plan.labelled < 0:
+        if call is None or not (plan is None or plan.labelled >= 0):
             return taught
-        made, known = plan.made[plan.labelled], self._known(plan.steps[plan.labelled].model, x)
+        model = record.called if plan is None else plan.steps[plan.labelled].model
+        known = self._known(model, x)
         if known is None:
             return taught
         k, mean, variance = known
-        less = self._less(plan, plan.labelled)
-        before = self._stopped_by(plan, plan.labelled)
+        attempt = 0 if plan is None else plan.labelled
+        less = self._less(record, plan, attempt, mean)
+        before = self._before(record, plan, attempt, mean)
         if before is not None:
-            gap = plan.steps[plan.labelled].gap
-            taught = weighted(x, *before.learn_second(gap, mean, variance, reward))
+            table, gap = before
+            taught = weighted(x, *table.learn_second(gap, mean, variance, reward))
             self.journal.pieces.add(PIECE)
+        if plan is None:
+            return taught
+        made = plan.made[attempt]
         verdicts = dict(made.verdicts)
         for name, said in made.verdicts.items():
             table = self.tables.tables.get(name)
@@ -233,21 +279,29 @@ class Attempts(Capability):
                 revised = weight
             taught, plan = weighted(x, value + less, weight), structs.replace(plan, revised=revised)
         plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
-        record.call = structs.replace(record.call, plan=plan)
+        record.call = structs.replace(call, plan=plan)
         return taught
 
-    def _less(self, plan: Plan, attempt: int) -> float:
-        """Return the reward that an answer is expected to lose: none before it passed."""
-        table = self._stopped_by(plan, attempt)
-        return 0.0 if table is None else plan.steps[attempt].gap * table.alike
+    def _less(self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float) -> float:
+        """Return the reward that an answer is expected to lose because of failures before it.
 
-    def _stopped_by(self, plan: Plan, attempt: int) -> VerdictTable | None:
-        """Return the table of the verifier that did not pass the answer before this one; None: an
-        answer before it passed, or is not known to have failed.
+        Args:
+            reward: what is expected of the answer without that loss.
         """
-        if not plan.follows_failures(attempt):
-            return None
-        return self.tables.tables.get(plan.steps[attempt - 1].verify or "")
+        before = self._before(record, plan, attempt, reward)
+        return 0.0 if before is None else before[1] * before[0].alike
+
+    def _before(
+        self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float
+    ) -> tuple[VerdictTable, float] | None:
+        """Return what told of the failures before an answer, and the reward that it loses by them
+        at ρ = 1; None: an answer before it passed, or is not known to have failed.
+        """
+        if plan is not None and plan.follows_failures(attempt):
+            table = self.tables.tables.get(plan.steps[attempt - 1].verify or "")
+            return None if table is None else (table, plan.steps[attempt].gap)
+        chain = None if record.call is None or attempt else self._chain(record.call.kept)
+        return None if chain is None else following.gap_of(chain, reward, self.tables)
 
     def _known(self, model: str, x: Vector | None) -> tuple[int, float, float] | None:
         """Return a model's position, its expected reward for a context, and the variance of that
@@ -265,18 +319,20 @@ class Attempts(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return (PIECE,)
+        return (PIECE,) if self.declared.verifiers or self.tables.signals else ()
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
-        kept = [self.tables.pack(), list(self.said.items())]
-        return orjson.dumps(kept) if piece == PIECE else None
+        if piece != PIECE or not self.pieces:
+            return None
+        kept = [pack(self.tables.tables), list(self.said.items())]
+        return orjson.dumps([*kept, pack(self.tables.signals)] if self.tables.signals else kept)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(PIECE):
             found = decoded(kept, _Kept, self.name)
-            self.tables.restore(found.tables, self.arms.names)
+            self.tables.restore(found.tables, found.signals, self.arms.names)
             self.said = dict(found.said)
 
     def faults(self) -> Iterator[str]:

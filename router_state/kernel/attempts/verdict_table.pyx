@@ -111,6 +111,17 @@ cdef class VerdictTable:
         h: Real = values[j] + own[j] + deviations * sqrt(values[J + j] + own[J + j])
         return 1.0 / (1.0 + exp(-logit - h))
 
+    def given(self, Index k, Index j, Real reward):
+        """Return the probability that the k-th model's answer is right, given its bin.
+
+        Args:
+            reward: what is expected of the answer without its verdict.
+        """
+        if not 0 <= j < self.J:
+            raise IndexError(f"there is no bin {j} of {self.J}")
+        r: Real = bounded(reward)
+        return self.chance(self.row_of(k), j, log(r / (1.0 - r)), 0.0)
+
     def see(self, Index k, Index j, Real reward):
         """Count a verdict: bin j, for an answer of the k-th model whose expected reward was
         `reward`.
