@@ -10,8 +10,8 @@ from agents.context_store import Ref
 from agents.parked import Parked
 from ground.messages import Message
 from router_state import registered
-from router_state.config import Vector
 from router_state.attempts.verdict_tables import SIGNALS
+from router_state.config import Vector
 from router_state.events import Asked, Charged, Event, Follows, Judged, Needs, Verified
 from schemas.quick import Bill, Request, Reward
 

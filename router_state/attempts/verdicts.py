@@ -10,19 +10,21 @@ from msgspec import Struct, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
-from router_state.attempts import following, planning
+from router_state.attempts import following, planning, verdict_alerts
 from router_state.attempts.following import Chain
+from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
+from router_state.billing import Billing
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Vector
-from router_state.events import Verified
+from router_state.events import Judged, Verified
 from router_state.kernel import Chance, Options, PlannedOptions, VerdictTable
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught, Verdict
-from router_state.record import RequestRecord
+from router_state.record import RequestRecord, Weighed
 
 PIECE = "\x1fattempts"
 """Name of the piece with the tables."""
@@ -30,18 +32,21 @@ PIECE = "\x1fattempts"
 
 class _Kept(Struct, array_like=True):
     """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
-    and tables by signal.
+    tables by signal, and pairs by verifier.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
     said: list[tuple[Whole, tuple[str, ...]]]
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
+    pairs: dict[str, Pairs] = {}
 
 
 NO_VERIFIERS = Declared({}, 1)
 """What a router has that declares none: its requests may follow each other all the same."""
 
 
+PASSED = 0.5
+"""Least verdict that counts as passed where verdicts are compared with labels."""
 LEAST_WEIGHT = 0.02
 """Least weight of an observation that is learned. Verdicts of a coin weigh less, and so do labels
 of an answer that has an exact verdict.
@@ -62,16 +67,18 @@ class Attempts(Capability):
     Attributes:
         declared: the router's declaration of its verifiers.
         tables: what their verdicts mean.
+        pairs: by verifier, what labels say of its verdicts, and what they have cost.
         said: by slot of the window, the verifiers that the request named, where it named any.
     """
 
-    __slots__ = ("declared", "said", "tables")
+    __slots__ = ("declared", "pairs", "said", "tables")
     name = "attempts"
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
+        self.pairs = dict[str, Pairs]()
         self.tables.keep(arms.names)
 
     @classmethod
@@ -117,6 +124,8 @@ class Attempts(Capability):
         if not (before.verifiers or self.declared.verifiers):
             return
         self.tables.declare(self.declared.verifiers, self.arms.names)
+        verifiers = self.declared.verifiers
+        self.pairs = {name: one for name, one in self.pairs.items() if name in verifiers}
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             self.said = {}
@@ -225,6 +234,9 @@ class Attempts(Capability):
             # The bill and the label are those of the first call.
             said = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
             return said, None
+        pairs = self.pairs.setdefault(event.verifier, Pairs(record.decided_at))
+        pairs.verdicts, pairs.fees_usd = pairs.verdicts + 1, pairs.fees_usd + verifier.usd
+        self.journal.pieces.add(PIECE)
         known = self._known(plan.steps[event.attempt].model, x)
         if known is None or x is None:
             return said, None
@@ -236,7 +248,9 @@ class Attempts(Capability):
         self.tables.changed(event.verifier, k)
         self.journal.pieces.add(PIECE)
         if record.label is not None and plan.labelled == event.attempt:
-            table.learn(k, j, reward, variance, record.label.reward)
+            label = record.label.reward
+            table.learn(k, j, reward, variance, label)
+            pairs.add(label - reward, passes=event.verdict >= PASSED)
             self.tables.changed(event.verifier)
             return structs.replace(said, learned=True), None
         value, weight = table.tells(k, j, reward, self.arms.rewards.noise)
@@ -270,6 +284,8 @@ class Attempts(Capability):
                 continue
             j = self.declared.verifiers[name].bin_of(said.verdict)
             value, weight, revised = table.learn(k, j, mean - less, variance, reward)
+            pairs = self.pairs.setdefault(name, Pairs(record.decided_at))
+            pairs.add(reward - mean + less, passes=said.verdict >= PASSED)
             self.tables.changed(name)
             self.journal.pieces.add(PIECE)
             verdicts[name] = structs.replace(said, learned=True)
@@ -281,6 +297,26 @@ class Attempts(Capability):
         plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
         record.call = structs.replace(call, plan=plan)
         return taught
+
+    def billed(self, billing: Billing) -> None:
+        """See Capability: count what followed as a verdict did not pass."""
+        plan, attempt = billing.record.plan, billing.event.attempt
+        if plan is None or attempt == 0 or billing.answered:
+            return
+        pairs = self.pairs.get(plan.steps[attempt - 1].verify or "")
+        if pairs is not None:
+            pairs.further_usd += billing.cost_usd
+            self.journal.pieces.add(PIECE)
+
+    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+        """See Capability: tell of verifiers that are worthless, and of those that have changed."""
+        plan = record.plan
+        if plan is None or plan.labelled < 0:
+            return
+        for name in plan.made[plan.labelled].verdicts:
+            pairs = self.pairs.get(name)
+            if pairs is not None:
+                verdict_alerts.tell(self.journal, name, pairs, len(self.declared.verifiers), now)
 
     def _less(self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float) -> float:
         """Return the reward that an answer is expected to lose because of failures before it.
@@ -325,16 +361,19 @@ class Attempts(Capability):
         """See Capability."""
         if piece != PIECE or not self.pieces:
             return None
-        kept = [pack(self.tables.tables), list(self.said.items())]
-        return orjson.dumps([*kept, pack(self.tables.signals)] if self.tables.signals else kept)
+        tables = self.tables
+        kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
+        return orjson.dumps([*kept, to_builtins(self.pairs)])
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(PIECE):
             found = decoded(kept, _Kept, self.name)
             self.tables.restore(found.tables, found.signals, self.arms.names)
-            self.said = dict(found.said)
+            self.said, self.pairs = dict(found.said), found.pairs
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         yield from self.tables.faults()
+        if not all(one.is_sound for one in self.pairs.values()):
+            yield "pairs of verdicts and labels"

@@ -157,7 +157,7 @@ def test_signals_need_no_verifier(good: dict[str, float], bad: dict[str, float])
 
 
 def thaw_of(one: Played) -> Any:
-    return thaw(freeze(one), {name: X for name in one.records})
+    return thaw(freeze(one), dict.fromkeys(one.records, X))
 
 
 @given(st.lists(st.tuples(st.floats(0.05, 0.95), st.floats(0.0, 1.0)), max_size=6))
