@@ -36,7 +36,7 @@ CACHED = (
 )
 """Input tokens from a provider's cache, by the same, by Pydantic AI's and by older drafts."""
 AMOUNT, CURRENCY = "gen_ai.usage.cost.amount", "gen_ai.usage.cost.currency"
-"""What a call cost, and in which currency (ISO 4217)."""
+"""The price of a call, and its currency (ISO 4217)."""
 FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk",)
 """Seconds to the first chunk."""
 REQUEST = ("pb.request_id", "gen_ai.response.id")

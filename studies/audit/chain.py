@@ -75,7 +75,7 @@ class ChainFile:
         try:
             head = orjson.loads(lines[0]) if lines else self._head()
             if (head["format"], head["topic"]) != (FORMAT, topic):
-                raise BrokenChain(f"{path}: this is no chain of {topic} in format {FORMAT}")
+                raise BrokenChain(f"{path}: this is not a chain of {topic} in format {FORMAT}")
             for line in lines[1:]:
                 link = msgspec.json.decode(line, type=Link)
                 self.links.setdefault(link.partition, []).append(link)

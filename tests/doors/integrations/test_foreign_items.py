@@ -16,7 +16,9 @@ from commands.cli import main
 from doors.integrations.convert import Converted, convert, finder_of
 from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
 from doors.integrations.remembered import Remembered
+from paretobandit_client.sent_events import Step
 from schemas import MalformedEvent
+from tests.client.test_attempts import Sent, decision
 from tests.doors.integrations.exporters import (
     CALL,
     FAILED,
@@ -263,6 +265,13 @@ def test_a_bill_that_is_not_in_dollars_is_refused(attributes: dict[str, Any], sa
     found = of("otel", exported(span(attributes), span({**CALL, "pb.request_id": "beside"})))
     assert len(found.taken) == 1
     assert said in str(found.refused[0].error)
+
+
+def test_a_span_with_the_attributes_of_its_decision_bills_its_request() -> None:
+    made = decision(Sent(), Step(model="small"))
+    usage = {name: CALL[name] for name in CALL if name.startswith("gen_ai.usage")}
+    (bill,) = bills(of("otel", exported(span({**made.span_attributes(), **usage}))))
+    assert (bill["router_id"], bill["request_id"], bill["model"]) == ("r", "q", "small")
 
 
 @pytest.mark.parametrize("kind", ["CHAIN", "AGENT", "EMBEDDING", "TOOL"])
