@@ -45,15 +45,14 @@ class Pools:
             if one.state is not None and one.state.budgets and self._allows(one.router_id)
         ]
         documents = {name: one.model_dump(mode="json") for name, one in pools.items()}
-        lines = lines_of(documents, states)
-        lending: dict[str, list[LineStanding]] = {}
-        for line in lines.values():
-            lending.setdefault(line.name.rpartition("/")[0], []).append(line)
+        lines: dict[str, list[LineStanding]] = {}
+        for line in lines_of(documents, states).values():
+            lines.setdefault(line.name.rpartition("/")[0], []).append(line)
         used = {one.pool for state in states for one in state.budgets or () if one.pool}
         return [
-            _pool(name, pools.get(name), lending.get(name, []))
-            for name in sorted({*pools, *lending})
-            if self._allows(name) or name in used or any(x.routers for x in lending.get(name, []))
+            _pool(name, pools.get(name), lines.get(name, []))
+            for name in sorted({*pools, *lines})
+            if self._allows(name) or name in used or any(x.routers for x in lines.get(name, []))
         ]
 
 
@@ -70,7 +69,7 @@ def _pool(name: str, declared: PoolDeclared | None, lines: list[LineStanding]) -
 
 
 def _line(line: LineStanding) -> Document:
-    leases = sorted(line.routers.items(), key=lambda one: (-one[1].usd, one[0]))
+    holdings = sorted(line.routers.items(), key=lambda one: (-one[1].usd, one[0]))
     return {
         "name": line.name,
         "per": line.name.rpartition("/")[2],
@@ -82,9 +81,9 @@ def _line(line: LineStanding) -> Document:
         "why": line.why,
         "leases": [
             _lease(router_id, one, asked=router_id not in line.unasked)
-            for router_id, one in leases[:MOST_LEASES]
+            for router_id, one in holdings[:MOST_LEASES]
         ],
-        "more": max(0, len(leases) - MOST_LEASES),
+        "more": max(0, len(holdings) - MOST_LEASES),
     }
 
 
