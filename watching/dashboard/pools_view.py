@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from doors.pools.standing import LineStanding, lines_of
+from doors.pools.pool_lines import PoolLine, lines_of
 from ground.json_values import Document
 from schemas.lambdas import PeriodStanding
 from schemas.pools import PoolDeclared
@@ -45,7 +45,7 @@ class Pools:
             if one.state is not None and one.state.budgets and self._allows(one.router_id)
         ]
         documents = {name: one.model_dump(mode="json") for name, one in pools.items()}
-        lines: dict[str, list[LineStanding]] = {}
+        lines: dict[str, list[PoolLine]] = {}
         for line in lines_of(documents, states).values():
             lines.setdefault(line.name.rpartition("/")[0], []).append(line)
         used = {one.pool for state in states for one in state.budgets or () if one.pool}
@@ -56,7 +56,7 @@ class Pools:
         ]
 
 
-def _pool(name: str, declared: PoolDeclared | None, lines: list[LineStanding]) -> Document:
+def _pool(name: str, declared: PoolDeclared | None, lines: list[PoolLine]) -> Document:
     return {
         "pool_id": name,
         "parent": declared and declared.parent,
@@ -68,7 +68,7 @@ def _pool(name: str, declared: PoolDeclared | None, lines: list[LineStanding]) -
     }
 
 
-def _line(line: LineStanding) -> Document:
+def _line(line: PoolLine) -> Document:
     holdings = sorted(line.routers.items(), key=lambda one: (-one[1].usd, one[0]))
     return {
         "name": line.name,

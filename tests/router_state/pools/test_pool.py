@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doors.pools.standing import lines_of
+from doors.pools.pool_lines import lines_of
 from ground.json_values import Document
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.holdings import Grant, Granted, Holdings
