@@ -104,7 +104,7 @@ def _prove(
     mixes: tuple[str, ...],
     stack: ExitStack,
 ) -> Document:
-    from studies.history.account import Account
+    from studies.history.skipped import Skipped
     from studies.proof.compared_requests import Requests
     from studies.proof.proof_file import Noted, filled
     from studies.proof.saved import prove, sentence
@@ -113,7 +113,7 @@ def _prove(
         raise Failure(f"the proof is of router {before['router_id']}: say --router")
     history = Noted(history_of(session, folder, stack), None if before is None else before["read"])
     requests = Requests(session.settings.source_rank)
-    requests.read(happened(history, router_id, Account()))
+    requests.read(happened(history, router_id, Skipped()))
     figures = prove(requests) | {"not_compared": requests.others}
     if mixes:
         figures["against"] = _against(session, history, router_id, mixes, stack)
@@ -123,15 +123,15 @@ def _prove(
 def _against(
     session: Session, history: History, router_id: str, mixes: tuple[str, ...], stack: ExitStack
 ) -> Document:
-    from studies.history.account import Account
+    from studies.history.skipped import Skipped
     from studies.proof.against import compare
     from studies.simulate.cases import Cases
 
-    account = Account()
+    skipped = Skipped()
     cases = Cases(
-        happened(history, router_id, account),
+        happened(history, router_id, skipped),
         contexts=contexts_of(session, stack),
-        account=account,
+        skipped=skipped,
     )
     return compare(cases, {text: _mix(text) for text in mixes})
 

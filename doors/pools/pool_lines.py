@@ -94,9 +94,7 @@ async def read_states(bus: Bus) -> list[LambdaUpdated]:
     return found
 
 
-def lines_of(
-    pools: Mapping[str, Document], states: Iterable[LambdaUpdated]
-) -> dict[str, PoolLine]:
+def lines_of(pools: Mapping[str, Document], states: Iterable[LambdaUpdated]) -> dict[str, PoolLine]:
     """Return every budget of every pool by its name, "POOL/PERIOD", with the routers that share
     its current period."""
     found: dict[str, PoolLine] = {}
