@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from agents.declaring.configuration import config_of
 from agents.feedback.core_events import asked, charged, judged
-from agents.routing.mean_context import mean_context
+from agents.routing.request_contexts import mean_context
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError

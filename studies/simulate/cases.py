@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agents.declaring.configuration import projection_ref
 from agents.feedback.core_events import needs_of, seconds
-from agents.routing.mean_context import mean_context
+from agents.routing.request_contexts import mean_context
 from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
