@@ -12,30 +12,27 @@ from router_state.errors import (
     AttemptBeyondPlan,
     ContextLost,
     CostOutOfRange,
-    UnknownRequest,
     UnpricedModel,
 )
 from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import Arm, check, exp_of, list_price_of
 from router_state.plan import Taught
 from router_state.policies.learning import NOT_LEARNED
-from router_state.record import Label, Records, RequestRecord, Settlement, Weighed
+from router_state.record import Label, Records, RequestRecord, Settlement, Weighed, remembered
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
 
-Changed = dict[str, RequestRecord | None]
-"""Requests that changed, see `Changes.records`."""
+Changed = dict[str, RequestRecord]
+"""Records that changed, by request_id."""
 
 
-def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
+def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
     """Book the bill of a request; a later revision replaces what was charged so far.
 
     Raises:
-        UnknownRequest: no decision carries this request_id.
         NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
-    record = remembered(records, event.request_id)
     before, said = record.bill, event.cost_usd
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
@@ -76,16 +73,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     record.candidates = None
     if record.waits is not None:
         record.waits = None
-    records[event.request_id] = record
     return APPLIED if first else REVISED
-
-
-def remembered(records: Records, request_id: str) -> RequestRecord:
-    """Return a request's record. Raises UnknownRequest."""
-    record = records.get(request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {request_id!r}")
-    return record
 
 
 def context_of(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
@@ -188,16 +176,14 @@ def learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
         state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
-def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
+def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     """Learn a request's reward. A reward of higher rank, or of higher revision from the same
     source, replaces an earlier one; one that is withdrawn is undone.
 
     Raises:
-        UnknownRequest: no decision carries this request_id.
         AttemptBeyondPlan: it is of an attempt that was not planned.
         ContextLost: neither the record nor the caller has the context.
     """
-    record = remembered(records, event.request_id)
     attempt = _attempt(record, event)
     keeps = record.call is not None and record.call.kept
     if (event.reward is None or keeps) and not state.hooks.complete:
@@ -210,7 +196,6 @@ def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
         outcome = _put_in_force(state, record, event, weighed.label, attempt)
     for taken in state.hooks.taken:
         taken(record, event, weighed, state.latest)
-    records[event.request_id] = record
     return outcome
 
 
@@ -313,24 +298,24 @@ def _attempt(record: RequestRecord, event: Judged) -> int:
 
 def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:
     """Learn the reward of a request, or of all requests among which a capability shares it. Return
-    the outcome and the records that changed. Raises as `learn` and `Capability.shared`.
+    the outcome and the records that changed.
+
+    Raises:
+        UnknownRequest: no decision carries this request_id.
+        RouterStateError: as `learn` and `Capability.shared`.
     """
     if event.reward is not None:
         checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
-            return _learn_shared(state, records, *found)
-    outcome = learn(state, records, event)
-    new = outcome is not DUPLICATE
-    return outcome, {event.request_id: records[event.request_id]} if new else {}
+            return _learn_shared(state, *found)
+    record = remembered(records, event.request_id)
+    return learn(state, record, event), {event.request_id: record}
 
 
 def _learn_shared(
-    state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
+    state: RouterState, requests: dict[str, RequestRecord], parts: list[Judged]
 ) -> tuple[Outcome, Changed]:
-    # The record that was found is used again: every look-up in a table unpacks a record anew.
-    outcomes = {one.request_id: learn(state, requests, one) for one in parts}
+    outcomes = {one.request_id: learn(state, requests[one.request_id], one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
-    records.update(changed)
-    ordered = (APPLIED, REVISED, DUPLICATE)
-    return min(outcomes.values(), key=ordered.index), {**changed}
+    return min(outcomes.values(), key=(APPLIED, REVISED, DUPLICATE).index), changed

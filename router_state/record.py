@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
+from router_state.errors import UnknownRequest
 from router_state.kernel import Candidates
 from router_state.packing.framing import Json
 from router_state.plan import Plan
@@ -182,3 +183,11 @@ class RequestRecord(Struct, gc=False, eq=False):
 
 Records = MutableMapping[str, RequestRecord]
 """Records of a router's requests by request_id; code that changes a record assigns it back."""
+
+
+def remembered(records: Records, request_id: str) -> RequestRecord:
+    """Return a request's record. Raises UnknownRequest."""
+    record = records.get(request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {request_id!r}")
+    return record
