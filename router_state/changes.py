@@ -141,13 +141,13 @@ class Changes(Struct):
     ) -> Changes:
         """Return the changes of an event, with what the journal has noted since the one before."""
         alerts = journal.take_alerts() if journal.alerts else []
-        pieces, changed = journal.pieces, set[str]()
+        pieces = journal.pieces
         # Neither a piece nor a record changes alone: counts and sums in the head go with it.
         if pieces or records:
             pieces.add(HEAD)
-            # A copy: owners hold on to the journal's set.
-            changed = pieces.copy()
-            pieces.clear()
+        # A copy: owners hold on to the journal's set.
+        changed = pieces.copy()
+        pieces.clear()
         return cls(outcome, decision, records or {}, refusal, alerts, changed)
 
     def add(self, later: Changes) -> None:

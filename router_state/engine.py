@@ -81,12 +81,12 @@ class Engine:
         """
         refusal = None
         try:
-            applied = _APPLY.get(type(event), _of_capability)(self, event, now)
+            outcome, decision, records = _APPLY.get(type(event), _of_capability)(self, event, now)
         # A refusal is data like a decision: its changes, such as a cap that was noted, are written
         # with it.
         except RouterStateError as error:
-            applied, refusal = (Outcome.REFUSED, None, None), error
-        return Changes.collected(self.state.journal, *applied, refusal)
+            outcome, decision, records, refusal = Outcome.REFUSED, None, None, error
+        return Changes.collected(self.state.journal, outcome, decision, records, refusal)
 
     def started(self) -> Changes:
         """Return everything there is to write of a router that was just started."""
@@ -106,7 +106,8 @@ def _asked(engine: Engine, event: Asked, now: float) -> Applied:
 
 def _charged(engine: Engine, event: Charged, now: float) -> Applied:
     record = remembered(engine.records, event.request_id)
-    outcome = planned.settle(engine.state, record, event)
+    settle = feedback.settle if record.plan is None and event.attempt == 0 else planned.settle
+    outcome = settle(engine.state, record, event)
     if outcome is DUPLICATE:
         return UNCHANGED
     engine.state.since.billed(event.offset, waited=event.waited)

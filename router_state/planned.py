@@ -24,16 +24,13 @@ from router_state.totals import checked_cost
 
 
 def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
-    """Book the bill of one call of a request, or a later revision of it.
+    """Book the bill of one call of a request that has a plan, or a later revision of it.
 
     Raises:
         AttemptBeyondPlan: the request's plan has no such call.
         NonFiniteInput, CostOutOfRange, UnpricedModel: as `feedback.settle`.
     """
-    plan = record.plan
-    if plan is None and event.attempt == 0:
-        return feedback.settle(state, record, event)
-    plan = _having(plan, event.attempt)
+    plan = _having(record.plan, event.attempt)
     step, made = plan.steps[event.attempt], plan.made[event.attempt]
     called = event.model or step.model
     price = step.price if called == step.model else _price_of(state, called)
@@ -49,7 +46,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     billing = Billing(
         event,
         record,
-        feedback.context_of(state, record, event.x),
+        feedback.context_of(state, event.x) if record.x is None else record.x,
         called,
         cost_usd,
         # With this, the difference is the change of what the whole request is charged.
@@ -92,7 +89,7 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
     before = made.verdicts.get(event.verifier)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
-    x = feedback.context_of(state, record, event.x)
+    x = feedback.context_of(state, event.x) if record.x is None else record.x
     found = (verified(event, record, plan, x) for verified in state.hooks.verified)
     said = next((one for one in found if one is not None), None)
     if said is None:

@@ -69,6 +69,12 @@ class Settlement(Struct, gc=False):
     open: bool = False
 
 
+NOT_LEARNED = -2000.0
+"""Mark of a reward that was not learned, in place of the arm's `forgotten`, which is never
+negative.
+"""
+
+
 class Label(Struct, gc=False):
     """The reward of an answer, and the `forgotten` of the arm's regression when it learned the
     reward.
@@ -78,7 +84,7 @@ class Label(Struct, gc=False):
     source: str
     rank: int
     revision: int
-    forgotten: float
+    forgotten: float = NOT_LEARNED
 
     def is_as(self, other: Label) -> bool:
         """Tell whether another label says the same, whatever was forgotten since."""
