@@ -52,6 +52,14 @@ class RewardObserved(Event):
                 "source": "human",
                 "revision": 1,
             },
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-2",
+                "reward": None,
+                "cant_tell": True,
+                "source": "human:anna",
+                "revision": 1,
+            },
             {"router_id": "acme.chat", "session_id": "s-17", "reward": 1, "source": "user"},
             {
                 "router_id": "acme.code",
@@ -95,6 +103,10 @@ class RewardObserved(Event):
         "never come"
     )
     source: Label | None = optional("Who judged; absent only of a verdict")
+    cant_tell: bool | None = optional(
+        "True beside a null reward: the person has seen the answer and can't tell; nobody is asked "
+        "about it again"
+    )
     model: ModelName | None = optional(
         "Which model was called, where that is known; absent: the decided one"
     )
@@ -130,6 +142,8 @@ class RewardObserved(Event):
                     "reward is null, which withdraws a label of a lower revision: say a revision "
                     "of 1 or more",
                 )
+            if self.cant_tell and self.reward is not None:
+                raise refuse(Reason.INVALID_FIELD, "the event says cant_tell beside a reward")
         elif self.verifier is None or self.verdict is None or self.request_id is None:
             raise refuse(Reason.MISSING_FIELD, "a verdict needs request_id, verifier and verdict")
         elif self.reward is not None:

@@ -69,6 +69,8 @@ class Route(Struct, frozen=True, kw_only=True):
     routed_by: str | None = None
     routed_share: float | None = None
     would_route: WouldRoute | None = None
+    label_wanted: bool = False
+    label_probability: float | None = None
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
