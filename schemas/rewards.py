@@ -52,14 +52,6 @@ class RewardObserved(Event):
                 "source": "human",
                 "revision": 1,
             },
-            {
-                "router_id": "acme.chat",
-                "request_id": "r-2",
-                "reward": None,
-                "cant_tell": True,
-                "source": "human:anna",
-                "revision": 1,
-            },
             {"router_id": "acme.chat", "session_id": "s-17", "reward": 1, "source": "user"},
             {
                 "router_id": "acme.code",
