@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from schemas import RewardObserved
 
 TOOLS = ("label-studio", "argilla", "langfuse", "jsonl")
-"""As `doors.integrations.label_tools`, which is slow to import."""
+"""Names of the tools, as in `doors.integrations.label_tools`, which is slow to import."""
 by_option = click.option(
     "--by",
     metavar="NAME",

@@ -21,7 +21,7 @@ TOPICS = (*STANDING, "routes", "rewards")
 
 @dataclass(slots=True)
 class AskedLabels:
-    """What people are asked about of one router, and every label of its last requests by people.
+    """The requests of one router that people are asked about, and people's labels of its last ones.
 
     Attributes:
         wanted: the requests that people are asked about.

@@ -29,7 +29,7 @@ class Task(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a person said in a tool.
+    """One label that a person gave in a tool.
 
     Attributes:
         request_id: the request whose answer was labelled.

@@ -26,7 +26,8 @@ LOOK_EVERY = 1.0
 
 
 class Inbox:
-    """What people are asked to label of the routers that a visitor may see, the newest first.
+    """The requests that people are asked to label, of the routers that a visitor may see, the newest
+    first.
 
     Args:
         key: the visitor's, whose name stands in the source of each label.

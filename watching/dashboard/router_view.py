@@ -101,7 +101,7 @@ class RouterView:
 
     @property
     def labelling(self) -> Labelling:
-        """How people label its answers."""
+        """The part of its declaration that says how people label."""
         declared = self.declared
         return Labelling() if declared is None else Labelling.of(declared)
 
