@@ -11,6 +11,8 @@ does not pass, another model may answer before the second one, or after it.
 
 from __future__ import annotations
 
+from math import inf
+
 from numpy.random import Generator
 
 from router_state.arms import Arms
@@ -63,11 +65,15 @@ def plan(
     )
     k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
     number = next(n for n in range(len(tables.looks)) if n not in shut) if look < 0 else look
-    looks = looks and _affords(tables.stops[number][2], chance, budget_usd)
+    calls = [(k, number)]
     if second >= 0:
-        calls = [(k, look), (second, look)]
-        if declared.max_attempts > 2 and (more := further(plans, k, look, second)) is not None:
-            calls = [(k, look), more[:2], (more[2], look)]
+        calls.append((second, number))
+        # Prices of waits are solved for plans of two calls.
+        thrice = declared.max_attempts > 2 and choice.beside is None
+        if thrice and (more := further(plans, k, look, second)) is not None:
+            calls[1:] = more[:2], (more[2], number)
+    looks = looks and _affords(tables, choice, calls, chance, budget_usd)
+    if second >= 0:
         _take(tables, arms, choice, calls, first, looks=looks)
     elif looks:
         _observe(tables, arms, choice, number, first)
@@ -82,14 +88,25 @@ def _look(
     shut: frozenset[int],
 ) -> None:
     number = next(n for n in range(len(tables.looks)) if n not in shut)
-    if _affords(tables.stops[number][2], chance, budget_usd):
+    if _affords(tables, choice, [(choice.k, number)], chance, budget_usd):
         _observe(tables, arms, choice, number, 1.0)
 
 
-def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -> bool:
-    """Tell whether the budget allows a look at an answer that has no consequence for the
+def _affords(
+    tables: Tables,
+    choice: Choice,
+    calls: list[tuple[int, int]],
+    chance: Chance | Generator,
+    budget_usd: float | None,
+) -> bool:
+    """Tell whether there is money for a look at the last answer, which has no consequence for the
     request.
     """
+    usd = tables.stops[calls[-1][1]][2]
+    if usd > 0.0 and choice.left_usd < inf:
+        spent = sum(choice.seen.cost_usd(k) + tables.stops[look][2] for k, look in calls)
+        if spent > choice.left_usd:
+            return False
     if budget_usd is None or usd <= LOOKED * budget_usd:
         return True
     return float(chance.random()) < LOOKED * budget_usd / usd

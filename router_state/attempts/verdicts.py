@@ -178,13 +178,15 @@ class Attempts(Capability):
         """See Capability."""
         return following.told(kept)
 
-    def planned(self, single: Options) -> Options:
+    def planned(
+        self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
+    ) -> Options:
         """See arms.Planner."""
         self._fit(self.arms.names)
         self.tables.refresh()
         if self.declared.max_attempts < 2:
             return single
-        return PlannedOptions(single, self.tables.sure, self._shut())
+        return PlannedOptions(single, self.tables.sure, self._shut(), rewards, per_dollar)
 
     def _shut(self) -> dict[int, frozenset[int]]:
         return {slot: self.tables.shut(said) for slot, said in self.said.items()}

@@ -21,6 +21,9 @@ cdef class Looks:
 
 cdef class PlannedOptions(Options):
     cdef public Looks looks
+    cdef Options _rewards
+    cdef Real per_dollar
+    cdef bint _in_dollars
     cdef object _prices
     cdef Floats own
     cdef object _block

@@ -14,6 +14,10 @@ class Looks:
 class PlannedOptions(Options):
     looks: Looks
     def __init__(
-        self, single: Options, looks: Looks, shut: Mapping[int, Collection[int]]
+        self,
+        single: Options,
+        looks: Looks,
+        shut: Mapping[int, Collection[int]],
+        rewards: Options | None = None,
+        per_dollar: float = 0.0,
     ) -> None: ...
-    def spend(self, price: float) -> float: ...

@@ -125,14 +125,23 @@ cdef class PlannedOptions(Options):
         single: scores and costs of the arms alone.
         looks: looks at the arms' answers.
         shut: by row, the numbers of the looks that the row's request can't have.
+        rewards: options whose scores are the expected rewards; None: those of `single`. Where they
+            are given, costs are other than dollars, and scores have the dollars in them.
+        per_dollar: what a dollar of a look costs in reward, beside `rewards`.
     """
 
-    def __init__(self, Options single, Looks looks, dict shut):
+    def __init__(
+        self, Options single, Looks looks, dict shut, Options rewards=None, Real per_dollar=0.0
+    ):
         n, K, L = single.n, single.K, looks.L
         Options.__init__(self, n, K)
         if looks.K != K or n > len(PRICES) or n > WIDTH:
             raise ValueError(f"looks at {looks.K} models are none at {K}")
         self.array, self.values, self.looks = single.array, single.values, looks
+        self._rewards = single if rewards is None else rewards
+        if self._rewards.K != K or self._rewards.n != n:
+            raise ValueError(f"rewards of {self._rewards.K} models are none of {K}")
+        self.per_dollar, self._in_dollars = per_dollar, rewards is None
         self._prices = PRICES
         self.own = known(PRICES, len(PRICES))
         self._block = block(WIDTH * (K + 3 * K * L + ROWS))
@@ -156,25 +165,23 @@ cdef class PlannedOptions(Options):
         n, K, looks = self.n, self.K, self.looks
         for k in range(K):
             scores: Floats = behind(self.values, k * n)
+            rewards: Floats = behind(self._rewards.values, k * n)
             deviations: Floats = behind(self.parts, k * WIDTH)
             for row in range(n):
-                right: Real = bounded(scores[row])
+                right: Real = bounded(rewards[row])
                 deviations[row] = sqrt(right * (1.0 - right))
             for look in range(looks.L):
                 t: Real = looks.passes(look, k)
                 f: Real = looks.slips(look, k)
                 alike: Real = looks.alike(look) * max(t - f, 0.0)
                 own: Floats = self.part(k, look)
+                fee: Real = self.per_dollar * looks.fee(look)
                 for row in range(n):
-                    r: Real = bounded(scores[row])
-                    own[row] = NEVER if scores[row] < OPEN else scores[row] - (1.0 - t) * r
+                    r: Real = bounded(rewards[row])
+                    own[row] = scores[row] - (1.0 - t) * r - fee
+                    own[row] = NEVER if scores[row] < OPEN else own[row]
                     own[WIDTH + row] = 1.0 - t * r - f * (1.0 - r)
                     own[2 * WIDTH + row] = alike * deviations[row]
-
-    def spend(self, Real price):
-        """Return the mean cost of the options that the contexts choose at a price of a dollar."""
-        self.choose(price)
-        return self.dollars / self.n
 
     cdef void choose(self, Real price):
         """See Options."""
@@ -191,9 +198,8 @@ cdef class PlannedOptions(Options):
             second_best(behind(scores, k * n), behind(costs, k * n), own, room, k, price, n)
         for k in range(K):
             for look in range(looks.L):
-                plan_rows(
-                    self.part(k, look), behind(costs, k * n), room, k, price, looks.fee(look), n
-                )
+                fee: Real = looks.fee(look) if self._in_dollars else 0.0
+                plan_rows(self.part(k, look), behind(costs, k * n), room, k, price, fee, n)
         self.total, self.dollars = 0.0, 0.0
         for row in range(n):
             self.total += room[BEST_SCORE * WIDTH + row]
