@@ -17,6 +17,8 @@ from streams.settings import Settings
 CONTEXT = "[0.3, -0.1, 1.0]"
 PATIENCE = 60.0
 """Seconds until a wait fails."""
+LOOK_EVERY = 0.05
+"""Seconds between two looks: a command takes as many CPU seconds as a worker needs in a second."""
 PRICES = ("--input-price", "0.1", "--output-price", "0.4")
 
 
@@ -54,6 +56,7 @@ def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(LOOK_EVERY)
 
 
 def done_json(

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 def cli_settings(kafka: str) -> Settings:
     """Return the settings of a service of its own."""
     name = f"cli-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    (port,) = free_ports(1)
+    made = load_settings(
+        bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=2, web_port=port
+    )
     asyncio.run(create_topics(made))
     return made
 

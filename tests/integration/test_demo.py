@@ -42,7 +42,7 @@ def demo(*options: str, kafka: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, "KAFKA_BOOTSTRAP": kafka},
+        env={**os.environ, "KAFKA_BOOTSTRAP": kafka, "PB_BROKER": "env"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
