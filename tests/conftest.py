@@ -21,7 +21,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import engine
-from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from commands.broker.child import spawn
 from commands.broker.choose import NAMES, KafkaUnavailable, choose_broker
@@ -108,7 +108,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place[item.path])
 
 
-class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+class Scheduling(LoadFileScheduling):
     """Give the files that stand together in `TOGETHER` to one process, every other file alone."""
 
     def _split_scope(self, nodeid: str) -> str:
