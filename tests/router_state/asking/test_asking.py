@@ -29,6 +29,8 @@ from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.routers import RouterDeclared
 from schemas.routes import RouteDecided
+from studies.history.reading import READERS
+from studies.history.verify import compare
 from tests.router_state.core_reference import context, freeze, having, thaw
 
 MODELS = {
@@ -362,3 +364,21 @@ def test_the_traffic_of_a_first_day_that_began_in_the_evening_is_not_that_of_who
     traffic.turn(DAY, DAY)
     # Ten an hour, as in the hours that were seen.
     assert sum(traffic.usual) == pytest.approx(10.0 * PARTS)
+
+
+def test_a_verification_compares_who_was_asked_about_and_with_which_probability() -> None:
+    one = engine()
+    ask(one, "a")
+    record = one.records["a"]
+    said = orjson.loads(route_value("r", "a", record, repeat=False))
+    changes: list[dict[str, Any]] = [
+        {},
+        {"label_wanted": None},
+        {"label_probability": 0.5},
+    ]
+    found = [
+        compare(READERS["routes"](orjson.dumps({**said, **change})), record)  # type: ignore[arg-type]
+        for change in changes
+    ]
+    assert found[0] == ((), True)
+    assert [fields for fields, _ in found[1:3]] == [("label_wanted",), ("label_probability",)]
