@@ -12,7 +12,6 @@ from doors.console.changing_declarations import declared_at
 from doors.console.explained_decision import explain_decision
 from doors.console.failures import Failure
 from doors.console.found_records import TOPICS, Found, find
-from doors.console.labels_told import labels_told
 from doors.console.output import console, print_json
 from doors.console.router_status import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
@@ -103,6 +102,8 @@ def _notes(
     labels: list[RewardObserved], rank_of: Callable[[str], int], then: Declared | None
 ) -> tuple[list[str], str]:
     """Return a note for each label, and a sentence about the mean of several people."""
+    from doors.console.labels_told import labels_told  # brings numpy along
+
     sources = None if then is None else then.router.sources
     return (
         (superseded(labels, rank_of), "")

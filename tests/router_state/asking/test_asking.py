@@ -17,7 +17,7 @@ from agents.publishing.published_values import lambda_value, route_value
 from benchmarks.played import Played
 from router_state.asking.asking import Asking
 from router_state.asking.label_budget import SECONDS, LabelBudget
-from router_state.asking.label_traffic import PARTS, LabelTraffic
+from router_state.asking.label_traffic import PERIOD_PARTS, LabelTraffic
 from router_state.config import RouterConfig
 from router_state.errors import DamagedState
 from router_state.events import Asked, Judged, Redeclared
@@ -363,7 +363,7 @@ def test_the_traffic_of_a_first_day_that_began_in_the_evening_is_not_that_of_who
         traffic.count(0.75 * DAY + 60.0 * minute, DAY)
     traffic.turn(DAY, DAY)
     # Ten an hour, as in the hours that were seen.
-    assert sum(traffic.usual) == pytest.approx(10.0 * PARTS)
+    assert sum(traffic.usual) == pytest.approx(10.0 * PERIOD_PARTS)
 
 
 def test_a_verification_compares_who_was_asked_about_and_with_which_probability() -> None:
