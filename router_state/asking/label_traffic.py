@@ -7,7 +7,7 @@ period compares with that so far.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 
 from msgspec import Struct
 
@@ -90,11 +90,8 @@ class LabelTraffic(Struct, gc=False):
         even = EVEN * total / PERIOD_PARTS
         usual = [(1.0 - EVEN) * n + even for n in self.usual]
         passed = min(max((self.at - self.begins) / seconds * PERIOD_PARTS - k, 0.0), 1.0)
-        so_far = sum(usual[:k]) + passed * usual[k]
-        doubt, seen = SURE_AFTER * total, float(sum(self.seen))
-        if seen > so_far:
-            seen = max(so_far, seen - SURE_DEVIATIONS * sqrt(seen))
-        scale = (seen + doubt) / (so_far + doubt)
+        so_far = sum(self.usual[:k]) + passed * self.usual[k]
+        scale = _scale(sum(self.seen), so_far, total)
         # A burst goes on until its part ends: the usual number says nothing about it.
         here = max(
             scale * usual[k] * (1.0 - passed), _later(self.seen[k] - 1, passed, 1.0 - passed)
@@ -114,6 +111,23 @@ class LabelTraffic(Struct, gc=False):
         """Tell whether such numbers can be."""
         lengths = len(self.seen) == PERIOD_PARTS and len(self.usual) in (0, PERIOD_PARTS)
         return lengths and min(self.seen) >= 0 and min(self.usual, default=0.0) >= 0.0
+
+
+def _scale(seen: int, so_far: float, total: float) -> float:
+    """Return how many times the usual requests a period has.
+
+    Args:
+        seen: requests so far; so_far: usual ones by then; total: those of a whole usual period.
+    """
+    doubt = max(SURE_AFTER * total, SURE_DEVIATIONS**2)
+    low = (seen - SURE_DEVIATIONS * sqrt(seen)) / _most(so_far)
+    high = _most(seen) / so_far if so_far > 0.0 else inf
+    return min(max((seen + doubt) / (so_far + doubt), low), high)
+
+
+def _most(count: float) -> float:
+    """Return the largest mean of which this Poisson count is no surprise."""
+    return count + SURE_DEVIATIONS * sqrt(count) + SURE_DEVIATIONS**2
 
 
 def _later(seen: int, passed: float, left: float) -> float:

@@ -137,6 +137,19 @@ def test_a_day_of_ten_times_the_usual_traffic_leaves_labels_for_its_evening() ->
     assert evening > 5 * 5
 
 
+@pytest.mark.parametrize("usual", [500, 5_000])
+def test_on_a_day_of_hardly_any_traffic_most_of_it_is_asked_about(usual: int) -> None:
+    asked = 0
+    for seed in range(5):
+        asker, draw = Asker(seed), Random(seed)
+        for day in range(2):
+            for at in times(draw, usual, day, OFFICE):
+                asker.ask(at)
+        asked += sum(asker.ask(at)[1] for at in times(draw, 40, 2, OFFICE))
+    # Some of 200 come before it is known what kind of day it is.
+    assert asked > 150
+
+
 def test_a_burst_does_not_take_the_labels_of_the_day() -> None:
     for seed in range(5):
         asker, draw = Asker(seed), Random(seed)
