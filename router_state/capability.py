@@ -24,7 +24,7 @@ from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Json
 from router_state.plan import Plan, Taught, Verdict
-from router_state.record import Records, RequestRecord, Weighed
+from router_state.record import Label, Records, RequestRecord, Weighed
 from router_state.since import Since
 
 Heard: TypeAlias = tuple[Verdict, Taught | None]
@@ -213,6 +213,18 @@ class Capability:
         changes nothing, see `taken`."""
         return None
 
+    def taken_off(self, record: RequestRecord, label: Label, *, learned: bool) -> float:
+        """Return by how much less than its reward a model learns a label.
+
+        Args:
+            learned: whether the model has learned it, and the label is about to be revised.
+        """
+        return 0.0
+
+    def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
+        """Note that `record.label` is in force in place of another label, and what the model
+        learned of it; None: there is none, or there was none."""
+
     def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
         """Note a reward that says anything new; `record.label` is the one in force."""
 
@@ -305,6 +317,8 @@ class Hooks(Struct, frozen=True, gc=False):
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
     weighed: tuple[Callable[[RequestRecord, Judged], Weighed | None], ...] = ()
+    taken_off: tuple[Callable[..., float], ...] = ()
+    learned: tuple[Callable[[RequestRecord, Vector, Label | None], None], ...] = ()
     taken: tuple[Callable[[RequestRecord, Judged, Weighed, float], None], ...] = ()
     judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
     verified: tuple[

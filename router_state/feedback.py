@@ -242,28 +242,40 @@ def _put_in_force(
     if before is None:
         _keep_called(record, event, attempt)
     arm = state.arms.find(record.called)
+    was = 0.0 if before is None else _worth(state, record, before, learned=True)
+    worth = 0.0 if label is None else _worth(state, record, label, learned=False)
     if label is not None:
         label.forgotten = NOT_LEARNED
     if label is None:
         assert before is not None
-        _withdraw(record, arm, x, before)
+        _withdraw(record, arm, x, before, was)
         state.rewards_applied -= 1
     elif before is None:
-        taught: Taught | None = Taught(x, label.reward)
+        taught: Taught | None = Taught(x, worth)
         for judged in state.hooks.judged:
-            taught = judged(record, x, label.reward)
+            taught = judged(record, x, worth)
         if arm is not None and taught is not None:
             label.forgotten = state.policy.learn(state, arm, record, *taught)
         state.rewards_applied += 1
     elif arm is not None:
         # Only the remaining weight of the first reward can be revised.
-        difference = label.reward - before.reward
+        difference = worth - was
         if record.plan is not None:
             difference *= record.plan.revised
         arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
         label.forgotten = before.forgotten
     record.label = label
+    for learned in state.hooks.learned:
+        learned(record, x, before)
     return APPLIED if before is None else REVISED
+
+
+def _worth(state: RouterState, record: RequestRecord, label: Label, *, learned: bool) -> float:
+    """Return what a model learns of a label, or has learned."""
+    worth = label.reward
+    for taken_off in state.hooks.taken_off:
+        worth -= taken_off(record, label, learned=learned)
+    return worth
 
 
 def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
@@ -279,15 +291,17 @@ def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
             record.answered_by = None if name == record.model else name
 
 
-def _withdraw(record: RequestRecord, arm: Arm | None, x: Vector, label: Label) -> None:
-    """Let a model forget a label that was withdrawn."""
+def _withdraw(
+    record: RequestRecord, arm: Arm | None, x: Vector, label: Label, worth: float
+) -> None:
+    """Let a model forget a label that was withdrawn, of which it had learned this."""
     plan, one = record.plan, None if arm is None else arm.rewards
     if one is not None and arm is not None and (plan is None or plan.revised == 1.0):
-        one.withdraw(x, value=label.reward, discount=_left(arm, label))
+        one.withdraw(x, value=worth, discount=_left(arm, label))
     elif one is not None and arm is not None and plan is not None:
         # Together with verdicts a label taught another value, of another weight: it gets the value
         # that is expected, and so moves no expectation.
-        difference = plan.revised * (one.predict(x) - label.reward)
+        difference = plan.revised * (one.predict(x) - worth)
         one.revise(x, difference=difference, discount=_left(arm, label))
     if plan is not None and record.call is not None:
         plan = structs.replace(plan, labelled=-1)

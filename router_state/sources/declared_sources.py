@@ -11,12 +11,21 @@ PERSON = ":"
 """Stands between a source and the name of who labelled: `human:anna`."""
 
 
+OFFSET = "offset"
+"""Mode of `calibrate` in which a judge's offsets are taken off its labels."""
+
+
 class DeclaredSources(Struct, frozen=True, omit_defaults=True):
     """The sources as declared. `gold` is the source that the `judges` are measured by; None: no
-    source is declared."""
+    source is declared. `calibrate` says by judge what is done with that."""
 
     gold: str | None = None
     judges: tuple[str, ...] = ()
+    calibrate: dict[str, str] = {}
+
+    def calibrates(self, source: str) -> bool:
+        """Tell whether a judge's offsets are taken off its labels."""
+        return self.calibrate.get(source) == OFFSET
 
     def is_gold(self, source: str) -> bool:
         """Tell whether a label of this source is gold: of the source itself, or of a person whose

@@ -11,12 +11,17 @@ from msgspec import Struct, structs, to_builtins
 from router_state.arms import Arms
 from router_state.capability import Capability
 from router_state.changes import Journal
+from router_state.config import Vector
 from router_state.events import Judged
+from router_state.kernel import Arm, exp_of
 from router_state.packing.framing import Json, converted, decoded
-from router_state.record import PLAIN, RequestRecord, Weighed
+from router_state.record import PLAIN, Label, RequestRecord, Weighed
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
+from router_state.sources.learned_labels import PIECE as LABELS
+from router_state.sources.learned_labels import LabelsByModel, piece_of
+from router_state.sources.offsets import offsets
 from router_state.sources.parting import FALSE, Cell
 from router_state.sources.source_standing import standings
 
@@ -32,6 +37,9 @@ class SaidSources(Protocol):
     gold: str
     judges: tuple[str, ...]
 
+    @property
+    def calibrate(self) -> dict[str, str] | None: ...
+
 
 class Said(Protocol):
     """A router's declaration."""
@@ -41,10 +49,12 @@ class Said(Protocol):
 
 
 class Kept(Struct, omit_defaults=True):
-    """Keep of a request its labels by source, and its pairs as they were counted."""
+    """Keep of a request its labels by source, and its pairs as they were counted. `born` is that
+    of the sum of learned labels that the one in force is counted in; None: it is in none."""
 
     labels: Labels = {}
     pairs: list[Pair] = []
+    born: int | None = None
 
 
 class MeasuredSources(Capability):
@@ -54,9 +64,10 @@ class MeasuredSources(Capability):
     Attributes:
         declared: what the router says of them.
         cells: pairs by source and model, see `label_pairs.ITSELF`.
+        learned_labels: judges' labels as models have learned them.
     """
 
-    __slots__ = ("cells", "declared")
+    __slots__ = ("cells", "declared", "learned_labels")
     name = "sources"
     undeclared = True
 
@@ -64,12 +75,15 @@ class MeasuredSources(Capability):
         super().__init__(arms, journal)
         self.declared = DeclaredSources()
         self.cells: dict[tuple[str, str], Cell] = {}
+        self.learned_labels = LabelsByModel(journal)
 
     @classmethod
     def read(cls, said: Said) -> DeclaredSources | None:
         """See Capability."""
         sources = said.sources
-        return None if sources is None else DeclaredSources(sources.gold, sources.judges)
+        if sources is None:
+            return None
+        return DeclaredSources(sources.gold, sources.judges, sources.calibrate or {})
 
     @classmethod
     def document(cls, declared: DeclaredSources) -> dict[str, object]:
@@ -96,6 +110,11 @@ class MeasuredSources(Capability):
         elif before.gold is not None:
             kept.clear()
         self._drop(lambda source, model: source not in kept)
+        labels = self.learned_labels
+        gone = [of for of in labels.all if of[0] not in self.declared.judges]
+        for judge in dict.fromkeys((*self.declared.judges, *(source for source, _ in gone))):
+            self._calibrate(judge)
+        labels.drop(gone)
 
     def _drop(self, gone: Callable[[str, str], bool]) -> None:
         for cell in [cell for cell in self.cells if gone(*cell)]:
@@ -144,15 +163,68 @@ class MeasuredSources(Capability):
                 name: one for name, one in labels.items() if one.attempt == record.plan.labelled
             }
         wanted = pairs_of(labels, self.declared, model)
-        pairs = self._counted(self._kept(record).pairs, wanted, now)
-        kept = {self.name: to_builtins(Kept(weighed.kept, pairs))}
-        call = record.call or PLAIN
-        record.call = structs.replace(call, kept={**call.kept, **kept})
+        kept = self._kept(record)
+        before = kept.pairs
+        pairs = self._counted(before, wanted, now)
+        self._keep(record, structs.replace(kept, labels=weighed.kept, pairs=pairs))
+        for judge in dict.fromkeys(pair.source for pair in (*before, *pairs)):
+            if judge in self.declared.judges:
+                self._calibrate(judge)
 
     def _kept(self, record: RequestRecord) -> Kept:
         call = record.call
         kept = None if call is None else call.kept.get(self.name)
         return Kept() if kept is None else converted(kept, Kept, "labels of a request")
+
+    def _keep(self, record: RequestRecord, kept: Kept) -> None:
+        call = record.call or PLAIN
+        record.call = structs.replace(call, kept={**call.kept, self.name: to_builtins(kept)})
+
+    # What models learn of it.
+
+    def taken_off(self, record: RequestRecord, label: Label, *, learned: bool) -> float:
+        """See Capability."""
+        born = self._kept(record).born if learned else None
+        if learned and born is None:
+            return 0.0
+        return self.learned_labels.offset((label.source, record.called), born)
+
+    def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
+        """See Capability: the labels of judges are summed up by model, so that what is taken off
+        them can change."""
+        kept, label, model = self._kept(record), record.label, record.called
+        arm = self.arms.find(model)
+        weight = 1.0 if record.plan is None else record.plan.revised
+        born = None
+        if arm is not None:
+            if before is not None and kept.born is not None:
+                left = weight * exp_of(before.forgotten - arm.rewards.forgotten)
+                self.learned_labels.discount((before.source, model), arm, x, left, born=kept.born)
+            if label is not None and label.source in self.declared.judges:
+                left = weight * exp_of(label.forgotten - arm.rewards.forgotten)
+                born = self._count((label.source, model), arm, x, left)
+        if born != kept.born:
+            self._keep(record, structs.replace(kept, born=born))
+
+    def _count(self, of: tuple[str, str], arm: Arm, x: Vector, weight: float) -> int:
+        first = of not in self.learned_labels.all
+        born = self.learned_labels.count(of, arm, x, weight, born=self.offset)
+        if first:
+            self._calibrate(of[0])
+        return born
+
+    def offsets_of(self, judge: str) -> dict[str, float]:
+        """Return what is to be taken off a judge's labels, by model."""
+        if not self.declared.calibrates(judge):
+            return {}
+        cells = {model: self.cells.get((judge, model)) for model in self.arms.names}
+        common, own = offsets(
+            {model: cell.differences() for model, cell in cells.items() if cell is not None}
+        )
+        return {model: own.get(model, common) for model in cells}
+
+    def _calibrate(self, judge: str) -> None:
+        self.learned_labels.take_off(judge, self.arms, self.offsets_of(judge))
 
     def _counted(self, before: list[Pair], wanted: list[Pair], now: float) -> list[Pair]:
         """Take back the pairs that are no more, add the new ones, and return them all with their
@@ -210,21 +282,28 @@ class MeasuredSources(Capability):
     def without(self, model: str) -> None:
         """See Capability."""
         self._drop(lambda _, one: one == model)
+        self.learned_labels.drop([of for of in self.learned_labels.all if of[1] == model])
+        for judge in self.declared.judges:
+            self._calibrate(judge)
 
     def start_over(self) -> None:
         """See Capability; the judges are known, and no request of this router is counted yet."""
         for cell in self.cells.values():
             cell.born = NO_CELL
+        for labels in self.learned_labels.all.values():
+            labels.born = NO_CELL
 
     # Its state.
 
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return tuple(map(_piece, self.cells))
+        return (*map(_piece, self.cells), *map(piece_of, self.learned_labels.all))
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
+        if piece.startswith(LABELS):
+            return self.learned_labels.pack(piece)
         source, _, model = piece.removeprefix(PIECE).partition("\x1f")
         found = self.cells.get((source, model)) if piece.startswith(PIECE) else None
         return None if found is None else orjson.dumps(to_builtins(found))
@@ -237,11 +316,20 @@ class MeasuredSources(Capability):
             for model in (*self.arms.names, ITSELF):
                 if body := piece(_piece((source, model))):
                     self.cells[source, model] = decoded(body, Cell, "pairs of a source")
+                if model != ITSELF:
+                    of = source, model
+                    self.learned_labels.restore(of, piece(piece_of(of)))
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         if not all(cell.is_sound for cell in self.cells.values()):
             yield "pairs of sources"
+        yield from self.learned_labels.faults(self.arms)
+        for judge in self.declared.judges:
+            offsets_now = self.offsets_of(judge)
+            for (source, model), one in self.learned_labels.all.items():
+                if source == judge and one.offset != offsets_now.get(model, 0.0):
+                    yield "offsets of sources"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.label_sources` has its fields."""

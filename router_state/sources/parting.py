@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from router_state.sources.intervals import Interval, of_mean
+from router_state.sources.offsets import Differences
 from router_state.sources.pair_sums import PARTS, Moments
 
 FALSE = 0.01
@@ -81,6 +82,12 @@ class Cell(Struct, array_like=True, gc=False):
         self.all.add(y, r, -1)
         if self.first <= block < self.first + len(self.blocks):
             _count(self.blocks[block - self.first], y - r, -1)
+
+    def differences(self) -> Differences:
+        """Return the pairs of the blocks that are kept: a judge that has changed is off as it is
+        now."""
+        n, d, dd = self._last(len(self.blocks))
+        return Differences(n, d / PARTS, dd / PARTS**2)
 
     def lately(self) -> Interval | None:
         """Return the offset over the blocks that are kept; None where there are no older pairs."""
