@@ -242,40 +242,58 @@ def _put_in_force(
     if before is None:
         _keep_called(record, event, attempt)
     arm = state.arms.find(record.called)
-    was = 0.0 if before is None else _worth(state, record, before, learned=True)
-    worth = 0.0 if label is None else _worth(state, record, label, learned=False)
-    if label is not None:
-        label.forgotten = NOT_LEARNED
+    held = None if before is None else _worth(state, record, before, learned=True)
+    worth = None if label is None else _worth(state, record, label, learned=False)
+    state.rewards_applied += (label is not None) - (before is not None)
+    if before is not None and held is not None and worth is None:
+        _withdraw(record, arm, x, before, held)
     if label is None:
-        assert before is not None
-        _withdraw(record, arm, x, before, was)
-        state.rewards_applied -= 1
-    elif before is None:
-        taught: Taught | None = Taught(x, worth)
-        for judged in state.hooks.judged:
-            taught = judged(record, x, worth)
-        if arm is not None and taught is not None:
-            label.forgotten = state.policy.learn(state, arm, record, *taught)
-        state.rewards_applied += 1
-    elif arm is not None:
-        # Only the remaining weight of the first reward can be revised.
-        difference = worth - was
-        if record.plan is not None:
-            difference *= record.plan.revised
-        arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
-        label.forgotten = before.forgotten
+        _unlabelled(record)
+    elif worth is None:
+        # As if it was learned now: that is what is left of it, should it be learned after all.
+        label.forgotten = NOT_LEARNED if arm is None else arm.rewards.forgotten
+    elif before is None or held is None:
+        label.forgotten = _learn_first(state, record, arm, x, worth)
+    else:
+        label.forgotten = NOT_LEARNED if arm is None else before.forgotten
+        _revise(record, arm, x, before, worth - held)
     record.label = label
     for learned in state.hooks.learned:
         learned(record, x, before)
     return APPLIED if before is None else REVISED
 
 
-def _worth(state: RouterState, record: RequestRecord, label: Label, *, learned: bool) -> float:
-    """Return what a model learns of a label, or has learned."""
-    worth = label.reward
-    for taken_off in state.hooks.taken_off:
-        worth -= taken_off(record, label, learned=learned)
-    return worth
+def _worth(
+    state: RouterState, record: RequestRecord, label: Label, *, learned: bool
+) -> float | None:
+    """Return what a model learns of a label, or has learned; None: nothing."""
+    for worth in state.hooks.worth:
+        return worth(record, label, learned)
+    return label.reward
+
+
+def _learn_first(
+    state: RouterState, record: RequestRecord, arm: Arm | None, x: Vector, worth: float
+) -> float:
+    """Let a model learn the first label of a request; return its `forgotten` then."""
+    taught: Taught | None = Taught(x, worth)
+    for judged in state.hooks.judged:
+        taught = judged(record, x, worth)
+    if arm is None or taught is None:
+        return NOT_LEARNED
+    return state.policy.learn(state, arm, record, *taught)
+
+
+def _revise(
+    record: RequestRecord, arm: Arm | None, x: Vector, before: Label, difference: float
+) -> None:
+    """Let a model learn by how much a label differs from the one before."""
+    if arm is None:
+        return
+    if record.plan is not None:
+        difference *= record.plan.revised
+    # Only the remaining weight of the first reward can be revised.
+    arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
 
 
 def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
@@ -303,8 +321,12 @@ def _withdraw(
         # that is expected, and so moves no expectation.
         difference = plan.revised * (one.predict(x) - worth)
         one.revise(x, difference=difference, discount=_left(arm, label))
-    if plan is not None and record.call is not None:
-        plan = structs.replace(plan, labelled=-1)
+
+
+def _unlabelled(record: RequestRecord) -> None:
+    """Note in a request's plan that no attempt has a label."""
+    if record.plan is not None and record.call is not None:
+        plan = structs.replace(record.plan, labelled=-1)
         record.call = structs.replace(record.call, plan=plan)
 
 

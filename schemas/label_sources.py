@@ -13,7 +13,7 @@ MOST_JUDGES = 8
 PERSON = ":"
 """Stands between a source and the name of who labelled, as in the core."""
 
-Calibrate = Literal["off", "offset"]
+Calibrate = Literal["off", "offset", "on"]
 """What a router does with a judge's offsets."""
 
 
@@ -36,8 +36,8 @@ class Sources(Content):
     ] = ()
 
     calibrate: dict[Label, Calibrate] | None = optional(
-        "By judge what is done with its offsets: off, by default, or offset, to take the offset of "
-        "each model off the judge's labels"
+        "By judge what is learned of its labels: off, by default, what they say; offset: less its "
+        "offset on the model; on: nothing, moreover, once the judge says nothing of answers"
     )
 
     @model_validator(mode="after")

@@ -13,16 +13,18 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
-from router_state.kernel import Arm, exp_of
+from router_state.kernel import exp_of
 from router_state.packing.framing import Json, converted, decoded
 from router_state.record import PLAIN, Label, RequestRecord, Weighed
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
-from router_state.sources.learned_labels import LabelsByModel, piece_of
-from router_state.sources.offsets import offsets
+from router_state.sources.learned_labels import LabelsByModel, LearnedLabels, piece_of, pieced
+from router_state.sources.offsets import ModelPairs, offsets
+from router_state.sources.pair_sums import LEAST_SPREAD, Within
 from router_state.sources.parting import FALSE, Cell
+from router_state.sources.saying import says_nothing
 from router_state.sources.source_standing import standings
 
 PIECE = "\x1fsource:"
@@ -182,49 +184,81 @@ class MeasuredSources(Capability):
 
     # What models learn of it.
 
-    def taken_off(self, record: RequestRecord, label: Label, *, learned: bool) -> float:
-        """See Capability."""
-        born = self._kept(record).born if learned else None
-        if learned and born is None:
-            return 0.0
-        return self.learned_labels.offset((label.source, record.called), born)
+    def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
+        """See Capability: without the judge's offset, and nothing where the judge says nothing."""
+        of, labels = (label.source, record.called), self.learned_labels
+        one = labels.counted(of, self._kept(record).born) if learned else self._sums(of)
+        if one is None:
+            return label.reward
+        if one.aside and _weight(record) == 1.0:
+            return None
+        return label.reward - one.offset
 
     def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
-        """See Capability: the labels of judges are summed up by model, so that what is taken off
-        them can change."""
+        """See Capability: the labels of judges are summed up by model."""
         kept, label, model = self._kept(record), record.label, record.called
-        arm = self.arms.find(model)
-        weight = 1.0 if record.plan is None else record.plan.revised
-        born = None
+        arm, labels, born = self.arms.find(model), self.learned_labels, None
         if arm is not None:
-            if before is not None and kept.born is not None:
-                left = weight * exp_of(before.forgotten - arm.rewards.forgotten)
-                self.learned_labels.discount((before.source, model), arm, x, left, born=kept.born)
-            if label is not None and label.source in self.declared.judges:
-                left = weight * exp_of(label.forgotten - arm.rewards.forgotten)
-                born = self._count((label.source, model), arm, x, left)
+            weight, now = _weight(record), arm.rewards.forgotten
+            if before is not None and labels.counted((before.source, model), kept.born):
+                of, left = (before.source, model), exp_of(before.forgotten - now)
+                labels.add(of, arm, x, before.reward, weight=weight, left=-left)
+            if label is not None and (one := self._sums((label.source, model))):
+                of, left = (label.source, model), exp_of(label.forgotten - now)
+                born = one.born
+                labels.add(of, arm, x, label.reward, weight=weight, left=left)
         if born != kept.born:
             self._keep(record, structs.replace(kept, born=born))
 
-    def _count(self, of: tuple[str, str], arm: Arm, x: Vector, weight: float) -> int:
-        first = of not in self.learned_labels.all
-        born = self.learned_labels.count(of, arm, x, weight, born=self.offset)
-        if first:
-            self._calibrate(of[0])
-        return born
-
-    def offsets_of(self, judge: str) -> dict[str, float]:
+    def _offsets(self, judge: str) -> dict[str, float]:
         """Return what is to be taken off a judge's labels, by model."""
         if not self.declared.calibrates(judge):
             return {}
-        cells = {model: self.cells.get((judge, model)) for model in self.arms.names}
-        common, own = offsets(
-            {model: cell.differences() for model, cell in cells.items() if cell is not None}
-        )
-        return {model: own.get(model, common) for model in cells}
+        pairs: dict[str, ModelPairs] = {}
+        for model in self.arms.names:
+            cell = self.cells.get((judge, model))
+            if cell is not None:
+                learned, mean = self.learned_labels.mean((judge, model))
+                pairs[model] = ModelPairs(*cell.last_means(), learned, mean)
+        common, own = offsets(pairs, self._within(judge))
+        return {model: own.get(model, common) for model in self.arms.names}
+
+    def is_aside(self, judge: str) -> bool:
+        """Tell whether a judge's labels are not to be learned, as they say nothing."""
+        return self.declared.may_set_aside(judge) and says_nothing(self._within(judge))
+
+    def _within(self, judge: str) -> Within:
+        cells = [self.cells.get((judge, model)) for model in self.arms.names]
+        return Within.of([cell.all for cell in cells if cell is not None])
 
     def _calibrate(self, judge: str) -> None:
-        self.learned_labels.take_off(judge, self.arms, self.offsets_of(judge))
+        """Bring what models have learned of a judge's labels in line with its pairs."""
+        labels, aside = self.learned_labels, self.is_aside(judge)
+        labels.take_off(judge, self.arms, self._offsets(judge))
+        if labels.differs(judge, aside):
+            if aside:
+                self._take_noise_of_gold(self._within(judge))
+            labels.set_aside(judge, self.arms, aside)
+
+    def _take_noise_of_gold(self, within: Within) -> None:
+        """Let labels of gold alone say how noisy a label is."""
+        prior = self.arms.rewards
+        prior.noise, prior.noise_count = max(within.rr, LEAST_SPREAD), float(within.n)
+        prior.fourth = 3.0 * prior.noise**2
+
+    def _sums(self, of: tuple[str, str]) -> LearnedLabels | None:
+        """Return the sums in which a new label is to be counted; None: it is no judge's, or its
+        model is not in the portfolio."""
+        (judge, model), labels = of, self.learned_labels
+        if judge not in self.declared.judges or self.arms.find(model) is None:
+            return None
+        if of not in labels.all:
+            labels.begin(of, self.arms, self.offset, aside=self.is_aside(judge))
+        return labels.all[of]
+
+    def shifted(self, model: str, offset: float) -> None:
+        """See Capability."""
+        self.learned_labels.shift(model, offset)
 
     def _counted(self, before: list[Pair], wanted: list[Pair], now: float) -> list[Pair]:
         """Take back the pairs that are no more, add the new ones, and return them all with their
@@ -303,7 +337,8 @@ class MeasuredSources(Capability):
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
         if piece.startswith(LABELS):
-            return self.learned_labels.pack(piece)
+            labels = self.learned_labels.all.get(pieced(piece))
+            return None if labels is None else labels.pack()
         source, _, model = piece.removeprefix(PIECE).partition("\x1f")
         found = self.cells.get((source, model)) if piece.startswith(PIECE) else None
         return None if found is None else orjson.dumps(to_builtins(found))
@@ -316,9 +351,9 @@ class MeasuredSources(Capability):
             for model in (*self.arms.names, ITSELF):
                 if body := piece(_piece((source, model))):
                     self.cells[source, model] = decoded(body, Cell, "pairs of a source")
-                if model != ITSELF:
-                    of = source, model
-                    self.learned_labels.restore(of, piece(piece_of(of)))
+                if body := piece(piece_of((source, model))):
+                    labels = LearnedLabels.unpack(body, self.arms.d)
+                    self.learned_labels.all[source, model] = labels
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
@@ -326,16 +361,19 @@ class MeasuredSources(Capability):
             yield "pairs of sources"
         yield from self.learned_labels.faults(self.arms)
         for judge in self.declared.judges:
-            offsets_now = self.offsets_of(judge)
-            for (source, model), one in self.learned_labels.all.items():
-                if source == judge and one.offset != offsets_now.get(model, 0.0):
-                    yield "offsets of sources"
+            if self.learned_labels.differs(judge, self.is_aside(judge)):
+                yield "labels of sources that are set aside"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.label_sources` has its fields."""
         if self.declared.gold is None:
             return {}
         return {"sources": standings(self.declared, self.cells)}
+
+
+def _weight(record: RequestRecord) -> float:
+    """Return what a label weighs beside the verdicts on its answer."""
+    return 1.0 if record.plan is None else record.plan.revised
 
 
 def _piece(cell: tuple[str, str]) -> str:

@@ -1,5 +1,11 @@
 """Estimate by how much a judge's labels of each model are above gold, from pairs of all models.
 
+What a model's pairs say of its offset is ȳ − r̄ with r̄ = mean gold − ω·(mean judge's − ȳ): ȳ is the
+mean of all labels of the judge that the model has learned, and ω the slope of gold on the judge's
+label within models. Of a judge that says much of an answer ω takes the noise out that a pair's two
+labels share; of one that says little it takes the judge's noise out (Angelopoulos et al. 2023,
+arXiv:2311.01453).
+
 A model's offset is c + e: c is the same for all models, e is the model's own. c ~ N(0, `COMMON`²)
 and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: each one's share is its prior
 probability × the likelihood of the pairs, and the estimate is the mean over them. With τ = 0 the
@@ -16,6 +22,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from router_state.kernel import exp_of, log_of
+from router_state.sources.pair_sums import Within
 
 COMMON = 0.05
 """Deviation of the offset that all models share: scales of two sources differ by so much."""
@@ -23,19 +30,26 @@ SCATTERS = ((0.0, 0.5), (0.03, 0.2), (0.1, 0.2), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
 SPREAD, SPREAD_PAIRS = 0.15, 4.0
 """Deviation of a pair's difference before any pair, and how many pairs that counts for."""
+SLOPE, SLOPE_SQUARES = 0.3, 0.08
+"""Slope of gold on the judge's label before any pair, and for how many squares it counts."""
 
 
-class Differences(NamedTuple):
-    """Pairs of one model: how many, the sum of their differences, and that of the squares."""
+class ModelPairs(NamedTuple):
+    """Pairs of one model: how many, and the means of the judge's label and of gold. `learned` are
+    the judge's labels that the model has learned, and `mean` is their mean."""
 
     n: int
-    sum: float
-    squares: float
+    judge: float
+    gold: float
+    learned: float
+    mean: float
 
-    @property
-    def mean(self) -> float:
-        """The mean difference; 0 without a pair."""
-        return self.sum / self.n if self.n else 0.0
+
+class _Seen(NamedTuple):
+    """What a model's pairs say of its offset, and its variance."""
+
+    offset: float
+    variance: float
 
 
 class _Fit(NamedTuple):
@@ -47,17 +61,16 @@ class _Fit(NamedTuple):
     believed: dict[str, float]
 
 
-def offsets(pairs: Mapping[str, Differences]) -> tuple[float, dict[str, float]]:
+def offsets(pairs: Mapping[str, ModelPairs], within: Within) -> tuple[float, dict[str, float]]:
     """Return the offset of a model without a pair, and those of the models with pairs.
 
     Args:
-        pairs: differences, the judge's label less gold, by model.
+        within: variances of both labels within models.
     """
-    seen = {model: one for model, one in pairs.items() if one.n > 0}
+    seen = _seen(pairs, within)
     if not seen:
         return 0.0, {}
-    variance = _variance(list(seen.values()))
-    fits = [_fit(seen, variance, tau, prior) for tau, prior in SCATTERS]
+    fits = [_fit(seen, tau, prior) for tau, prior in SCATTERS]
     most = max(fit.log_share for fit in fits)
     shares = [exp_of(fit.log_share - most) for fit in fits]
     total = sum(shares)
@@ -65,26 +78,37 @@ def offsets(pairs: Mapping[str, Differences]) -> tuple[float, dict[str, float]]:
     common = sum(share * fit.common for share, fit in weighed)
     return common, {
         model: sum(
-            share * (fit.common + fit.believed[model] * (one.mean - fit.common))
+            share * (fit.common + fit.believed[model] * (one.offset - fit.common))
             for share, fit in weighed
         )
         for model, one in seen.items()
     }
 
 
-def _variance(seen: list[Differences]) -> float:
-    """Return the variance of a difference around the mean of its model."""
-    squares = sum(max(one.squares - one.n * one.mean**2, 0.0) for one in seen)
-    count = sum(one.n - 1 for one in seen)
-    return (SPREAD_PAIRS * SPREAD**2 + squares) / (SPREAD_PAIRS + count)
+def _seen(pairs: Mapping[str, ModelPairs], within: Within) -> dict[str, _Seen]:
+    n = float(within.n)
+    slope = (n * within.yr + SLOPE * SLOPE_SQUARES) / (n * within.yy + SLOPE_SQUARES)
+    slope = min(max(slope, 0.0), 1.0)
+    left = max(within.rr - 2.0 * slope * within.yr + slope * slope * within.yy, 0.0)
+    variance = (SPREAD_PAIRS * SPREAD**2 + n * left) / (SPREAD_PAIRS + n)
+    found: dict[str, _Seen] = {}
+    for model, one in pairs.items():
+        if one.n < 1:
+            continue
+        offset, doubt = one.judge - one.gold, variance / one.n
+        if one.learned > 0.0:
+            offset += (1.0 - slope) * (one.mean - one.judge)
+            doubt += (1.0 - slope) ** 2 * within.yy / one.learned
+        found[model] = _Seen(offset, doubt)
+    return found
 
 
-def _fit(seen: Mapping[str, Differences], variance: float, tau: float, prior: float) -> _Fit:
-    # The means have the covariance diag(v + τ²) + COMMON²·11ᵀ, inverted by Sherman–Morrison.
-    weights = {model: 1.0 / (variance / one.n + tau * tau) for model, one in seen.items()}
+def _fit(seen: Mapping[str, _Seen], tau: float, prior: float) -> _Fit:
+    # The offsets have the covariance diag(v + τ²) + COMMON²·11ᵀ, inverted by Sherman–Morrison.
+    weights = {model: 1.0 / (one.variance + tau * tau) for model, one in seen.items()}
     total = sum(weights.values()) + 1.0 / COMMON**2
-    said = sum(weights[model] * one.mean for model, one in seen.items())
-    squares = sum(weights[model] * one.mean**2 for model, one in seen.items())
+    said = sum(weights[model] * one.offset for model, one in seen.items())
+    squares = sum(weights[model] * one.offset**2 for model, one in seen.items())
     size = log_of(total) - sum(log_of(weight) for weight in weights.values())
     log_share = log_of(prior) - 0.5 * (squares - said * said / total + size)
     believed = {model: tau * tau * weight for model, weight in weights.items()}
