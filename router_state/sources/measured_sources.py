@@ -26,6 +26,7 @@ from router_state.sources.pair_sums import LEAST_SPREAD, Within
 from router_state.sources.parting import FALSE, Cell
 from router_state.sources.saying import says_nothing
 from router_state.sources.source_standing import standings
+from router_state.wanted import wanted_of
 
 PIECE = "\x1fsource:"
 """Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
@@ -159,18 +160,23 @@ class MeasuredSources(Capability):
         if not isinstance(weighed.kept, dict):
             return
         labels: Labels = weighed.kept
+        judges = self.declared.judges
         model = None if self.arms.find(record.called) is None else record.called
         if record.plan is not None:  # only what was said of the attempt that the label is of
             labels = {
                 name: one for name, one in labels.items() if one.attempt == record.plan.labelled
             }
         wanted = pairs_of(labels, self.declared, model)
+        asked = wanted_of(record)
+        if asked is not None and not asked.drawn:
+            # Who labels what nobody asked for chose it: that measures no judge.
+            wanted = [one for one in wanted if one.model == ITSELF and one.source in judges]
         kept = self._kept(record)
         before = kept.pairs
         pairs = self._counted(before, wanted, now)
         self._keep(record, structs.replace(kept, labels=weighed.kept, pairs=pairs))
         for judge in dict.fromkeys(pair.source for pair in (*before, *pairs)):
-            if judge in self.declared.judges:
+            if judge in judges:
                 self._calibrate(judge)
 
     def _kept(self, record: RequestRecord) -> Kept:
