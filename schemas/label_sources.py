@@ -81,6 +81,8 @@ class SourceStanding(Content):
         "Correlation of both labels within models; absent: too little is known"
     )
     slope: Estimate | None = optional("By how much gold grows with the judge's label within models")
+    calibrate: Calibrate | None = optional("As it is declared; absent: off")
+    advice: Calibrate | None = optional("The `calibrate` that the pairs recommend; absent: none")
     judged_again: Count | None = optional("Answers that the judge has judged more than once")
     since_then: Estimate | None = optional("Its last label of those less its first one, on average")
     models: tuple[ModelMeasured, ...] | None = optional("By model, the 64 with the most pairs")

@@ -1,26 +1,17 @@
-"""The labels of judges as models have learned them: what is taken off them, and whether they
-count.
-
-A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So what is taken off all labels of
-a judge on a model can be changed at any time, those of the past included, exactly and in O(d²); and
-all of them can be taken out of the regression, and be put in again, in O(d³).
-"""
+"""Sum up a judge's labels as one model has learned them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from router_state.arms import Arms
-from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.errors import DamagedState
-from router_state.kernel import Arm, conclude_with, exp_of
+from router_state.kernel import exp_of
 
 PIECE = "\x1flabels:"
 """Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
@@ -33,11 +24,6 @@ LEAST_LEFT = 1e-3
 @lru_cache
 def _triangle(d: int) -> tuple[Any, Any]:
     return np.tril_indices(d)
-
-
-def _dimensions(sums: Vector) -> int:
-    # Of d dimensions there are 2d + d·(d + 1) ÷ 2 sums.
-    return (math.isqrt(25 + 8 * len(sums)) - 5) // 2
 
 
 class LearnedLabels(Struct, gc=False, eq=False):
@@ -59,6 +45,17 @@ class LearnedLabels(Struct, gc=False, eq=False):
     offset: float = 0.0
     aside: bool = False
 
+    @classmethod
+    def empty(cls, d: int, born: int, *, aside: bool) -> LearnedLabels:
+        """Return the sums before the first label."""
+        return cls(born, np.zeros(2 * d + d * (d + 1) // 2), aside=aside)
+
+    @property
+    def d(self) -> int:
+        """Number of dimensions."""
+        # Of d dimensions there are 2d + d·(d + 1) ÷ 2 sums.
+        return (math.isqrt(25 + 8 * len(self.sums)) - 5) // 2
+
     def add(self, x: Vector, y: float, weight: float, left: float, forgotten: float) -> None:
         """Add a label, of which this share is left; a negative share takes it away."""
         d = len(x)
@@ -77,12 +74,23 @@ class LearnedLabels(Struct, gc=False, eq=False):
     def mean(self) -> tuple[float, float]:
         """Return how many labels of weight 1 are left, and their mean."""
         # The last feature is 1 for every context: the last entries are Σ w and Σ w·y.
-        d = _dimensions(self.sums)
+        d = self.d
         count = float(self.sums[-d - 1])
         return (count, float(self.sums[-1]) / count) if count > LEAST_LEFT else (0.0, 0.0)
 
-    def taught(self, d: int) -> Vector:
+    def shift(self, offset: float) -> None:
+        """Note that all labels count as this much higher."""
+        d = self.d
+        self.sums[-d:] += offset * self.sums[-2 * d : -d]
+
+    def held(self) -> Vector:
+        """Return Σ w·x over the labels that are in the regression."""
+        d = self.d
+        return self.sums[:d] - (self.sums[-2 * d : -d] if self.aside else 0.0)
+
+    def taught(self) -> Vector:
         """Return what the labels of weight 1 add to A, a triangle, and to b."""
+        d = self.d
         found = self.sums[d:].copy()
         # The last feature is 1 for every context: the last row of A is Σ w·x.
         found[-d:] -= self.offset * found[-2 * d : -d]
@@ -104,100 +112,6 @@ class LearnedLabels(Struct, gc=False, eq=False):
             raise DamagedState("labels of a judge are not finite, or count what can't be counted")
         born, forgotten, offset, aside = values[:4].tolist()
         return cls(int(born), values[4:].copy(), forgotten, offset, bool(aside))
-
-
-class LabelsByModel:
-    """The labels of all judges as all models have learned them; it alone changes them."""
-
-    __slots__ = ("all", "journal")
-
-    def __init__(self, journal: Journal) -> None:
-        self.journal, self.all = journal, dict[Of, LearnedLabels]()
-
-    def counted(self, of: Of, born: int | None) -> LearnedLabels | None:
-        """Return the sums that a label is counted in; None: it is in none.
-
-        Args:
-            born: that of the sums that the label was counted in.
-        """
-        one = self.all.get(of)
-        return None if one is None or one.born != born else one
-
-    def mean(self, of: Of) -> tuple[float, float]:
-        """Return how many labels a model has learned of a judge, and their mean."""
-        one = self.all.get(of)
-        return (0.0, 0.0) if one is None else one.mean()
-
-    def begin(self, of: Of, arms: Arms, born: int, *, aside: bool) -> None:
-        """Begin the sums of a judge and a model; the next pair says what is taken off."""
-        d = arms.d
-        sums = np.zeros(2 * d + d * (d + 1) // 2)
-        self.all[of] = LearnedLabels(born, sums, aside=aside)
-        self.journal.pieces.add(piece_of(of))
-
-    def add(self, of: Of, arm: Arm, x: Vector, y: float, *, weight: float, left: float) -> None:
-        """Count a label, of which this share is left; a negative share: no more."""
-        self.all[of].add(x, y, weight, left, arm.rewards.forgotten)
-        self.journal.pieces.add(piece_of(of))
-
-    def take_off(self, source: str, arms: Arms, offsets: dict[str, float]) -> None:
-        """Take these offsets off all labels of a judge, in place of those before; 0 where none is
-        given."""
-        for of, one in self._of(source):
-            offset, arm = offsets.get(of[1], 0.0), arms.find(of[1])
-            if offset == one.offset or arm is None:
-                continue
-            one.forget(arm.rewards.forgotten)
-            moved = one.sums[: arms.d].copy()
-            if one.aside:
-                moved -= one.sums[-2 * arms.d : -arms.d]
-            arm.rewards.revise(moved, difference=one.offset - offset, discount=1.0)
-            one.offset = offset
-            self.journal.pieces.add(piece_of(of))
-            self.journal.jumped = True
-
-    def differs(self, source: str, aside: bool) -> bool:
-        """Tell whether `set_aside` would change anything."""
-        return any(one.aside != aside for _, one in self._of(source))
-
-    def set_aside(self, source: str, arms: Arms, aside: bool) -> None:
-        """Take all labels of a judge out of the regressions, or put them in again."""
-        sums: list[Vector | None] = [None] * len(arms)
-        for of, one in self._of(source):
-            arm = arms.find(of[1])
-            if one.aside == aside or arm is None:
-                continue
-            one.forget(arm.rewards.forgotten)
-            sums[arms.row[of[1]]] = one.taught(arms.d) * (-1.0 if aside else 1.0)
-            one.aside = aside
-            self.journal.pieces.add(piece_of(of))
-        conclude_with(arms.rewards, arms.regressions, sums)
-        self.journal.jumped = True
-
-    def shift(self, model: str, offset: float) -> None:
-        """Note that all labels of a model count as this much higher."""
-        for of, one in self.all.items():
-            if of[1] == model:
-                d = _dimensions(one.sums)
-                one.sums[-d:] += offset * one.sums[-2 * d : -d]
-                self.journal.pieces.add(piece_of(of))
-
-    def _of(self, source: str) -> Iterator[tuple[Of, LearnedLabels]]:
-        return ((of, one) for of, one in self.all.items() if of[0] == source)
-
-    def drop(self, gone: list[Of]) -> None:
-        """Forget which labels of a judge a model has learned."""
-        for of in gone:
-            del self.all[of]
-            self.journal.pieces.add(piece_of(of))
-
-    def faults(self, arms: Arms) -> Iterator[str]:
-        """Yield the faults of sums that can't be true."""
-        for (_, model), one in self.all.items():
-            arm = arms.find(model)
-            is_known = arm is not None and 0.0 <= one.forgotten <= arm.rewards.forgotten
-            if not (is_known and np.isfinite(one.sums).all()):
-                yield "learned labels of judges"
 
 
 def piece_of(of: Of) -> str:

@@ -13,18 +13,15 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
-from router_state.kernel import exp_of
 from router_state.packing.framing import Json, converted, decoded
 from router_state.record import PLAIN, Label, RequestRecord, Weighed
+from router_state.sources.calibration import Calibration
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
-from router_state.sources.learned_labels import LabelsByModel, LearnedLabels, piece_of, pieced
-from router_state.sources.offsets import ModelPairs, offsets
-from router_state.sources.pair_sums import LEAST_SPREAD, Within
+from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
 from router_state.sources.parting import FALSE, Cell
-from router_state.sources.saying import says_nothing
 from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
 
@@ -67,10 +64,10 @@ class MeasuredSources(Capability):
     Attributes:
         declared: what the router says of them.
         cells: pairs by source and model, see `label_pairs.ITSELF`.
-        learned_labels: judges' labels as models have learned them.
+        calibration: what models have learned of the judges' labels.
     """
 
-    __slots__ = ("cells", "declared", "learned_labels")
+    __slots__ = ("calibration", "cells", "declared")
     name = "sources"
     undeclared = True
 
@@ -78,7 +75,7 @@ class MeasuredSources(Capability):
         super().__init__(arms, journal)
         self.declared = DeclaredSources()
         self.cells: dict[tuple[str, str], Cell] = {}
-        self.learned_labels = LabelsByModel(journal)
+        self.calibration = Calibration(journal, self.cells)
 
     @classmethod
     def read(cls, said: Said) -> DeclaredSources | None:
@@ -113,11 +110,7 @@ class MeasuredSources(Capability):
         elif before.gold is not None:
             kept.clear()
         self._drop(lambda source, model: source not in kept)
-        labels = self.learned_labels
-        gone = [of for of in labels.all if of[0] not in self.declared.judges]
-        for judge in dict.fromkeys((*self.declared.judges, *(source for source, _ in gone))):
-            self._calibrate(judge)
-        labels.drop(gone)
+        self.calibration.declare(self.declared, self.arms)
 
     def _drop(self, gone: Callable[[str, str], bool]) -> None:
         for cell in [cell for cell in self.cells if gone(*cell)]:
@@ -177,7 +170,7 @@ class MeasuredSources(Capability):
         self._keep(record, structs.replace(kept, labels=weighed.kept, pairs=pairs))
         for judge in dict.fromkeys(pair.source for pair in (*before, *pairs)):
             if judge in judges:
-                self._calibrate(judge)
+                self.calibration.follow(judge, self.arms)
 
     def _kept(self, record: RequestRecord) -> Kept:
         call = record.call
@@ -192,79 +185,35 @@ class MeasuredSources(Capability):
 
     def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
         """See Capability: without the judge's offset, and nothing where the judge says nothing."""
-        of, labels = (label.source, record.called), self.learned_labels
-        one = labels.counted(of, self._kept(record).born) if learned else self._sums(of)
+        of = label.source, record.called
+        if learned:
+            one = self.calibration.counted(of, self._kept(record).born)
+        else:
+            one = self.calibration.begun(of, self.arms, self.offset)
         if one is None:
             return label.reward
-        if one.aside and _weight(record) == 1.0:
-            return None
-        return label.reward - one.offset
+        return None if one.aside and _weight(record) == 1.0 else label.reward - one.offset
 
     def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
         """See Capability: the labels of judges are summed up by model."""
-        kept, label, model = self._kept(record), record.label, record.called
-        arm, labels, born = self.arms.find(model), self.learned_labels, None
-        if arm is not None:
-            weight, now = _weight(record), arm.rewards.forgotten
-            if before is not None and labels.counted((before.source, model), kept.born):
-                of, left = (before.source, model), exp_of(before.forgotten - now)
-                labels.add(of, arm, x, before.reward, weight=weight, left=-left)
-            if label is not None and (one := self._sums((label.source, model))):
-                of, left = (label.source, model), exp_of(label.forgotten - now)
+        kept, label, model, born = self._kept(record), record.label, record.called, None
+        calibration, weight = self.calibration, _weight(record)
+        if before is not None and calibration.counted((before.source, model), kept.born):
+            of = before.source, model
+            calibration.count(of, self.arms, x, before, weight=weight, times=-1.0)
+        if label is not None:
+            of = label.source, model
+            if one := calibration.begun(of, self.arms, self.offset):
+                calibration.count(of, self.arms, x, label, weight=weight, times=1.0)
                 born = one.born
-                labels.add(of, arm, x, label.reward, weight=weight, left=left)
         if born != kept.born:
             self._keep(record, structs.replace(kept, born=born))
 
-    def _offsets(self, judge: str) -> dict[str, float]:
-        """Return what is to be taken off a judge's labels, by model."""
-        if not self.declared.calibrates(judge):
-            return {}
-        pairs: dict[str, ModelPairs] = {}
-        for model in self.arms.names:
-            cell = self.cells.get((judge, model))
-            if cell is not None:
-                learned, mean = self.learned_labels.mean((judge, model))
-                pairs[model] = ModelPairs(*cell.last_means(), learned, mean)
-        common, own = offsets(pairs, self._within(judge))
-        return {model: own.get(model, common) for model in self.arms.names}
-
-    def is_aside(self, judge: str) -> bool:
-        """Tell whether a judge's labels are not to be learned, as they say nothing."""
-        return self.declared.may_set_aside(judge) and says_nothing(self._within(judge))
-
-    def _within(self, judge: str) -> Within:
-        cells = [self.cells.get((judge, model)) for model in self.arms.names]
-        return Within.of([cell.all for cell in cells if cell is not None])
-
-    def _calibrate(self, judge: str) -> None:
-        """Bring what models have learned of a judge's labels in line with its pairs."""
-        labels, aside = self.learned_labels, self.is_aside(judge)
-        labels.take_off(judge, self.arms, self._offsets(judge))
-        if labels.differs(judge, aside):
-            if aside:
-                self._take_noise_of_gold(self._within(judge))
-            labels.set_aside(judge, self.arms, aside)
-
-    def _take_noise_of_gold(self, within: Within) -> None:
-        """Let labels of gold alone say how noisy a label is."""
-        prior = self.arms.rewards
-        prior.noise, prior.noise_count = max(within.rr, LEAST_SPREAD), float(within.n)
-        prior.fourth = 3.0 * prior.noise**2
-
-    def _sums(self, of: tuple[str, str]) -> LearnedLabels | None:
-        """Return the sums in which a new label is to be counted; None: it is no judge's, or its
-        model is not in the portfolio."""
-        (judge, model), labels = of, self.learned_labels
-        if judge not in self.declared.judges or self.arms.find(model) is None:
-            return None
-        if of not in labels.all:
-            labels.begin(of, self.arms, self.offset, aside=self.is_aside(judge))
-        return labels.all[of]
-
     def shifted(self, model: str, offset: float) -> None:
         """See Capability."""
-        self.learned_labels.shift(model, offset)
+        self.calibration.shift(model, offset)
+
+    # Pairs.
 
     def _counted(self, before: list[Pair], wanted: list[Pair], now: float) -> list[Pair]:
         """Take back the pairs that are no more, add the new ones, and return them all with their
@@ -322,15 +271,13 @@ class MeasuredSources(Capability):
     def without(self, model: str) -> None:
         """See Capability."""
         self._drop(lambda _, one: one == model)
-        self.learned_labels.drop([of for of in self.learned_labels.all if of[1] == model])
-        for judge in self.declared.judges:
-            self._calibrate(judge)
+        self.calibration.without(model, self.arms)
 
     def start_over(self) -> None:
         """See Capability; the judges are known, and no request of this router is counted yet."""
         for cell in self.cells.values():
             cell.born = NO_CELL
-        for labels in self.learned_labels.all.values():
+        for labels in self.calibration.labels.values():
             labels.born = NO_CELL
 
     # Its state.
@@ -338,12 +285,12 @@ class MeasuredSources(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return (*map(_piece, self.cells), *map(piece_of, self.learned_labels.all))
+        return (*map(_piece, self.cells), *map(piece_of, self.calibration.labels))
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
         if piece.startswith(LABELS):
-            labels = self.learned_labels.all.get(pieced(piece))
+            labels = self.calibration.labels.get(pieced(piece))
             return None if labels is None else labels.pack()
         source, _, model = piece.removeprefix(PIECE).partition("\x1f")
         found = self.cells.get((source, model)) if piece.startswith(PIECE) else None
@@ -359,16 +306,13 @@ class MeasuredSources(Capability):
                     self.cells[source, model] = decoded(body, Cell, "pairs of a source")
                 if body := piece(piece_of((source, model))):
                     labels = LearnedLabels.unpack(body, self.arms.d)
-                    self.learned_labels.all[source, model] = labels
+                    self.calibration.labels[source, model] = labels
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         if not all(cell.is_sound for cell in self.cells.values()):
             yield "pairs of sources"
-        yield from self.learned_labels.faults(self.arms)
-        for judge in self.declared.judges:
-            if self.learned_labels.differs(judge, self.is_aside(judge)):
-                yield "labels of sources that are set aside"
+        yield from self.calibration.faults(self.arms)
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.label_sources` has its fields."""

@@ -26,7 +26,7 @@ from router_state.sources.pair_sums import Within
 
 COMMON = 0.05
 """Deviation of the offset that all models share: scales of two sources differ by so much."""
-SCATTERS = ((0.0, 0.5), (0.03, 0.2), (0.1, 0.2), (0.2, 0.1))
+SCATTERS = ((0.0, 0.8), (0.1, 0.1), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
 SPREAD, SPREAD_PAIRS = 0.15, 4.0
 """Deviation of a pair's difference before any pair, and how many pairs that counts for."""
