@@ -13,10 +13,11 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from paretobandit_client.async_router import Counts, Fields, Router
+from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt import Attempt
 from paretobandit_client.client_errors import Refused, RouterError
 from paretobandit_client.decision import Bill, Decision
+from paretobandit_client.router_reports import Fields
 from paretobandit_client.sent_events import Route
 
 T = TypeVar("T")
