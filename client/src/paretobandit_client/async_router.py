@@ -23,6 +23,7 @@ from paretobandit_client.fallbacks import Fallbacks
 from paretobandit_client.link import link_of
 from paretobandit_client.router_reports import Fields, RouterReports
 from paretobandit_client.sent_events import Ask, Needs, Refusal
+from paretobandit_client.verifying import Verifier, Verify, verifiers_of
 
 log = logging.getLogger(__name__)
 
@@ -150,8 +151,8 @@ class Router(RouterReports):
             input_tokens: how many the call will send, system prompt and history included; then only
                 the output is uncertain.
             needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
-            verifiers: those of the router that can look at this answer; None: all, empty:
-                none.
+            verifiers: those of the router that can look at this answer; None: all, empty: none. A
+                decision may then have a plan, which `attempts` follows; empty asks for one model.
             fallback, timeout: replace the router's for this request.
 
         Raises:
@@ -198,19 +199,30 @@ class Router(RouterReports):
         self.counts.decided += 1
         return Decision(route.request_id, route.model, False, route, self)
 
-    async def attempts(self, prompt: str | None = None, **options: Any) -> AsyncIterator[Attempt]:
+    async def attempts(
+        self,
+        prompt: str | None = None,
+        *,
+        verifiers: Mapping[str, Verify | Verifier] | Iterable[str] | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Attempt]:
         """Yield the calls to make for a prompt, the next one only if the answer before does not
-        pass; arguments and errors are those of `route`.
+        pass; other arguments and errors are those of `route`.
+
+        Args:
+            verifiers: callables by the names of verifiers, for `Attempt.check`; see `Verifier`.
+                Names alone: the application looks at answers itself, and reports with
+                `Attempt.verdict`.
 
         Example:
-            async for attempt in router.attempts("Write a test."):
+            async for attempt in router.attempts("Give me JSON.", verifiers={"json": is_json}):
                 answer = await call(attempt.model)
                 await attempt.cost(input_tokens=12, output_tokens=310)
-                if attempt.verify:
-                    await attempt.verdict(attempt.verify, await passes(answer))
+                await attempt.check(answer)
         """
-        decision = await self.route(prompt, **options)
-        async for attempt in attempts_of(decision, self):
+        given = verifiers_of(verifiers) if isinstance(verifiers, Mapping) else {}
+        decision = await self.route(prompt, verifiers=verifiers, **options)
+        async for attempt in attempts_of(decision, self, given):
             yield attempt
 
     async def route_many(

@@ -96,6 +96,10 @@ class SyncAttempt:
         """Report what a verifier says of the answer, see `Attempt.verdict`."""
         self._router.run(self.attempt.verdict(verifier, value, revision=revision))
 
+    def check(self, answer: object) -> float | None:
+        """Have the plan's verifier look at the answer, see `Attempt.check`."""
+        return self._router.run(self.attempt.check(answer))
+
     def reward(
         self,
         value: float,
