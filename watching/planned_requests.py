@@ -75,7 +75,7 @@ class Planned:
 
 @dataclass(slots=True)
 class OfVerifier:
-    """What the plans of one verifier came to.
+    """Sums over the plans of one verifier.
 
     Attributes:
         planned: plans of several calls; known: those of which it is known whether the first answer

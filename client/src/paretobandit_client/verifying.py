@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 Verify: TypeAlias = Callable[[Any], Any]
 """Takes an answer, and returns or awaits True, False or a number from 0 to 1; None: no verdict."""
 SECONDS = 10.0
-"""How long a verdict is waited for unless its verifier says otherwise."""
+"""Seconds that a verdict is waited for, unless its verifier says otherwise."""
 MOST_THREADS = 256
 """Most threads of one verifier. Threads can't be stopped: one that hangs keeps its own."""
 
