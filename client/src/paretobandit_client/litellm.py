@@ -28,6 +28,7 @@ from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.client_errors import NoDecision, RouterError, Unreachable
 from paretobandit_client.litellm_bills import (
+    Theirs,
     Told,
     cached_of,
     cost_of,
@@ -77,7 +78,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         context_of: Callable[[Sequence[Message]], Sequence[float]] | None = None,
         count: Callable[[Sequence[Message]], int] | None = None,
         verifiers: Mapping[str, Verify | Verifier] | None = None,
-        answer_of: Callable[[Any, Sequence[Message]], object] | None = None,
+        answer_of: Callable[[Theirs, Sequence[Message]], object] | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -91,14 +92,14 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._count = count or all_tokens
         self._plans = Plans(verifiers_of(verifiers or {}), answer_of or text_of, self._judge)
         self._opening: asyncio.Task[Router] | None = None
-        self._reports: set[asyncio.Task[Any]] = set()
+        self._reports: set[asyncio.Task[object]] = set()
         self._attempts = Attempts()
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
         self._streams = Streams(self._abandoned)
 
-    def follow(self, router: Any) -> Any:
+    def follow(self, router: Theirs) -> Theirs:
         """Run plans in the calls of LiteLLM's router, and return that router:
 
             router = bandit.follow(litellm.Router(model_list=…, plugins=[bandit]))
@@ -110,7 +111,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._plans.follow(router)
         return router
 
-    async def run(self, context: Any) -> Any:
+    async def run(self, context: Theirs) -> Theirs:
         """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
         each attempt.
         """
@@ -126,7 +127,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         return context
 
     async def async_pre_call_hook(
-        self, user_api_key_dict: Any, cache: Any, data: Any, call_type: Any
+        self, user_api_key_dict: Theirs, cache: Theirs, data: Theirs, call_type: Theirs
     ) -> None:
         """Note the needs of a call; LiteLLM's proxy calls this first, with the whole request."""
         needs = needs_of(data)
@@ -173,7 +174,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             await (await self._opening).close()
             self._opening = None
 
-    async def async_pre_call_deployment_hook(self, kwargs: Any, call_type: Any) -> Any:
+    async def async_pre_call_deployment_hook(self, kwargs: Theirs, call_type: Theirs) -> Theirs:
         """Note which model an attempt of a call goes to, and collect an answer that has to pass;
         LiteLLM calls this before each.
         """
@@ -191,7 +192,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         return None
 
     async def async_post_call_streaming_deployment_hook(
-        self, request_data: Any, response_chunk: Any, call_type: Any
+        self, request_data: Theirs, response_chunk: Theirs, call_type: Theirs
     ) -> None:
         """Take in a chunk of a stream, which may be its last one."""
         signal = self._signal_of(metadata_of(request_data))
@@ -199,7 +200,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._streams.hear(signal["request_id"], response_chunk)
 
     async def async_log_success_event(
-        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+        self, kwargs: Theirs, response_obj: Theirs, start_time: Theirs, end_time: Theirs
     ) -> None:
         """Report what a call cost; a stream comes here at its end, a cached answer with a cost of
         0.
@@ -213,13 +214,13 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._keep(asyncio.create_task(looking))
 
     async def async_log_failure_event(
-        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+        self, kwargs: Theirs, response_obj: Theirs, start_time: Theirs, end_time: Theirs
     ) -> None:
         """Report what a failed call cost, mostly nothing, and how it failed."""
         more = {**failed_of(kwargs), **took_of({}, start_time, end_time)}
         self._report(kwargs, response_obj, revision=0, started=start_time, more=more)
 
-    async def _narrow(self, context: Any) -> None:
+    async def _narrow(self, context: Theirs) -> None:
         before = (context.metadata.get("routing_plugin_signals") or {}).get(self._signal)
         candidates = list(dict.fromkeys(context.candidate_models))
         followed = self._plans.followed
@@ -246,7 +247,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         candidate = (*next_best, self._fallback(left), left[0])[0] or left[0]
         return {**signal, "failed": sorted(failed), "candidate": candidate}
 
-    async def _decide(self, context: Any, candidates: Sequence[str]) -> Told:
+    async def _decide(self, context: Theirs, candidates: Sequence[str]) -> Told:
         forms = {
             form: candidate for candidate in reversed(candidates) for form in _forms(candidate)
         }
@@ -316,7 +317,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     def _report(
         self,
         kwargs: Told,
-        response: Any,
+        response: Theirs,
         *,
         revision: int,
         started: object,
@@ -373,7 +374,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         planned = {"attempt": number} if number else {}
         self._keep(asyncio.create_task(self._deliver(request_id, called, {**total, **planned})))
 
-    def _keep(self, report: asyncio.Task[Any]) -> None:
+    def _keep(self, report: asyncio.Task[object]) -> None:
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
 

@@ -6,14 +6,16 @@ import logging
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import litellm
 
 from paretobandit_client.outcomes import retry_after_of, status_of
 
 log = logging.getLogger(__name__)
-Told = Mapping[str, Any]
+Theirs: TypeAlias = Any
+"""Something of LiteLLM's, which has no types of its own."""
+Told = Mapping[str, Theirs]
 """Facts of a call, as LiteLLM and its callers tell them: names with values of any type."""
 
 
@@ -28,7 +30,7 @@ def metadata_of(kwargs: Told) -> Told:
     )
 
 
-def cost_of(kwargs: Told, response: Any) -> dict[str, Any] | None:
+def cost_of(kwargs: Told, response: Theirs) -> dict[str, Theirs] | None:
     """Return a bill in dollars, or in tokens where LiteLLM knows no price; None where neither is
     known, which is not the same as free."""
     usd = _number(kwargs.get("response_cost"))
@@ -39,14 +41,14 @@ def cost_of(kwargs: Told, response: Any) -> dict[str, Any] | None:
     return None if not any(tokens) else {"input_tokens": tokens[0], "output_tokens": tokens[1]}
 
 
-def _number(said: Any) -> float:
+def _number(said: Theirs) -> float:
     try:
         return math.nan if said is None else float(said)
     except (TypeError, ValueError):
         return math.nan
 
 
-def _tokens(response: object) -> list[Any]:
+def _tokens(response: object) -> list[Theirs]:
     """Return the input and output tokens of a call, by the names of chat completions or by those of
     the responses and messages APIs, which some of LiteLLM's paths hand over as they are."""
     usage = held_in(response, "usage")
@@ -54,7 +56,7 @@ def _tokens(response: object) -> list[Any]:
     return [held_in(usage, chat) or held_in(usage, other) or 0 for chat, other in names]
 
 
-def held_in(holder: object, name: str) -> Any:
+def held_in(holder: object, name: str) -> Theirs:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 

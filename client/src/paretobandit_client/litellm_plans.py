@@ -11,17 +11,16 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 from litellm import ModelResponse
 from litellm.llms.base_llm.base_model_iterator import MockResponseIterator
 
 from paretobandit_client.calls import Message
-from paretobandit_client.litellm_bills import Told, failed_of
+from paretobandit_client.litellm_bills import Theirs, Told, failed_of
 from paretobandit_client.verifying import Verifier, verdict_of
 
 log = logging.getLogger(__name__)
-Call = Callable[..., Awaitable[Any]]
+Call = Callable[..., Awaitable[Theirs]]
 ANEW = ("litellm_logging_obj", "litellm_call_id")
 """Arguments of a call that LiteLLM makes anew for each: with the same ones it would bill two calls
 as one."""
@@ -57,21 +56,21 @@ class Plans:
     def __init__(
         self,
         verifiers: Mapping[str, Verifier],
-        answer_of: Callable[[Any, Sequence[Message]], object],
+        answer_of: Callable[[Theirs, Sequence[Message]], object],
         report: Callable[[str, int, str, float], None],
     ) -> None:
         self.verifiers, self._answer_of, self._report = verifiers, answer_of, report
         self._are_made = bool(verifiers)
 
-    def follow(self, router: Any) -> None:
+    def follow(self, router: Theirs) -> None:
         """Let all of a router's calls of `acompletion` follow their plans."""
         plain: Call = router.acompletion
         if getattr(plain, "follows", None) is self:
             return
 
         async def acompletion(
-            model: str, messages: Any, stream: bool | None = False, **call: Any
-        ) -> Any:
+            model: str, messages: Theirs, stream: bool | None = False, **call: Theirs
+        ) -> Theirs:
             return await self._attempts(
                 plain, {"model": model, "messages": messages, **call}, stream
             )
@@ -103,7 +102,9 @@ class Plans:
             )
         self._are_made = True
 
-    async def look(self, signal: Told, response: Any, messages: Sequence[Message]) -> float | None:
+    async def look(
+        self, signal: Told, response: Theirs, messages: Sequence[Message]
+    ) -> float | None:
         """Return the verdict on the answer of an attempt, and report it; None: there is none."""
         name = step_of(signal).get("verify")
         answer = self._answer_of(response, messages)
@@ -117,7 +118,7 @@ class Plans:
             self._report(signal["request_id"], signal["attempt"], name, found)
         return found
 
-    async def _attempts(self, plain: Call, call: dict[str, Any], stream: bool | None) -> Any:
+    async def _attempts(self, plain: Call, call: dict[str, Theirs], stream: bool | None) -> Theirs:
         """Return the answer of the first attempt that passes, or of the last one."""
         # LiteLLM writes into the metadata that it is given.
         metadata = {
@@ -183,7 +184,7 @@ def _after(signal: Told | None, error: Exception) -> Told | None:
     return following_of(signal)
 
 
-def text_of(response: Any, messages: Sequence[Message]) -> str | None:
+def text_of(response: Theirs, messages: Sequence[Message]) -> str | None:
     """Return the text of an answer; None for one that has none, such as a call of a tool."""
     choices = getattr(response, "choices", None) or ()
     found = next((getattr(choice, "message", None) for choice in choices), None)
