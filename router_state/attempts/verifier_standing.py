@@ -6,11 +6,11 @@ from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import Verifier
 from router_state.kernel import VerdictTable
 
-SURE = 1.96
+TWO_SIDED = 1.96
 """Posterior deviations on either side that hold 95 %."""
 DIGITS = 4
 """Digits of a share that people read."""
-MOST_MODELS_SHOWN = 64
+MOST_VERIFIED_MODELS = 64
 """Most models of a verifier that are published: those with the most verdicts."""
 
 
@@ -25,7 +25,7 @@ def _standing(name: str, declared: Verifier, table: VerdictTable) -> dict[str, o
     edges = range(1, table.J)
     edge = edges[0] if len(edges) == 1 else max(edges, key=lambda one: _tells(table, one))
     counts = _counts(table)
-    models = sorted(range(table.K), key=lambda k: -counts[k][0])[:MOST_MODELS_SHOWN]
+    models = sorted(range(table.K), key=lambda k: -counts[k][0])[:MOST_VERIFIED_MODELS]
     return {
         "verifier": name,
         "usd": declared.usd,
@@ -38,7 +38,7 @@ def _standing(name: str, declared: Verifier, table: VerdictTable) -> dict[str, o
 def _model(
     table: VerdictTable, k: int, edge: int, verdicts: float, labels: float
 ) -> dict[str, object]:
-    least, likely, most = (table.likelihoods(k, edge, one) for one in (-SURE, 0.0, SURE))
+    least, likely, most = (table.likelihoods(k, edge, one) for one in (-TWO_SIDED, 0.0, TWO_SIDED))
     return {
         "model": table.names[k],
         "passes_right": _estimate(likely[0], least[0], most[0]),

@@ -21,7 +21,7 @@ class Verdicts(Reports, Protocol):
         self,
         request_id: str,
         verifier: str,
-        value: float,
+        value: float | bool,
         *,
         attempt: int | None = None,
         revision: int = 0,

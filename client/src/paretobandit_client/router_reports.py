@@ -67,19 +67,19 @@ class RouterReports:
         self,
         request_id: str,
         verifier: str,
-        value: float,
+        value: float | bool,
         *,
         attempt: int | None = None,
         revision: int = 0,
     ) -> None:
-        """Report what a verifier says of the answer of one call, in [0, 1], from any process; see
-        `Attempt.verdict`. It is no reward."""
+        """Report what a verifier says of the answer of one call, True, False or a number in [0, 1],
+        from any process; see `Attempt.verdict`. It is no reward."""
         await self._send(
             Verdict(
                 router_id=self.router_id,
                 request_id=request_id,
                 verifier=verifier,
-                verdict=value,
+                verdict=float(value) if isinstance(value, bool) else value,
                 attempt=attempt,
                 revision=revision,
             )

@@ -218,7 +218,7 @@ class SyncRouter:
         self,
         request_id: str,
         verifier: str,
-        value: float,
+        value: float | bool,
         *,
         attempt: int | None = None,
         revision: int = 0,
