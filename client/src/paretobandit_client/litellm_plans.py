@@ -110,7 +110,12 @@ class Plans:
         answer = self._answer_of(response, messages)
         if name is None or name not in self.verifiers or answer is None:
             return None
-        found = await verdict_of(name, self.verifiers[name], answer)
+        # A verifier may make calls of its own, which are no attempts of this one.
+        token = FOLLOWED.set(None)
+        try:
+            found = await verdict_of(name, self.verifiers[name], answer)
+        finally:
+            FOLLOWED.reset(token)
         # An answer from LiteLLM's cache may be another model's.
         if found is not None and not (getattr(response, "_hidden_params", None) or {}).get(
             "cache_hit"

@@ -296,6 +296,32 @@ async def test_a_call_of_a_tool_is_no_text_to_look_at_unless_one_says_what_is(
     assert seen == [HELLO]
 
 
+async def test_a_verifier_may_ask_the_same_router_or_another_one(litellm: Any) -> None:
+    for followed in (True, False):
+        service, answered = Service(), []
+        judge: list[Any] = []
+
+        async def asks(answer: str) -> bool:
+            if answer.startswith("judged"):
+                return True
+            said = await judge[0].acompletion("smart", HELLO)  # noqa: B023  # of this turn
+            answered.append(said.choices[0].message.content)  # noqa: B023
+            return False
+
+        with plugged(litellm, service, verifiers={"json": asks}) as bandit:
+            router = routed(litellm, bandit, {"small": "No.", "large": "{}"})
+            judge.append(routed(litellm, bandit, {"small": "judged so", "large": "{}"}))
+            if not followed:
+                del judge[0].acompletion
+            assert await read(await router.acompletion("smart", HELLO), stream=False) == ["{}"]
+            await settled(bandit, lambda: len(service.bills) >= 3)  # noqa: B023
+        assert answered == ["judged so"]
+        assert [one["verifiers"] for one in service.asked] == [
+            ("json",),
+            ("json",) if followed else (),
+        ]
+
+
 @contextlib.asynccontextmanager
 async def provider(answers: dict[str, str]) -> AsyncIterator[tuple[str, list[dict[str, Any]]]]:
     """Serve OpenAI's API for these models; yield its address, and the calls that came."""
