@@ -26,8 +26,8 @@ LOOK_EVERY = 1.0
 
 
 class Inbox:
-    """The requests that people are asked to label, of the routers that a visitor may see, the newest
-    first.
+    """The requests that people are asked to label, the newest first: those of the routers that a
+    visitor may see.
 
     Args:
         key: the visitor's, whose name stands in the source of each label.
