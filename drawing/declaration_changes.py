@@ -9,6 +9,8 @@ from typing import NamedTuple
 from drawing.numbers import usd
 from router_state.cache_price import CachePrice
 from schemas import RouterDeclared
+from schemas.label_asking import LabelsWanted
+from schemas.label_sources import Sources
 
 Prices = tuple[float, float]
 """Dollars per million input tokens, and per million output tokens."""
@@ -21,6 +23,9 @@ class Portfolio(NamedTuple):
     budget_usd: float | None
     prices: dict[str, Prices]
     caches: dict[str, CachePrice]
+    sources: Sources | None = None
+    labels: LabelsWanted | None = None
+    label_url: str | None = None
 
     @classmethod
     def of(cls, router: RouterDeclared) -> Portfolio:
@@ -37,7 +42,8 @@ class Portfolio(NamedTuple):
             for name, model in router.models.items()
             if (cache := cache_of(model)) is not None
         }
-        return cls(router.budget_usd_per_request, prices, caches)
+        asked = router.sources, router.labels, router.label_url
+        return cls(router.budget_usd_per_request, prices, caches, *asked)
 
 
 class News(NamedTuple):

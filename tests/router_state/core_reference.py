@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.played import Played
+from router_state.asking.label_budget import LabelBudget
 from router_state.cache_price import CachePrice
 from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
@@ -49,6 +50,7 @@ def declaration(
     latency: LatencyGoal | None = None,
     error_reward: float | None = None,
     incumbent: Incumbent | None = None,
+    labels: LabelBudget | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -59,6 +61,7 @@ def declaration(
         "error_reward": error_reward,
         "latency": latency,
         "incumbent": incumbent,
+        "labels": labels,
     }
     return RouterConfig(
         models=models,

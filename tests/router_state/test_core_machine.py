@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from router_state import errors
+from router_state.asking.label_budget import LabelBudget
 from router_state.cache_price import CachePrice
 from router_state.changes import Changes, Outcome
 from router_state.config import Price
@@ -73,6 +74,7 @@ KEEPS: tuple[dict[str, Any] | None, ...] = (
     {"ramp": (0.3, 0.6), "margin": 0.1},
     {"share": 0.9, "holdout": 0.3, "by_session": True},
 )
+LABELS = (None, None, LabelBudget(2, "hour", "r", "human"))
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 
@@ -96,6 +98,7 @@ class Books(RuleBasedStateMachine):
         caches=st.sampled_from([{}, CACHES]),
         latency=st.sampled_from(GOALS),
         keeps=st.sampled_from(KEEPS),
+        labels=st.sampled_from(LABELS),
     )
     def start(
         self,
@@ -107,9 +110,10 @@ class Books(RuleBasedStateMachine):
         caches: dict[str, CachePrice],
         latency: LatencyGoal | None,
         keeps: dict[str, Any] | None,
+        labels: LabelBudget | None,
     ) -> None:
         self.offers, self.caches, self.latency = offers, caches, latency
-        self.keeps = keeps
+        self.keeps, self.labels = keeps, labels
         self.now = 0.0
         self.session: str | None = None
         self.budget: float | None = None
@@ -141,6 +145,7 @@ class Books(RuleBasedStateMachine):
             caches=self.caches,
             latency=latency,
             incumbent=self._incumbent(portfolio),
+            labels=self.labels,
             **self.knobs,
         )
 

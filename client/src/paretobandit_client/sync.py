@@ -56,6 +56,10 @@ class SyncDecision:
         """Return the decision with all its terms; None for a fallback."""
         return self.decision.route
 
+    def span_attributes(self) -> dict[str, str | float]:
+        """Return the attributes for the span of the call, see `Decision.span_attributes`."""
+        return self.decision.span_attributes()
+
     def cost(self, **bill: Any) -> None:
         """Report what the call cost, see `Decision.cost`."""
         self._router.run(self.decision.cost(**bill))
@@ -63,6 +67,10 @@ class SyncDecision:
     def reward(self, value: float, *, source: str, **more: Any) -> None:
         """Report how good the answer was, see `Decision.reward`."""
         self._router.run(self.decision.reward(value, source=source, **more))
+
+    def withdraw(self, *, source: str, revision: int = 1) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        self._router.run(self.decision.withdraw(source=source, revision=revision))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,7 @@ class SyncRouter:
     def reward(
         self,
         request_id: str | None = None,
-        value: float = math.nan,
+        value: float | None = math.nan,
         *,
         source: str,
         observed_at: datetime | None = None,
@@ -196,6 +204,10 @@ class SyncRouter:
         self.run(
             self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
         )
+
+    def withdraw(self, request_id: str | None = None, *, source: str, **more: Any) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        self.run(self._opened.withdraw(request_id, source=source, **more))
 
     def verdict(
         self,
