@@ -86,15 +86,16 @@ def context_of(state: RouterState, given: Vector | None) -> Vector | None:
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and store the model and its price in the record."""
-    record, called = billing.record, billing.called
-    price: Price | None = record.price
-    if called != record.model:
-        price = price_of(state, record, called)
-    if record.label is None:
-        record.answered_by = None if called == record.model else called
-    if price is not None:
-        record.price = price
-        learn_cost(state, billing, price)
+    record, called, price = billing.record, billing.called, billing.record.price
+    other = None if called == record.model else called
+    if record.label is None and record.answered_by != other:
+        record.answered_by = other
+    if other is not None:
+        used = price_of(state, record, called)
+        if used is None:
+            return
+        price = record.price = used
+    learn_cost(state, billing, price)
 
 
 def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
