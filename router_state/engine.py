@@ -126,9 +126,7 @@ def _judged(engine: Engine, event: Judged, now: float) -> Applied:
     if outcome is DUPLICATE:
         return UNCHANGED
     engine.state.since.rewarded(event.offset, waited=event.waited)
-    for request_id, record in changed.items():
-        engine.records[request_id] = record
-    return outcome, None, {**changed}
+    return outcome, None, changed
 
 
 def _verified(engine: Engine, event: Verified, now: float) -> Applied:
