@@ -15,21 +15,27 @@ from router_state.record import Basis, Call, RequestRecord
 from router_state.router import RouterState
 
 
-def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
+def decide(
+    state: RouterState, request: Asked, now: float, followed: RequestRecord | None = None
+) -> RequestRecord:
     """Choose a model for a new request and commit its expected cost; see `Engine.apply`.
+
+    Args:
+        followed: the record of the request that it follows, if that one is remembered.
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
+        ChainTooLong, UnknownVerifier, VerdictOutOfRange: it can't follow the other request so.
         EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
             no model may be called. The state may have noted that a cap is reached or a budget
             spent.
     """
-    if not state.hooks.complete and (request.session_id is not None or request.said is not None):
+    if not state.hooks.complete and _needs_more(request):
         registered.begin(state)
     arms, policy, pacer, hooks, now = state.arms, state.policy, state.pacer, state.hooks, float(now)
     # The context is checked first, so that a wrong one changes nothing.
     seen, at = policy.look(state, request), max(now, state.latest)
-    choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [])
+    choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [], followed)
     for expect in hooks.expect:
         expect(choice)
     # 1. Who may be called: by the request, by capabilities, and by money.
@@ -79,6 +85,11 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
             journal=state.journal,
         )
     return record
+
+
+def _needs_more(request: Asked) -> bool:
+    """Tell whether a request concerns a capability that needs no declaration."""
+    return not (request.session_id is None and request.said is None and request.follows is None)
 
 
 def _reconsider(state: RouterState, choice: Choice) -> None:

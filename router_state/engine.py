@@ -98,7 +98,9 @@ def _asked(engine: Engine, event: Asked, now: float) -> Applied:
     record = records.get(request_id)
     if record is not None:
         return DUPLICATE, record, None
-    record = decide(engine.state, event, now)
+    follows = event.follows
+    followed = None if follows is None else records.get(follows.request_id)
+    record = decide(engine.state, event, now, followed)
     engine.state.since.decided(record.seq)
     records[request_id] = record
     return APPLIED, record, {request_id: record}
