@@ -57,6 +57,7 @@ def _bill(document: Document, defaults: Defaults) -> Found:
             **_money(document),
             "cached_input_tokens": cached,
             "model": own.get("pb_model"),
+            "attempt": own.get("pb_attempt"),
             # A process that has forgotten an attempt that failed replaces its bill.
             "revision": int(document.get("status") != "failure"),
             **_ended(document),

@@ -148,7 +148,7 @@ class Tables:
             looks.know(k, known)
 
     def refresh(self) -> None:
-        """Let the looks follow the tables."""
+        """Compute the likelihoods of the looks anew where a table has changed."""
         if not self._stale:
             return
         for verifier, rows in self._stale.items():

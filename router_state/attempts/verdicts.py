@@ -15,6 +15,7 @@ from router_state.attempts.following import Chain
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
+from router_state.attempts.verifier_standing import standings
 from router_state.billing import Billing
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
@@ -400,3 +401,7 @@ class Attempts(Capability):
         yield from self.tables.faults()
         if not all(one.is_sound for one in self.pairs.values()):
             yield "pairs of verdicts and labels"
+
+    def lambda_fields(self, now: float) -> dict[str, object]:
+        """See Capability."""
+        return {"verifiers": standings(self.tables)} if self.tables.verifiers else {}
