@@ -154,11 +154,12 @@ async def test_requests_follow_others_and_their_history_is_replayed_to_the_bit(
     (plain,) = answers(service, "lost")
     assert plain["chain"] == {"follows": "nobody's", "number": 1, "known": False}
     before = set(service.dead_letters())
-    for name, more in {
+    wrong: dict[str, dict[str, Any]] = {
         "wrong": {"follows": "f0-0", "verdicts": {"nobody": 1}},
         "alone": {"verdicts": {"tests": 1}},
         "self": {"follows": "self"},
-    }.items():
+    }
+    for name, more in wrong.items():
         await service.send("requests", {**request(home, name, seed=1), **more})
     await service.until(lambda: len(set(service.dead_letters()) - before) == 3, "three letters")
     reasons = {

@@ -52,7 +52,7 @@ def step(model: str, usd: float, probability: float | None = None, **more: Any) 
     return found if probability is None else {**found, "probability": probability}
 
 
-LOOK = {"verify": "tests", "verdict_usd": 0.0, "accept_at": 0.5}
+LOOK: dict[str, Any] = {"verify": "tests", "verdict_usd": 0.0, "accept_at": 0.5}
 
 
 def test_each_call_says_how_often_its_answer_is_returned() -> None:
