@@ -57,7 +57,8 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     if record.is_paced:
         state.pacer.settle(cost_usd, billing.charged_usd, first)
     state.bill(event.request_id, record, cost_usd)
-    if not state.hooks.complete and (unanswered or record.call is not None):
+    named = event.answered_by is not None
+    if not state.hooks.complete and (unanswered or named or record.call is not None):
         registered.begin(state)
     for billed in state.hooks.billed:
         billed(billing)
@@ -65,8 +66,10 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         learn_failure(state, billing, billing.reward)
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
     # of an answer has come yet.
+    if billing.redirected:
+        _disown(state, billing)
     if not billing.answered:
-        if not unanswered:
+        if not (unanswered or billing.redirected):
             _learn_bill(state, billing)
         if unanswered or record.call is not None:
             billing.keep_attempt()
@@ -123,6 +126,11 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
     known = 0.0
     if record.call is not None:
         cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
+    if price.above:
+        # What a long input cost more is known, and nothing to learn.
+        said = billing.event.tokens
+        length = record.input_tokens if said is None else said[0]
+        cost_usd = cost_usd if length is None else price.listed_usd(cost_usd, length)
     if arms.tokens.in_use:
         counted = billing.input_tokens
         counted = arms.tokens.of(record.input_tokens) if counted is None else counted
@@ -151,8 +159,10 @@ def tokens_usd(
     usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
     if not state.hooks.complete and record.call is not None:
         registered.begin(state)
+    dearer = price.input_factor(tokens[0])
     for one in state.capabilities:
-        usd -= one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
+        off = one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
+        usd -= dearer * off
     return usd
 
 
@@ -252,7 +262,8 @@ def _put_in_force(
         taught: Taught | None = Taught(x, label.reward)
         for judged in state.hooks.judged:
             taught = judged(record, x, label.reward)
-        if arm is not None and taught is not None:
+        # The label is of an answer by a model that nobody called.
+        if arm is not None and taught is not None and not record.is_redirected:
             label.forgotten = state.policy.learn(state, arm, record, *taught)
         state.rewards_applied += 1
     elif arm is not None:
@@ -292,6 +303,19 @@ def _withdraw(record: RequestRecord, arm: Arm | None, x: Vector, label: Label) -
     if plan is not None and record.call is not None:
         plan = structs.replace(plan, labelled=-1)
         record.call = structs.replace(record.call, plan=plan)
+
+
+def _disown(state: RouterState, billing: Billing) -> None:
+    """Let the called model forget a label that came before the bill which says that another model
+    answered."""
+    record, label = billing.record, billing.record.label
+    arm = state.arms.find(record.called)
+    if label is None or arm is None or billing.x is None or label.forgotten == NOT_LEARNED:
+        return
+    weight = 1.0 if record.plan is None else record.plan.revised
+    if weight == 1.0:
+        arm.rewards.withdraw(billing.x, value=label.reward, discount=_left(arm, label))
+        label.forgotten = NOT_LEARNED
 
 
 def _left(arm: Arm, label: Label) -> float:

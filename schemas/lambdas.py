@@ -251,6 +251,9 @@ class LambdaUpdated(Event):
     sources: tuple[SourceStanding, ...] | None = optional(
         "How declared sources of labels stand, gold first"
     )
+    gone: tuple[ModelName, ...] | None = optional(
+        "Models that their providers have no more; they are not called until declared again"
+    )
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

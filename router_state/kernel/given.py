@@ -63,6 +63,24 @@ class Price(Struct, frozen=True, omit_defaults=True, gc=False):
             input_tokens * price.input_price_per_m + output_tokens * price.output_price_per_m
         ) / 1e6
 
+    def input_factor(self, input_tokens: float) -> float:
+        """Return how many times the list price an input token of such a call costs."""
+        if not self.above or self.input_price_per_m <= 0.0:
+            return 1.0
+        return self.at(input_tokens).input_price_per_m / self.input_price_per_m
+
+    def listed_usd(self, usd: float, input_tokens: float) -> float:
+        """Return the dollars of a call with so much input had it been billed at the list price."""
+        price = self.at(input_tokens)
+        known = input_tokens * price.input_price_per_m / 1e6
+        if usd > known and price.output_price_per_m > 0.0:
+            rest = (usd - known) * self.output_price_per_m / price.output_price_per_m
+            return rest + input_tokens * self.input_price_per_m / 1e6
+        # A cache may have made the input cheaper.
+        if price.input_price_per_m > 0.0:
+            return usd * self.input_price_per_m / price.input_price_per_m
+        return usd
+
     def row(self) -> list[object]:
         """Return the prices as stored; `above` stands at the end if there is any."""
         if not self.above:

@@ -49,6 +49,7 @@ def declaration(
     latency: LatencyGoal | None = None,
     error_reward: float | None = None,
     incumbent: Incumbent | None = None,
+    others: Mapping[str, Any] | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -59,6 +60,7 @@ def declaration(
         "error_reward": error_reward,
         "latency": latency,
         "incumbent": incumbent,
+        **(others or {}),
     }
     return RouterConfig(
         models=models,

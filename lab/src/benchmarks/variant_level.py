@@ -2,8 +2,8 @@
 
 θ_v = θ_m + δ_v, θ_m = θ_0 + γ_m: a variant's coefficients scatter around its model's, and these
 around the shared ones. The variance of both together is that of a model in the shared prior, R⁻¹;
-the part `within` of the variance is the variants' own. With G = R ÷ (1 − within) and W = R ÷ within,
-the other variants say of θ_m, with their evidence A, b,
+the part `within` of the variance is the variants' own. With G = R ÷ (1 − within) and
+W = R ÷ within, the other variants say of θ_m, with their evidence A, b,
 
     J = Σ W − W(A + W)⁻¹W,   h = Σ W(A + W)⁻¹b                    (Lindley and Smith 1972),
 
@@ -13,7 +13,7 @@ that is beyond the prior is added to the variant's regression as evidence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -37,8 +37,14 @@ class Level:
         self.taken: dict[str, Taken] = {}
         self.due_at = 1.0
 
-    def exchange(self, prior: SharedPrior, ones: Mapping[str, Regression]) -> bool:
-        """Let variants take over what the others say, where evidence has grown."""
+    def exchange(
+        self, prior: SharedPrior, ones: Mapping[str, Regression], only: Collection[str] = ()
+    ) -> bool:
+        """Let variants take over what the others say, where evidence has grown.
+
+        Args:
+            only: those that take anything over; none: all.
+        """
         if prior.seen < self.due_at:
             return False
         self.due_at = max(prior.seen * (1.0 + GROWTH), prior.seen + 1.0)
@@ -47,7 +53,7 @@ class Level:
         added: dict[str, Sums] = {}
         for group in self.groups:
             there = [name for name in group if name in ones]
-            for name in there:
+            for name in [name for name in there if not only or name in only]:
                 others = [sums[other] for other in there if other != name]
                 found = self._told(prior, others)
                 before = self.taken.get(name)

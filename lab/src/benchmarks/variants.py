@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import click
 import numpy as np
@@ -32,6 +33,8 @@ JOINS = 300
 WITHIN = (0.1, 0.3, 0.6, 1.0)
 """Parts of the variance between models that is between variants of one; 1: a model tells nothing of
 its variants."""
+Found: TypeAlias = dict[str, tuple[float, float, float]]
+"""Mean reward, cost in budgets, and mean reward after joining, by how it is played."""
 HOWS = ("apart", "at joining", "level", "level of both")
 
 
@@ -122,14 +125,15 @@ def play(world: World, how: str, *, joins: bool, within: float) -> Whole:
             engine.learn(str(j), reward=float(world.rewards[j, chosen[j]]))
         if joins and i == JOINS:
             engine.configure(world.config(late=True), now=float(i))
-        _exchange(engine, levels, how, joining=joins and i == JOINS)
+        late = world.late if joins and i == JOINS else ()
+        _exchange(engine, levels, how, joining=late)
         chosen[i] = names.index(engine.decide(str(i), x, now=float(i)).model)
         bills.append(i)
         labels.append(i)
     return chosen
 
 
-def _exchange(engine: Played, levels: Sequence[Level], how: str, *, joining: bool) -> None:
+def _exchange(engine: Played, levels: Sequence[Level], how: str, *, joining: Sequence[str]) -> None:
     if how == "apart" or (how == "at joining" and not joining):
         return
     state = engine.state
@@ -139,7 +143,8 @@ def _exchange(engine: Played, levels: Sequence[Level], how: str, *, joining: boo
     if arms.rewards.seen >= levels[0].due_at:
         for arm in arms:
             arm.rewards.forget(state.t, state.config.knobs.gamma)
-    moved = levels[0].exchange(arms.rewards, {arm.name: arm.rewards for arm in arms})
+    only = joining if how == "at joining" else ()
+    moved = levels[0].exchange(arms.rewards, {arm.name: arm.rewards for arm in arms}, only)
     if how == "level of both":
         priced = {arm.name: arm.costs.regression for arm in arms if not arm.costs.free}
         moved |= levels[1].exchange(arms.bills, priced)
@@ -148,13 +153,13 @@ def _exchange(engine: Played, levels: Sequence[Level], how: str, *, joining: boo
         arms.sample.left = 0
 
 
-def one(job: tuple[int, float, bool], assumed: float) -> dict[str, tuple[float, float, float]]:
-    """Return the mean reward, the cost in budgets, and the mean reward of the 200 requests after a
-    variant may have joined, by how it is played."""
+def one(job: tuple[int, float, bool], assumed: float, hows: Sequence[str]) -> Found:
+    """Play a world; what counts as after joining are the 200 requests after a variant may have
+    joined."""
     seed, within, joins = job
     world = drawn(seed, within=within)
     found = {}
-    for how in HOWS:
+    for how in hows:
         chosen = play(world, how, joins=joins, within=assumed)
         rows = np.arange(len(chosen))
         earned, paid = world.quality[rows, chosen], world.costs[rows, chosen]
@@ -170,20 +175,28 @@ def one(job: tuple[int, float, bool], assumed: float) -> dict[str, tuple[float, 
 @click.option("--worlds", default=30, help="Worlds of each kind.")
 @click.option("--first", default=0, help="First seed.")
 @click.option("--assumed", default=0.5, help="Part of the variance that the level assumes.")
-def main(worlds: int, first: int, assumed: float) -> None:
+@click.option("--when", "whens", multiple=True, type=click.Choice(("together", "joins")))
+@click.option("--how", "hows", multiple=True, type=click.Choice(HOWS))
+def main(
+    worlds: int, first: int, assumed: float, whens: Sequence[str], hows: Sequence[str]
+) -> None:
     """Compare the level of variants with models that are all apart."""
+    hows = ("apart", *hows) if hows else HOWS
     with _pool() as pool:
-        for joins in (False, True):
+        for when in whens or ("together", "joins"):
+            every: list[Found] = []
             for within in WITHIN:
-                jobs = [(seed, within, joins) for seed in range(first, first + worlds)]
-                found = list(pool.map(partial(one, assumed=assumed), jobs))
-                report(f"{'joins' if joins else 'together'}, {within:g} within", found)
+                jobs = [(seed, within, when == "joins") for seed in range(first, first + worlds)]
+                found = list(pool.map(partial(one, assumed=assumed, hows=hows), jobs))
+                report(f"{when}, {within:g} within", found)
+                every += found
+            report(f"{when}, all", every)
 
 
-def report(label: str, found: Sequence[dict[str, tuple[float, float, float]]]) -> None:
+def report(label: str, found: Sequence[Found]) -> None:
     """Write means, and differences to `apart` with their 95 % intervals."""
     parts = []
-    for how in HOWS:
+    for how in found[0]:
         mean = np.mean([row[how] for row in found], axis=0)
         parts.append(f"{how} {mean[0]:.4f} ({mean[1]:.2f} B)")
         if how != "apart":
