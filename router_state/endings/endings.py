@@ -21,6 +21,7 @@ from router_state.choice import Choice
 from router_state.endings import ending
 from router_state.endings.ending import NOTHING, Ending
 from router_state.instants import utc
+from router_state.kernel import BELIEVED, Arm
 from router_state.packing.framing import Json, converted, decoded
 from router_state.record import PLAIN
 
@@ -34,8 +35,8 @@ TOLD_BEFORE = 14.0 * DAY
 to be tried."""
 LAST_DAYS = 7.0 * DAY
 """Seconds before a model retires in which no trials are spent on it."""
-FIRST_CALLS = 20.0
-"""Bills up to which a model's calls are trials: as many as onboarding makes by default."""
+FIRST_CALLS = 20
+"""Answers up to which a model's calls are trials: as many as onboarding makes by default."""
 FEW_REDIRECTS = 3
 """Redirected answers of one name after which an alert is raised: one may be a mistake."""
 
@@ -49,12 +50,13 @@ class Redirect(Struct, array_like=True):
 
 
 class _Kept(Struct, omit_defaults=True):
-    """The state as stored: since when models are gone, who answers for which, and the ends of
-    models that alerts were raised for."""
+    """The state as stored: since when models are gone, who answers for which, the ends of models
+    that alerts were raised for, and the answers of models that retire, up to `FIRST_CALLS`."""
 
     gone: dict[str, float] = {}
     redirects: dict[str, Redirect] = {}
     told: dict[str, float] = {}
+    calls: dict[str, int] = {}
 
 
 class Said(Protocol):
@@ -115,8 +117,16 @@ class Endings(Capability):
                 gone={},
                 redirects={name: one for name, one in self.kept.redirects.items() if name in there},
                 told={name: at for name, at in self.kept.told.items() if self._end(name) == at},
+                calls={arm.name: self._calls(arm) for arm in self.arms if self._end(arm.name)},
             )
         )
+
+    def _calls(self, arm: Arm) -> int:
+        """Return how many answers of a model are known, up to `FIRST_CALLS`."""
+        if arm.name in self.kept.calls:
+            return self.kept.calls[arm.name]
+        # Of a declared mean cost, `BELIEVED` bills are no bills.
+        return FIRST_CALLS if arm.costs.bills >= BELIEVED + FIRST_CALLS else 0
 
     def _end(self, name: str) -> float | None:
         return self.declared.get(name, NOTHING).retires_at
@@ -152,7 +162,7 @@ class Endings(Capability):
             self.journal.tell("model_retires", days, evidence, now=at, direction="down", model=name)
         if at >= end:
             return "past_its_end"
-        trial = self.arms[name].costs.bills < FIRST_CALLS
+        trial = self.kept.calls.get(name, 0) < FIRST_CALLS
         return "retires_soon" if trial and at >= end - LAST_DAYS else None
 
     def billed(self, billing: Billing) -> None:
@@ -160,8 +170,12 @@ class Endings(Capability):
         event, called = billing.event, billing.called
         if event.status == GONE:
             self._lose(called, billing)
-        elif event.answered_by is not None and not billing.unanswered:
-            self._answered(called, event.answered_by, billing)
+        elif not billing.unanswered:
+            if not billing.answered and self.kept.calls.get(called, FIRST_CALLS) < FIRST_CALLS:
+                calls = {**self.kept.calls, called: self.kept.calls[called] + 1}
+                self._keep(structs.replace(self.kept, calls=calls))
+            if event.answered_by is not None:
+                self._answered(called, event.answered_by, billing)
 
     def _lose(self, called: str, billing: Billing) -> None:
         """Rule a model out. A call of an earlier declaration does not count: the model has been
@@ -203,7 +217,7 @@ class Endings(Capability):
             evidence = {
                 "answered_by": name,
                 "answers": found.count,
-                "advice": f"{_advice(called, new=name)}; if {name} is {called}: answers_as",
+                "advice": _advice(called, new=name),
             }
             self.journal.tell(
                 "model_redirected",
@@ -217,15 +231,13 @@ class Endings(Capability):
     def without(self, model: str) -> None:
         """See Capability."""
         kept = self.kept
-        parts = (kept.gone, kept.redirects, kept.told)
-        gone, redirects, told = (
-            {name: one for name, one in part.items() if name != model} for part in parts
-        )
-        self._keep(_Kept(gone, redirects, told))
+        parts = (kept.gone, kept.redirects, kept.told, kept.calls)
+        left = ({name: one for name, one in part.items() if name != model} for part in parts)
+        self._keep(_Kept(*left))
 
     def start_over(self) -> None:
         """See Capability: what was gone at the time of the export is tried again."""
-        self._keep(_Kept())
+        self._keep(_Kept(calls=self.kept.calls))
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -253,6 +265,8 @@ class Endings(Capability):
         )
         if not all(map(isfinite, times)) or any(one.count < 1 for one in kept.redirects.values()):
             yield "endings of models"
+        if not all(0 <= count <= FIRST_CALLS for count in kept.calls.values()):
+            yield "first calls of models that retire"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
