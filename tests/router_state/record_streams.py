@@ -113,6 +113,7 @@ class World:
     gap: float = 3.0
     tokens: bool = False
     sessions: bool = False
+    people: int = 8
     runs: bool = False
     attempts: bool = False
     needs: bool = False
@@ -271,6 +272,22 @@ WORLDS: dict[str, World] = {
         requests=900,
         gap=1.0,
         changes=(_with(margin=0.9), _budget(BUDGET)),
+    ),
+    "ramp-sessions": World(
+        30,
+        d=4,
+        declared={
+            "incumbent": "small",
+            "ramp": [0.4, 0.8],
+            "margin": 0.6,
+            "holdout": 0.1,
+            "by": "session",
+        },
+        sessions=True,
+        people=400,
+        requests=900,
+        gap=1.0,
+        changes=(_with(by="request"), _with(by="session")),
     ),
     "paper-share": World(
         26, d=4, declared=PAPER | {"incumbent": "large", "share": 0.5}, changes=(_budget(None),)
@@ -508,7 +525,7 @@ class Played:
             )
         tokens = int(200 * self.random.lognormvariate(1.0, 1.0)) if world.tokens else None
         if world.sessions and draw() < 0.8:
-            session = f"s{self.random.randrange(8)}"
+            session = f"s{self.random.randrange(world.people)}"
             tokens = None if tokens is None else 300 + self.asked * 5
         self.asked += 1
         return Asked(

@@ -73,6 +73,7 @@ KEEPS: tuple[dict[str, Any] | None, ...] = (
     {"observes": True, "holdout": 0.1},
     {"share": 0.5},
     {"ramp": (0.3, 0.6), "margin": 0.1},
+    {"ramp": (0.3, 0.6), "margin": 0.9, "by_session": True},
     {"share": 0.9, "holdout": 0.3, "by_session": True},
 )
 OTHERS: dict[str, Any] = {
