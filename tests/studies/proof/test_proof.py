@@ -110,7 +110,9 @@ def lived(n: int = 400, *, seed: int = 0, **fields: Any) -> History:
     for i in range(n):
         routed = bool(rng.random() < 0.5)
         kind = {"kind": "letter" if i % 2 else "code"}
-        history.decide(str(i), routed=routed, at=(i % 20) * DAY, metadata=kind)
+        would = {"would_route": {"model": "a", "reason": "ucb", "propensity": 1.0}}
+        said = None if routed else would
+        history.decide(str(i), routed=routed, at=(i % 20) * DAY, metadata=kind, said=said)
         history.bill(str(i), float(rng.lognormal(0.0, 0.3)) * (0.001 if routed else 0.002))
         history.judge(str(i), float(rng.random() < 0.8))
     return history
