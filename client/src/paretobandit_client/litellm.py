@@ -24,6 +24,7 @@ from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
+from paretobandit_client.answering import names_itself
 from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
@@ -54,6 +55,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             message.
         context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
             prompt: then none leaves the process.
+        variants: names of variants in the portfolio that are called with parameters, each with the
+            name of the candidate that is called; its parameters come with the decision.
         count: how many tokens a call's messages are; by default as LiteLLM counts them for models
             that it has no tokenizer of.
         options: of `Router`, `fallback` and `timeout` above all.
@@ -65,6 +68,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         *,
         prompt_of: Callable[[Sequence[Message]], str] | None = None,
         context_of: Callable[[Sequence[Message]], Sequence[float]] | None = None,
+        variants: Mapping[str, str] | None = None,
         count: Callable[[Sequence[Message]], int] | None = None,
         **options: Any,
     ) -> None:
@@ -76,6 +80,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._signal = f"paretobandit.{router_id}"
         self._prompt_of = prompt_of or last_user_message
         self._context_of = context_of
+        self._variants = dict(variants or {})
         self._count = count or all_tokens
         self._opening: asyncio.Task[Router] | None = None
         self._reports: set[asyncio.Task[None]] = set()
@@ -145,16 +150,21 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             await (await self._opening).close()
             self._opening = None
 
-    async def async_pre_call_deployment_hook(self, kwargs: Any, call_type: Any) -> None:
-        """Note which model an attempt of a call goes to; LiteLLM calls this before each."""
+    async def async_pre_call_deployment_hook(self, kwargs: Any, call_type: Any) -> Any:
+        """Note which model an attempt of a call goes to, and return the call with the parameters of
+        the chosen variant; LiteLLM calls this before each."""
         metadata = _metadata(kwargs)
         signal = self._signal_of(metadata)
         if signal is None:
-            return
+            return None
         called = metadata.get("deployment") or signal["candidate"]
-        self._answered.note(self.router_id, signal["request_id"], called)
+        name = self._named_in(signal, called)
+        self._answered.note(self.router_id, signal["request_id"], name)
+        params = signal["params"].get(name)
+        call = {**kwargs, **params} if params else kwargs
         if kwargs.get("stream"):
-            self._streams.begin(signal["request_id"], kwargs)
+            self._streams.begin(signal["request_id"], call)
+        return call if params else None
 
     async def async_post_call_streaming_deployment_hook(
         self, request_data: Any, response_chunk: Any, call_type: Any
@@ -196,6 +206,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         forms = {
             form: candidate for candidate in reversed(candidates) for form in _forms(candidate)
         }
+        forms |= {name: forms[base] for name, base in self._variants.items() if base in forms}
         fallback = named if (named := self._arguments[1].get("fallback")) in forms else None
         if fallback is not None:
             context.candidate_models = [forms[fallback]]  # unless a decision comes
@@ -217,11 +228,15 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._portfolio |= {one.model for one in decision.route.candidates or ()}
             self._portfolio.add(decision.route.model)
         context.candidate_models = [candidate]
+        named = [model for model in (decision.model, *decision.fallbacks) if model in forms]
         context.signals[self._signal] = {
             "request_id": decision.request_id,
             "candidate": candidate,
-            "fallbacks": [forms[model] for model in decision.fallbacks if model in forms],
+            "fallbacks": [forms[model] for model in named[1:]],
             "failed": [],
+            # Variants share a candidate: the best of them stands for it.
+            "names": {forms[model]: model for model in reversed(named)},
+            "params": {model: decision.call_of(model).params for model in named},
         }
 
     async def _counted(self, messages: Sequence[Message]) -> int | None:
@@ -266,7 +281,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
                 "request %s: neither price nor usage is known: no bill", signal["request_id"]
             )
             return
-        bill = {**(money or {"cost_usd": 0.0}), **_cached(response), **more}
+        named = _answered_by(kwargs, response) if revision > 0 else {}
+        bill = {**(money or {"cost_usd": 0.0}), **_cached(response), **named, **more}
         attempt = kwargs.get("litellm_call_id"), started, metadata.get("deployment"), revision
         self._bill(signal, metadata, bill, attempt=attempt, revision=revision)
 
@@ -302,7 +318,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         total, notes = fitting(self._attempts.add(request_id, attempt, own))
         for note in notes:
             log.warning("request %s: %s", request_id, note)
-        self._keep(asyncio.create_task(self._deliver(request_id, called, total)))
+        name = self._named_in(signal, called)
+        self._keep(asyncio.create_task(self._deliver(request_id, name, total)))
 
     def _keep(self, report: asyncio.Task[None]) -> None:
         self._reports.add(report)
@@ -318,6 +335,12 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     def _signal_of(self, metadata: Told) -> Told | None:
         found: Told | None = (metadata.get("routing_plugin_signals") or {}).get(self._signal)
         return found
+
+    @staticmethod
+    def _named_in(signal: Told, called: str) -> str:
+        """Return the portfolio's name of a candidate, as the decision chose it."""
+        name: str = signal["names"].get(called, called)
+        return name
 
     def _name_of(self, called: str) -> str:
         """Return the portfolio's name of a model, as decisions have it, else as the fallback has
@@ -416,6 +439,14 @@ def _cached(response: object) -> dict[str, int]:
         log.warning("cached tokens are more than all input tokens, and were left out of the bill")
         return {}
     return {"cached_input_tokens": cached}
+
+
+def _answered_by(kwargs: Told, response: object) -> dict[str, str]:
+    """Return which model answered, if the provider says so."""
+    parameters, name = kwargs.get("litellm_params") or {}, _held(response, "model")
+    provider = kwargs.get("custom_llm_provider") or parameters.get("custom_llm_provider")
+    told = names_itself(provider, parameters.get("api_base"))
+    return {"answered_by": name} if told and isinstance(name, str) and name else {}
 
 
 def _took(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:
