@@ -70,6 +70,11 @@ revision_option = click.option(
     help="How the call ended; default: with an answer.",
 )
 @click.option(
+    "--answered-by",
+    metavar="MODEL",
+    help="Which model answered, as the provider says; default: the called one.",
+)
+@click.option(
     "--latency",
     "latency_ms",
     type=click.FloatRange(0, MAX_MILLISECONDS),
@@ -86,6 +91,7 @@ def cost(
     output_tokens: int | None,
     cached_tokens: int | None,
     status: Status | None,
+    answered_by: str | None,
     latency_ms: float | None,
     revision: int,
     router_id: str,
@@ -99,6 +105,7 @@ def cost(
       pbstream cost 4f1c22a90b13 --input-tokens 68 --output-tokens 412
       pbstream cost 4f1c22a90b13 0.00029 --revision 1
       pbstream cost 4f1c22a90b13 0 --status timeout --latency 30000
+      pbstream cost 4f1c22a90b13 0.0004 --answered-by gpt-x-2
     """
     if cost_usd is None and (input_tokens is None or output_tokens is None):
         raise click.UsageError("give dollars, or both of --input-tokens and --output-tokens.")
@@ -113,6 +120,7 @@ def cost(
         output_tokens=output_tokens,
         cached_input_tokens=cached_tokens,
         status=status,
+        answered_by=answered_by,
         latency_ms=latency_ms,
         revision=revision,
     )
