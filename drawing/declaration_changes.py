@@ -10,6 +10,8 @@ from drawing.numbers import usd
 from router_state.cache_price import CachePrice
 from router_state.kernel.given import Price
 from schemas import RouterDeclared
+from schemas.label_asking import LabelsWanted
+from schemas.label_sources import Sources
 
 Prices = tuple[float, float]
 """Dollars per million input tokens, and per million output tokens."""
@@ -23,6 +25,9 @@ class Portfolio(NamedTuple):
     prices: dict[str, Prices]
     caches: dict[str, CachePrice]
     long_inputs: dict[str, Price]
+    sources: Sources | None = None
+    labels: LabelsWanted | None = None
+    label_url: str | None = None
 
     @classmethod
     def of(cls, router: RouterDeclared) -> Portfolio:
@@ -45,7 +50,8 @@ class Portfolio(NamedTuple):
             for name, model in router.models.items()
             if model.price_above
         }
-        return cls(router.budget_usd_per_request, prices, caches, long)
+        asked = router.sources, router.labels, router.label_url
+        return cls(router.budget_usd_per_request, prices, caches, long, *asked)
 
 
 class News(NamedTuple):

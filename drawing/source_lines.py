@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemas.label_asking import LabelsStanding
 from schemas.label_sources import Estimate, ModelMeasured, SourceStanding
 
 CLOSE = 0.005
@@ -13,6 +14,24 @@ CLOSE = 0.005
 def source_lines(sources: tuple[SourceStanding, ...]) -> list[str]:
     """Return the sentences of a router's sources, gold first."""
     return [line for one in sources for line in (_gold(one) if one.gold else _judge(one))]
+
+
+def asked_lines(labels: LabelsStanding) -> list[str]:
+    """Return the sentences of a router's budget of labels."""
+    if labels.asked is None:
+        return [f"{labels.want} labels are wanted each {labels.per}; no request has come yet"]
+    models = labels.models or ()
+    asked, answered, alone = (
+        sum(getattr(model, name) for model in models) for name in ("asked", "answered", "unasked")
+    )
+    lines = [
+        f"{labels.asked} of the {labels.want} labels of this {labels.per} are asked for, of "
+        f"{labels.decided} requests",
+        f"people have given {answered} of {asked} labels that were asked for",
+    ]
+    if alone:
+        lines[-1] += f", and {alone} that came by themselves, which measure no judge"
+    return lines
 
 
 def _gold(one: SourceStanding) -> Iterator[str]:

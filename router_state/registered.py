@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from router_state.asking.asking import Asking
 from router_state.attempts.verdicts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
@@ -38,6 +39,7 @@ KINDS: tuple[type[Capability], ...] = (
     Attempts,
     MeasuredSources,
     Variants,
+    Asking,
 )
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
+from schemas.label_asking import LabelsStanding
 from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
 from schemas.modes import IncumbentStanding
@@ -254,6 +255,7 @@ class LambdaUpdated(Event):
     gone: tuple[ModelName, ...] | None = optional(
         "Models that their providers have no more; they are not called until declared again"
     )
+    labels: LabelsStanding | None = optional("How a budget of labels stands")
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

@@ -21,6 +21,7 @@ from schemas.fields import (
     UnitInterval,
     refuse,
 )
+from schemas.label_asking import LabelsWanted, LabelUrl
 from schemas.label_sources import Sources
 from schemas.latency import LatencyTarget, SecondPriced
 from schemas.modes import Holdout, Incumbent, Mode, Ramp, Unit
@@ -258,6 +259,8 @@ class RouterDeclared(Event):
                 "router_id": "acme.help",
                 "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
                 "sources": {"gold": "human", "judges": ["judge-v2"]},
+                "labels": {"want": 50, "per": "day", "steps": 5},
+                "label_url": "https://traces.acme.com/{request_id}",
             },
             {
                 "router_id": "acme.code",
@@ -337,6 +340,12 @@ class RouterDeclared(Event):
     sources: Sources | None = optional(
         "Whose labels are gold, and which judges are measured by them; absent: labels rank as "
         "workers are set"
+    )
+    labels: LabelsWanted | None = optional(
+        "How many labels people can give: the router says which requests they are asked about"
+    )
+    label_url: LabelUrl | None = optional(
+        "Where the team keeps a request's answer, with {request_id} in it; beside labels"
     )
     incumbent: Incumbent | None = optional(
         "What was used before the router: one of its models, or a mix of them with shares; it "
@@ -456,6 +465,12 @@ class RouterDeclared(Event):
             raise refuse(
                 Reason.INVALID_FIELD, "the router has latency_target and usd_per_second: give one"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _labels_have_a_budget(self) -> Self:
+        if self.label_url is not None and self.labels is None:
+            raise refuse(Reason.MISSING_FIELD, "label_url needs labels")
         return self
 
     @model_validator(mode="after")

@@ -239,6 +239,13 @@ class RouteDecided(Event):
     variants: dict[ModelName, VariantCall] | None = optional(
         "How the other models that the decision names are called, where they are variants"
     )
+    label_wanted: bool | None = optional(
+        "True: a person is asked to label the answer; absent: nobody is"
+    )
+    label_probability: UnitInterval | None = optional(
+        "Probability with which a person was to be asked; absent: the router has no budget of "
+        "labels"
+    )
     expected_reward: float
     expected_cost_usd: NonNegative
     lambda_t: Annotated[float, Field(ge=0, description="As used for this decision")]

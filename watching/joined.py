@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from router_state.sources.kept_labels import KeptLabel
 from schemas import RouteDecided
 
 W = TypeVar("W")
@@ -25,7 +26,10 @@ class Request:
         propensity: probability with which the model was chosen.
         expected_reward, expected_cost_usd: reward and dollars that the decision expected of the
             chosen model.
-        label_rank: rank and revision of the label; bill_revision: revision of the bill.
+        label_source, label_rank: source of the label, and its rank and revision; bill_revision:
+            revision of the bill.
+        labels: the last label of each source, where the router declares sources, or one was
+            withdrawn.
     """
 
     router_id: str
@@ -34,7 +38,9 @@ class Request:
     expected_reward: float = 0.0
     expected_cost_usd: float = 0.0
     label: float | None = None
+    label_source: str = ""
     label_rank: tuple[int, int] = (-sys.maxsize, -1)
+    labels: dict[str, KeptLabel] | None = None
     bill: float | None = None
     bill_revision: int = -1
 

@@ -124,7 +124,7 @@ def cost(
         latency_ms=latency_ms,
         revision=revision,
     )
-    _report(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)
+    tell(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)
 
 
 class Quality(click.ParamType):
@@ -191,10 +191,10 @@ def reward(
         # By this machine's clock: a label is judged now, whenever its request was.
         observed_at=datetime.now(UTC),
     )
-    _report(run(report(session.settings, "rewards", event, seconds=timeout)), "reward", as_json)
+    tell(run(report(session.settings, "rewards", event, seconds=timeout)), "reward", as_json)
 
 
-def _report(found: Report, what: str, as_json: bool) -> None:
+def tell(found: Report, what: str, as_json: bool) -> None:
     """Print what became of an event; exit with code 1 if it was refused or no worker took it in."""
     if as_json:
         print_json(found.as_json())

@@ -31,6 +31,7 @@ COMMANDS = {
     "cost": ("cost_and_reward", "Report what a request really cost."),
     "reward": ("cost_and_reward", "Report how good the answer to a request was."),
     "sources": ("sources_command", "Show how far judges are from the labels of people."),
+    "labels": ("labels_command", "Show what people are asked to label, and take their labels."),
     "explain": ("explain", "Explain why a request went to its model, and what it cost and earned."),
     "watch": ("watch", "Watch a router live; `dashboard` shows all of them."),
     "dlq": ("dlq_command", "Look at the events that were refused, and send some again."),

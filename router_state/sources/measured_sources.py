@@ -19,6 +19,7 @@ from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_l
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.parting import FALSE, Cell
 from router_state.sources.source_standing import standings
+from router_state.wanted import wanted_of
 
 PIECE = "\x1fsource:"
 """Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
@@ -138,12 +139,17 @@ class MeasuredSources(Capability):
         if not isinstance(weighed.kept, dict):
             return
         labels: Labels = weighed.kept
+        judges = self.declared.judges
         model = None if self.arms.find(record.called) is None else record.called
         if record.plan is not None:  # only what was said of the attempt that the label is of
             labels = {
                 name: one for name, one in labels.items() if one.attempt == record.plan.labelled
             }
         wanted = pairs_of(labels, self.declared, model)
+        asked = wanted_of(record)
+        if asked is not None and not asked.drawn:
+            # Who labels what nobody asked for chose it: that measures no judge.
+            wanted = [one for one in wanted if one.model == ITSELF and one.source in judges]
         pairs = self._counted(self._kept(record).pairs, wanted, now)
         kept = {self.name: to_builtins(Kept(weighed.kept, pairs))}
         call = record.call or PLAIN

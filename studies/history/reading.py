@@ -66,6 +66,8 @@ class Decision(Struct, frozen=True, gc=False):
     routed_by: str | None = None
     routed_share: float | None = None
     would_route: RecordedChoice | None = None
+    label_wanted: bool | None = None
+    label_probability: float | None = None
 
     @property
     def at(self) -> float:

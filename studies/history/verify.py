@@ -213,8 +213,15 @@ def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
         "routed_by": told.get("routed_by"),
         "routed_share": told.get("routed_share"),
         "would_route": None if would is None else convert(would, RecordedChoice),
+        "label_wanted": told.get("label_wanted"),
+        "label_probability": told.get("label_probability"),
     }
     return [name for name, value in now.items() if value != getattr(recorded, name)]
+
+
+def _tells(recorded: Decision) -> bool:
+    """Tell whether a capability told anything of a decision."""
+    return recorded.routed_by is not None or recorded.label_probability is not None
 
 
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
@@ -229,7 +236,7 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         or recorded.propensity != again.propensity
         or recorded.expected_reward != again.expected_reward
         or recorded.expected_cost_usd != again.expected_cost_usd
-        or (recorded.routed_by is not None and _told_otherwise(recorded, again))
+        or (_tells(recorded) and _told_otherwise(recorded, again))
     ):
         return False
     rows, seen = recorded.candidates, again.candidates

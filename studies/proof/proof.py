@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 
 from ground.json_values import Document
 from streams.settings import Settings
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Happened
+from studies.history.skipped import Skipped
 from studies.proof.against import Mix, compare
 from studies.proof.compared_requests import Requests
 from studies.proof.proof_file import Noted, filled
@@ -36,11 +36,11 @@ def proof_of(
         passing: passes the events on, with the name of what is done, to show how far it is.
     """
     requests = Requests(settings.source_rank)
-    requests.read(passing(happened(history, router_id, Account()), "reading the topics"))
+    requests.read(passing(happened(history, router_id, Skipped()), "reading the topics"))
     figures = prove(requests) | {"not_compared": requests.others}
     if mixes:
-        account = Account()
-        past = passing(happened(history, router_id, account), "estimating")
+        skipped = Skipped()
+        past = passing(happened(history, router_id, skipped), "estimating")
         with contexts() as opened:
-            figures["against"] = compare(Cases(past, contexts=opened, account=account), mixes)
+            figures["against"] = compare(Cases(past, contexts=opened, skipped=skipped), mixes)
     return filled(router_id, settings.prefix, figures, sentence(figures), history.places)

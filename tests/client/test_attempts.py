@@ -37,7 +37,7 @@ class Sent:
     async def cost(self, request_id: str, **bill: Any) -> None:
         self.sent.append(("cost", bill))
 
-    async def reward(self, request_id: str, value: float, **more: Any) -> None:
+    async def reward(self, request_id: str, value: float | None, **more: Any) -> None:
         self.sent.append(("reward", more))
 
     async def verdict(self, request_id: str, verifier: str, value: float, **more: Any) -> None:

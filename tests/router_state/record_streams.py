@@ -357,6 +357,22 @@ WORLDS: dict[str, World] = {
         gap=1500.0,
         changes=(_cheaper, _back),
     ),
+    "labels": World(
+        29,
+        d=4,
+        declared=BUDGETED
+        | {
+            "sources": {"gold": "human", "judges": ["judge", "judge-v2"]},
+            "labels": {"want": 40, "per": "hour"},
+            "incumbent": "middle",
+            "share": 0.7,
+        },
+        judges=True,
+        failures=True,
+        requests=450,
+        gap=20.0,
+        changes=(_cheaper, _back, _with(labels={"want": 5, "per": "day"}), _with(labels=None)),
+    ),
     "seconds": World(
         21, d=4, declared=BUDGETED | {"usd_per_second": 0.002}, times=True, tokens=True
     ),
@@ -636,9 +652,9 @@ class Played:
         heapq.heappush(self.due, (at, len(self.past) + len(self.due) * 100_000, event))
 
     def grant(self) -> Granted:
-        """Return what a pool lends."""
+        """Return what a pool grants."""
         self.granted += 1
-        lent = {
+        line = {
             "line": "acme/day",
             "per": "day",
             "zone": "UTC",
@@ -653,7 +669,7 @@ class Played:
             "pool_id": "acme",
             "born": 1,
             "n": self.granted,
-            "lines": [lent],
+            "lines": [line],
             "offset": self.granted,
         }
         return convert(grant, Granted)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from router_state import errors
+from router_state.asking.label_budget import LabelBudget
 from router_state.cache_price import CachePrice
 from router_state.changes import Changes, Outcome
 from router_state.config import Price, Tier
@@ -85,6 +86,7 @@ OTHERS: dict[str, Any] = {
     },
 }
 ABOVE = (Tier(1000, 3.0, 9.0), Tier(5000, 4.0, 4.0))
+LABELS = (None, None, LabelBudget(2, "hour", "r", "human"))
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 
@@ -109,6 +111,7 @@ class Books(RuleBasedStateMachine):
         latency=st.sampled_from(GOALS),
         keeps=st.sampled_from(KEEPS),
         others=st.booleans(),
+        labels=st.sampled_from(LABELS),
     )
     def start(
         self,
@@ -121,10 +124,12 @@ class Books(RuleBasedStateMachine):
         latency: LatencyGoal | None,
         keeps: dict[str, Any] | None,
         others: bool,
+        labels: LabelBudget | None,
     ) -> None:
         self.offers, self.caches, self.latency = offers, caches, latency
         # What is recomputed of `paper` knows nothing of these.
         self.keeps, self.others = keeps, others and self.profile == "live"
+        self.labels = labels
         self.now = 0.0
         self.session: str | None = None
         self.budget: float | None = None
@@ -162,6 +167,7 @@ class Books(RuleBasedStateMachine):
             caches=self.caches,
             latency=latency,
             incumbent=self._incumbent(portfolio),
+            labels=self.labels,
             **self.knobs,
         )
 

@@ -72,6 +72,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "first_token_ms": NUMBERS,
     "attempt": st.integers(0, 3) | NUMBERS,
     "verifier": TEXTS,
+    "cant_tell": st.booleans(),
     "verdict": st.floats(0, 1) | NUMBERS,
     "verifiers": st.lists(TEXTS, max_size=3),
     "needs": st.fixed_dictionaries(

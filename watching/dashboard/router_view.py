@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from doors.console.wanted_labels import Labelling, WantedLabels
 from drawing.alert_words import sentence
 from drawing.declaration_changes import News, Portfolio
 from drawing.pareto import Pareto
 from ground.json_values import Document
 from router_state.cache_price import usd_of
 from router_state.config import Price
+from router_state.sources.kept_labels import KeptLabel
 from schemas import (
     AlertRaised,
     CostReported,
@@ -27,6 +29,7 @@ from schemas import (
 )
 from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
 from watching.dashboard.declared_changes import Declarations
+from watching.dashboard.labels_in_force import sources_of, take_label
 from watching.joined import Request
 from watching.tally import Tally, budget_of, paid_per_budget
 
@@ -63,6 +66,7 @@ class RouterView:
         tally: decisions with their bills and labels, one of each per request.
         suspects, down: models under suspicion, and models that do not answer, with the reason and
             the time of begin.
+        wanted: requests that people are asked to label.
     """
 
     router_id: str
@@ -78,11 +82,12 @@ class RouterView:
     news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
     bins: Bins = field(default_factory=Bins)
     declarations: Declarations = field(default_factory=Declarations)
+    wanted: WantedLabels = field(default_factory=WantedLabels)
     _places: list[str] = field(default_factory=list)
     _samples: tuple[tuple[float, int], ...] = ()
 
     @property
-    def standing(self) -> Document:
+    def declaration_status(self) -> Document:
         """The status of the newest declaration: `in_force`, `waiting` or `refused`, and why."""
         refusal = self.declarations.refusal
         if refusal is None:
@@ -93,6 +98,12 @@ class RouterView:
             "reason": refusal.reason,
             "message": refusal.message,
         }
+
+    @property
+    def labelling(self) -> Labelling:
+        """The part of its declaration that says how people label."""
+        declared = self.declared
+        return Labelling() if declared is None else Labelling.of(declared)
 
     @property
     def declared(self) -> Portfolio | None:
@@ -131,6 +142,7 @@ class RouterView:
     def begin_anew(self) -> None:
         """Forget the decisions of an earlier, removed router of this name."""
         self.tally, self.bins, self._places, self.first_at = Tally(), Bins(), [], None
+        self.wanted = WantedLabels()
 
     def take_decision(self, decision: RouteDecided, *, at: float) -> None:
         """Apply a request's first decision."""
@@ -142,18 +154,26 @@ class RouterView:
         self.bins.count(at, self._places.index(decision.model))
         self.version += 1
 
-    def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
-        """Apply a label; one of lower rank or revision than the label before changes nothing."""
-        if event.reward is None:  # a verdict is no label
-            return
-        known = (rank, event.revision)
+    def take_label(
+        self, event: RewardObserved, request: Request, *, source: str, rank: int, at: float
+    ) -> None:
+        """Apply a label as the core does: by its source where sources are declared, else by its
+        rank. One that says nothing new changes nothing.
+
+        Args:
+            source, rank: of the label; other ones than the event's where it is of a session.
+        """
         # A label of a fallback tells nothing about the decided model.
-        if event.model not in (None, request.model) or known <= request.label_rank:
+        if event.model not in (None, request.model):
             return
-        before, request.label_rank = request.label, known
-        self.tally.label(request, event.reward)
-        self.bins.add(at, "reward", (event.reward or 0.0) - (before or 0.0))
-        if (event.reward is None) != (before is None):
+        before, said = request.label, KeptLabel(event.reward, rank, event.revision)
+        declared = sources_of(self.declared and self.declared.sources)
+        news, reward = take_label(request, source, said, declared)
+        if not news or reward == before:
+            return
+        self.tally.label(request, reward)
+        self.bins.add(at, "reward", (reward or 0.0) - (before or 0.0))
+        if (reward is None) != (before is None):
             self.bins.add(at, "rewarded", 1.0 if before is None else -1.0)
         self.version += 1
 

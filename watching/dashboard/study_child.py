@@ -38,9 +38,9 @@ def main() -> None:
 
 def _done(job: Document) -> object:
     from streams.settings import load_settings
-    from studies.history.account import Account
     from studies.history.happened import Declared
     from studies.history.kafka_history import KafkaHistory
+    from studies.history.skipped import Skipped
     from studies.simulate.case_file import CaseFile
     from studies.simulate.cases import Cases
     from studies.simulate.past import contexts_of, happened, prior_reader_of
@@ -50,7 +50,7 @@ def _done(job: Document) -> object:
     from watching.dashboard.frontier_view import frontier
     from watching.dashboard.kinds import LAST, Words, kinds
 
-    settings, account, words = load_settings(**job["settings"]), Account(), Words()
+    settings, skipped, words = load_settings(**job["settings"]), Skipped(), Words()
     if job["kind"] == "proof":
         return _proof(job, settings)
     scenario = Scenario.model_validate(job.get("scenario") or {})
@@ -61,8 +61,8 @@ def _done(job: Document) -> object:
         CaseFile() as kept,
     ):
         # Words are collected while the history is read, as cases hold no prompts.
-        past = words.heard(happened(history, job["router_id"], account))
-        cases = Cases(past, contexts=contexts, account=account, since=job["since"])
+        past = words.heard(happened(history, job["router_id"], skipped))
+        cases = Cases(past, contexts=contexts, skipped=skipped, since=job["since"])
         found = survey(kept.keep(_told(cases, "reading the topics", job["expected"])), scenario)
         if not found.requests:
             raise NoRequest

@@ -323,7 +323,7 @@ class Router:
     async def reward(
         self,
         request_id: str | None = None,
-        value: float = math.nan,
+        value: float | None = math.nan,
         *,
         source: str,
         session_id: str | None = None,
@@ -331,6 +331,7 @@ class Router:
         revision: int = 0,
         observed_at: datetime | None = None,
         attempt: int | None = None,
+        cant_tell: bool = False,
     ) -> None:
         """Report how good a request's answer was, or a whole session, in [0, 1], from any process,
         days later; returns when Kafka has it.
@@ -338,6 +339,7 @@ class Router:
         Args:
             request_id: the judged answer's; None: `session_id` was judged, and each of its requests
                 gets the reward that has none of its own.
+            value: the reward; None: the source withdraws what it said, see `withdraw`.
             source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
                 revise lower ones.
             model: the model that was called; to be named where it is not the decided one and the
@@ -345,6 +347,7 @@ class Router:
             revision: a higher one of the same source replaces the reward.
             observed_at: when it was judged, with a time zone.
             attempt: which call of its plan gave the answer; None: the last one.
+            cant_tell: whether who was asked has seen the answer and can't tell; `value` is None.
 
         Raises:
             ValueError: out of range, or neither a request nor a session.
@@ -361,7 +364,32 @@ class Router:
                 revision=revision,
                 observed_at=observed_at,
                 attempt=attempt,
+                cant_tell=cant_tell or None,
             )
+        )
+
+    async def withdraw(
+        self,
+        request_id: str | None = None,
+        *,
+        source: str,
+        session_id: str | None = None,
+        revision: int = 1,
+        cant_tell: bool = False,
+    ) -> None:
+        """Withdraw the label of a source: what was learned of it is undone, as if it had never
+        come. Arguments and errors as for `reward`.
+
+        Args:
+            revision: above that of the label. The source's next label needs a higher one.
+        """
+        await self.reward(
+            request_id,
+            None,
+            source=source,
+            session_id=session_id,
+            revision=revision,
+            cant_tell=cant_tell,
         )
 
     async def cost_many(self, bills: Iterable[Fields]) -> None:

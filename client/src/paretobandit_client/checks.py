@@ -102,8 +102,8 @@ def checked(event: E) -> E:
             _check_ask(sound)
         case Cost():
             _check_cost(sound)
-        case Reward() if not sound.request_id and sound.session_id is None:
-            bounds.name("request_id", sound.request_id)
+        case Reward():
+            _check_reward(sound)
     return sound
 
 
@@ -191,9 +191,7 @@ def _status(value: object) -> str:
     return value
 
 
-REQUIRED = frozenset(
-    {"request_id", "reward", "revision", "router_id", "source", "verdict", "verifier"}
-)
+REQUIRED = frozenset({"request_id", "revision", "router_id", "source", "verdict", "verifier"})
 """Fields that no event of theirs can do without."""
 _OTHERS: Mapping[str, Callable[[Any], object]] = {
     "allowed_models": _allowed_models,
@@ -235,6 +233,17 @@ def _check_cost(event: Cost) -> None:
     cached, into = event.cached_input_tokens, event.input_tokens
     if cached is not None and into is not None and cached > into:
         raise ValueError(f"cached_input_tokens must be at most the {into:,} input_tokens")
+
+
+def _check_reward(event: Reward) -> None:
+    if not event.request_id and event.session_id is None:
+        bounds.name("request_id", event.request_id)
+    if event.reward is None and event.revision < 1:
+        raise ValueError(
+            "a withdrawal needs a revision above that of the label: 1 where none was said"
+        )
+    if event.cant_tell and event.reward is not None:
+        raise ValueError("cant_tell is for a label without a reward")
 
 
 def _too_large(prompt: str) -> bool:

@@ -49,7 +49,7 @@ class Reports(Protocol):
     def reward(
         self,
         request_id: str,
-        value: float,
+        value: float | None,
         *,
         source: str,
         model: str | None = None,
@@ -182,6 +182,10 @@ class Decision:
             revision=revision,
             observed_at=observed_at,
         )
+
+    async def withdraw(self, *, source: str, revision: int = 1) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        await self._reports.reward(self.request_id, None, source=source, revision=revision)
 
     def _called(self, model: str | None) -> str:
         """Return the model to name in reports, once a report has named one."""

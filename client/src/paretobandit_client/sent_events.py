@@ -87,6 +87,8 @@ class Route(Struct, frozen=True, kw_only=True):
     variant_of: str | None = None
     params: dict[str, Any] | None = None
     variants: dict[str, VariantCall] = {}
+    label_wanted: bool = False
+    label_probability: float | None = None
 
     def call_of(self, model: str) -> Call:
         """Return how to call the decided model, or another one that the decision names. One with
@@ -169,10 +171,14 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The quality in [0, 1] of an answer, or without `request_id` of a session, and its source."""
+    """The quality in [0, 1] of an answer, or without `request_id` of a session, and its source.
+
+    `reward` None withdraws what the source said; `cant_tell`: it has seen the answer and can't
+    tell.
+    """
 
     router_id: str
-    reward: float
+    reward: float | None
     source: str
     request_id: str = ""
     session_id: str | None = None
@@ -180,6 +186,7 @@ class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
     revision: int = 0
     observed_at: datetime | None = None
     attempt: int | None = None
+    cant_tell: bool | None = None
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -77,6 +77,10 @@ class SyncDecision:
         """Report how good the answer was, see `Decision.reward`."""
         self._router.run(self.decision.reward(value, source=source, **more))
 
+    def withdraw(self, *, source: str, revision: int = 1) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        self._router.run(self.decision.withdraw(source=source, revision=revision))
+
 
 @dataclass(frozen=True, slots=True)
 class SyncAttempt:
@@ -204,7 +208,7 @@ class SyncRouter:
     def reward(
         self,
         request_id: str | None = None,
-        value: float = math.nan,
+        value: float | None = math.nan,
         *,
         source: str,
         observed_at: datetime | None = None,
@@ -214,6 +218,10 @@ class SyncRouter:
         self.run(
             self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
         )
+
+    def withdraw(self, request_id: str | None = None, *, source: str, **more: Any) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        self.run(self._opened.withdraw(request_id, source=source, **more))
 
     def verdict(
         self,
