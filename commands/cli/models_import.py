@@ -215,9 +215,8 @@ def _edited(
         if change.others is not None:
             # What the list has no more is no longer declared.
             known = {**(model.get(IMPORTED_OTHERS) or {}), **change.others}
-            model |= change.others | {
-                IMPORTED_OTHERS: {name: value for name, value in known.items() if value is not None}
-            }
+            kept = {name: value for name, value in known.items() if value is not None}
+            model |= {**change.others, IMPORTED_OTHERS: kept}
         models[change.name] = {name: one for name, one in model.items() if one is not None}
     return {**document, "models": models}
 

@@ -16,9 +16,12 @@ from router_state.instants import utc
 class SaidModel(Protocol):
     """A model as it is declared."""
 
-    retires_at: datetime | None
-    answers_as: Sequence[str] | None
-    variant_of: str | None
+    @property
+    def retires_at(self) -> datetime | None: ...
+    @property
+    def answers_as(self) -> Sequence[str] | None: ...
+    @property
+    def variant_of(self) -> str | None: ...
 
 
 class Ending(Struct, frozen=True, omit_defaults=True):

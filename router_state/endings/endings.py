@@ -230,10 +230,8 @@ class Endings(Capability):
 
     def without(self, model: str) -> None:
         """See Capability."""
-        kept = self.kept
-        parts = (kept.gone, kept.redirects, kept.told, kept.calls)
-        left = ({name: one for name, one in part.items() if name != model} for part in parts)
-        self._keep(_Kept(*left))
+        parts = structs.asdict(self.kept)
+        self._keep(_Kept(**{name: _without(part, model) for name, part in parts.items()}))
 
     def start_over(self) -> None:
         """See Capability: what was gone at the time of the export is tried again."""
@@ -271,6 +269,10 @@ class Endings(Capability):
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
         return {"gone": sorted(self.kept.gone)} if self.kept.gone else {}
+
+
+def _without(part: Mapping[str, Json], model: str) -> dict[str, Json]:
+    return {name: one for name, one in part.items() if name != model}
 
 
 def _advice(model: str, new: str = "NEW") -> str:

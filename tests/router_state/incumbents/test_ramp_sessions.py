@@ -111,8 +111,8 @@ def judged(one: Any, n: int, *, router: float, seed: int, length: int = 4) -> li
         for alert in changes.alerts:
             if alert.kind in ("ramped", "fell_back"):
                 kinds.append(alert.kind)
-                assert alert.evidence["sessions_router"] >= 50  # type: ignore[operator]
-                assert alert.evidence["sessions_incumbent"] >= 50  # type: ignore[operator]
+                assert alert.evidence["sessions_router"] >= 50
+                assert alert.evidence["sessions_incumbent"] >= 50
     return kinds
 
 

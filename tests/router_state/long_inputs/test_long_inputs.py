@@ -107,7 +107,7 @@ def test_the_window_of_the_dual_has_the_same_prices() -> None:
     ask(one, "long", allowed_models=["a"], input_tokens=3000, now=99.0)
     arms = one.state.arms
     assert arms.window is not None
-    slot = next(iter(one.state.having(LongInputs).lengths))  # type: ignore[union-attr]
+    slot = next(iter(one.state.having(LongInputs).lengths))
     costs = candidates(arms.window, arms).arrays()[1]
     record = one.records["long"]
     from router_state.kernel import PRICES

@@ -16,7 +16,7 @@ from schemas.event import MalformedEvent, decode
 from schemas.routers import RouterDeclared
 from schemas.variants import MAX_PARAMS_BYTES, MAX_PARAMS_DEPTH, canonical
 from tests.router_state.core_reference import freeze
-from tests.router_state.declared_engine import DEAR, PRICE, again, ask, config, engine, published
+from tests.router_state.declared_engine import DEAR, PRICE, X, again, ask, config, engine, published
 
 HIGH = {"reasoning_effort": "high", "tags": [1, 2.5, None, {"a": True}]}
 MODELS: dict[str, Any] = {
@@ -78,7 +78,7 @@ def test_a_decision_given_again_is_called_as_it_was_decided() -> None:
     low = {**MODELS, "gpt-x-high": {**DEAR, "variant_of": "gpt-x", "params": {"effort": "low"}}}
     one.apply(Redeclared(config(low, offset=2)), 1.0)
     one.apply(Charged("1", 0.01), 2.0)
-    record = again(one).decide("1", before.x, now=3.0)
+    record = again(one).decide("1", X, now=3.0)
     told = orjson.loads(route_value("r", "1", record, repeat=True))
     assert told["params"] == HIGH == orjson.loads(value)["params"]
     assert published(ask(one, "2", allowed_models=["gpt-x-high"])).params == {"effort": "low"}
