@@ -160,7 +160,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         called = metadata.get("deployment") or signal["candidate"]
         name = self._named_in(signal, called)
         self._answered.note(self.router_id, signal["request_id"], name)
-        params = signal["params"].get(name)
+        params = (signal.get("params") or {}).get(name)
         call = {**kwargs, **params} if params else kwargs
         if kwargs.get("stream"):
             self._streams.begin(signal["request_id"], call)
@@ -339,7 +339,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     @staticmethod
     def _named_in(signal: Told, called: str) -> str:
         """Return the portfolio's name of a candidate, as the decision chose it."""
-        name: str = signal["names"].get(called, called)
+        name: str = (signal.get("names") or {}).get(called, called)
         return name
 
     def _name_of(self, called: str) -> str:
