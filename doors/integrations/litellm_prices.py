@@ -9,6 +9,12 @@ from fnmatch import fnmatchcase
 
 from doors.integrations.price_list import CACHE, Listed, NoPriceList, PriceList, read_list
 from ground.json_values import Json
+from schemas.import_marks import (
+    IMPORTED,
+    IMPORTED_CACHE,
+    IMPORTED_OFFERS,
+    IMPORTED_OTHERS,
+)
 
 __all__ = [
     "IMPORTED",
@@ -29,15 +35,6 @@ DEAR, CHEAP = 1_000.0, 1e-3
 """Highest and lowest price of a model, in dollars per million tokens: the dearest cost 600, the
 cheapest some cents. A price beyond them is mostly in another unit.
 """
-IMPORTED = "imported"
-"""Field of a model in the declaration, ignored by workers, with the prices of the last import. If
-today's prices differ from it, they were set by hand."""
-IMPORTED_OFFERS = "imported_offers"
-"""The same field for the model's capabilities."""
-IMPORTED_CACHE = "imported_cache"
-"""The same field for the prices of cached input."""
-IMPORTED_OTHERS = "imported_others"
-"""The same field for prices of long inputs and the end of the model."""
 OTHERS = ("price_above", "retires_at")
 """Further fields of a declaration that the list may fill; what was set by hand stays."""
 CACHE_FIELDS = (*CACHE, "cache_min_tokens")
