@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from router_state import feedback, planned
+from router_state import feedback, planned, registered
 from router_state.changes import APPLIED, DUPLICATE, HEAD, Changed, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
@@ -98,8 +98,11 @@ def _asked(engine: Engine, event: Asked, now: float) -> Applied:
     record = records.get(request_id)
     if record is not None:
         return DUPLICATE, record, None
-    record = decide(engine.state, event, now)
-    engine.state.since.decided(record.seq)
+    state = engine.state
+    if not state.hooks.complete and (event.session_id is not None or event.said is not None):
+        registered.begin(state)
+    record = decide(state, event, now)
+    state.since.decided(record.seq)
     records[request_id] = record
     return APPLIED, record, {request_id: record}
 

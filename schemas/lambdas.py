@@ -16,6 +16,7 @@ from schemas.latency import LatencyStanding
 from schemas.modes import IncumbentStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
+from schemas.verifiers import VerifierStanding
 
 TOPIC: Final = "lambda"
 KEY: Final = "router_id"
@@ -254,6 +255,9 @@ class LambdaUpdated(Event):
     )
     gone: tuple[ModelName, ...] | None = optional(
         "Models that their providers have no more; they are not called until declared again"
+    )
+    verifiers: tuple[VerifierStanding, ...] | None = optional(
+        "What is known of declared verifiers, by their names"
     )
     labels: LabelsStanding | None = optional("How a budget of labels stands")
     books_age_ms: NonNegative | None = optional(

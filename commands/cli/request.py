@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import click
 
+from commands.cli.verifier_options import NOBODY
 from doors.console.bus import Bus, open_bus
 from doors.console.changing_declarations import refusal_of
 from doors.console.explained_decision import explain_decision
@@ -78,6 +79,14 @@ CAN = ("vision", "audio", "tools", "json_output")
     metavar="USD",
     help="Dollars that all calls of the session may cost together.",
 )
+@click.option(
+    "--verifier",
+    "verifiers",
+    multiple=True,
+    metavar="NAME",
+    help="A verifier of the router that can look at this answer; may be given several times. "
+    "Default: all of them. none: one call, without a plan.",
+)
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
 @answered
 def request(
@@ -90,6 +99,7 @@ def request(
     needs: tuple[str, ...],
     session_id: str | None,
     session_budget: float | None,
+    verifiers: tuple[str, ...],
     request_id: str | None,
     router_id: str,
     timeout: float,
@@ -106,6 +116,7 @@ def request(
       pbstream request "Prove that there are infinitely many primes."
       pbstream request "Hi" --allowed small --allowed medium --max-price 0.002
       pbstream request "And why is that?" --session talk-17
+      pbstream request "Write a test." --router acme.code --verifier tests
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
     """
     wordless = not {"vision", "audio"}.isdisjoint(needs)
@@ -128,6 +139,7 @@ def request(
         session_id=session_id,
         session_budget_usd=session_budget,
         needs=dict.fromkeys(needs, True) or None,
+        verifiers=None if not verifiers else [one for one in verifiers if one != NOBODY],
     )
 
     async def ask() -> RouteDecided:
@@ -172,6 +184,12 @@ def request(
     console().print(explain_decision(decision))
     quoted = shlex.quote(decision.request_id)
     click.echo(f"\nWhat it cost:      pbstream cost {quoted} USD{named(router_id)}")
+    if decision.plan is not None:
+        verify = decision.plan[0].verify
+        click.echo(
+            f"What {verify} says:".ljust(19)
+            + f"pbstream verdict {quoted} {verify} pass{named(router_id)}"
+        )
     click.echo(f"How good it was:   pbstream reward {quoted} 0.9{named(router_id)}")
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from doors.console.output import table
+from doors.console.plan_lines import plan_lines
 from drawing.numbers import dual, dual_in_words, number, seconds, usd
 from schemas import Candidate, RouteDecided
 
@@ -125,6 +126,7 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
         parts.append(Text(why, style="yellow"))
     if (how := _called(decision)) is not None:
         parts.append(Text(how))
+    parts += [Text(line) for line in plan_lines(decision)]
     if decision.fallbacks:
         parts.append(Text(f"Should it not answer: {', then '.join(decision.fallbacks)}."))
     return Group(*parts, state)

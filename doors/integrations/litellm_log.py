@@ -66,6 +66,7 @@ def _bill(document: Document, defaults: Defaults) -> Found:
             "cached_input_tokens": cached,
             "model": own.get("pb_model"),
             "answered_by": _answered_by(document),
+            "attempt": own.get("pb_attempt"),
             # A process that has forgotten an attempt that failed replaces its bill.
             "revision": int(document.get("status") != "failure"),
             **_ended(document),

@@ -72,7 +72,7 @@ class Tables:
         self._stale.update((verifier, row) for row in rows)
 
     def refresh(self) -> None:
-        """Let the looks follow the tables."""
+        """Compute the likelihoods of the looks anew where a table has changed."""
         if not self._stale:
             return
         for number, (verifier, edge) in enumerate(self.looks):

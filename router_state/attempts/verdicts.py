@@ -13,6 +13,7 @@ from router_state.arms import Arms
 from router_state.attempts import planning
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
+from router_state.attempts.verifier_standing import standings
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
 from router_state.choice import Choice
@@ -276,3 +277,7 @@ class Attempts(Capability):
     def faults(self) -> Iterator[str]:
         """See Capability."""
         yield from self.tables.faults()
+
+    def lambda_fields(self, now: float) -> dict[str, object]:
+        """See Capability."""
+        return {"verifiers": standings(self.tables)}

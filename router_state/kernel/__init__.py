@@ -60,7 +60,7 @@ from router_state.kernel.pacing.window import (
     Window,
     lots,
 )
-from router_state.kernel.pacing.window_scores import keep, options
+from router_state.kernel.pacing.window_scores import options
 
 __all__ = [
     "BELIEVED",
@@ -122,7 +122,6 @@ __all__ = [
     "estimate",
     "exp_of",
     "expected_of",
-    "keep",
     "learn_bill",
     "learn_reward",
     "list_price_of",

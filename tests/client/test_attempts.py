@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from paretobandit_client import Attempt, Router, SyncRouter
+from paretobandit_client import Router, SyncRouter, Verifier, is_json
 from paretobandit_client.attempt import attempts_of
 from paretobandit_client.decision import Decision
 from paretobandit_client.sent_events import Route, Step
@@ -89,6 +89,34 @@ async def test_the_next_attempt_follows_where_the_plans_verifier_says_too_little
     assert [(bill["attempt"], bill["model"]) for bill in bills] == list(enumerate(called))
 
 
+@pytest.mark.parametrize(
+    ("look", "called", "verdicts"),
+    [
+        (lambda answer: answer == "large", ["small", "large"], 1),
+        (lambda answer: True, ["small"], 1),
+        (lambda answer: 1 / 0, ["small"], 0),  # it failed: the answer counts as it is
+        (lambda answer: None, ["small"], 0),
+    ],
+)
+async def test_a_callable_looks_at_answers_and_its_verdict_is_reported(
+    look: Any, called: list[str], verdicts: int
+) -> None:
+    sent, models = Sent(), []
+    verifiers = {"tests": Verifier(look)}
+    async for attempt in attempts_of(decision(sent, *PLAN), sent, verifiers):
+        models.append(attempt.model)
+        await attempt.check(attempt.model)
+    assert models == called
+    assert [kind for kind, _ in sent.sent] == ["tests"] * verdicts
+
+
+async def test_a_verifier_without_a_callable_says_what_to_give() -> None:
+    sent = Sent()
+    (attempt,) = [one async for one in attempts_of(decision(sent, *PLAN), sent)]
+    with pytest.raises(ValueError, match=r"verifiers=\{'tests': …\}"):
+        await attempt.check("x")
+
+
 async def test_a_call_that_failed_is_followed_by_the_next_one_and_its_answer_is_no_revision() -> (
     None
 ):
@@ -108,10 +136,8 @@ async def test_a_decision_without_a_plan_is_one_attempt() -> None:
     assert [(one.model, one.verify) for one in found] == [("small", None)]
 
 
-async def follow(attempt: Attempt, passes: bool) -> None:
-    await attempt.cost(cost_usd=1e-4 if attempt.number == 0 else 3e-3)
-    if attempt.verify:
-        await attempt.verdict(attempt.verify, passes)
+async def even(n: int) -> bool:
+    return n % 2 == 0
 
 
 @pytest.mark.parametrize("way", ["kafka", "http"])
@@ -130,8 +156,12 @@ async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None
     async with Router(name, timeout=PATIENCE, **options) as asking:
         for n in range(20):
             numbers = []
-            async for attempt in asking.attempts(context=CONTEXT, request_id=f"{way}{n}"):
-                await follow(attempt, passes=n % 2 == 0)
+            asked: dict[str, Any] = {"context": CONTEXT, "request_id": f"{way}{n}"}
+            async for attempt in asking.attempts(
+                verifiers={"tests": lambda n: n % 2 == 0}, **asked
+            ):
+                await attempt.cost(cost_usd=1e-4 if attempt.number == 0 else 3e-3)
+                await attempt.check(n)
                 numbers.append(attempt.number)
                 spent += 1e-4 if attempt.number == 0 else 3e-3
             await attempt.reward(0.9, source="judge")
@@ -147,10 +177,9 @@ async def test_threads_follow_plans_too(gateway: Gateway) -> None:
     await gateway.declare("a-sync", verifiers=VERIFIERS)
     access = {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
     with SyncRouter("a-sync", timeout=PATIENCE, **access) as asking:
-        for attempt in asking.attempts(context=CONTEXT):
+        for attempt in asking.attempts(context=CONTEXT, verifiers={"tests": is_json}):
             attempt.cost(cost_usd=0.001)
-            if attempt.verify:
-                attempt.verdict(attempt.verify, True)
+            attempt.check("{}")
         attempt.reward(1.0, source="user")
     books = await gateway.settled("a-sync", settled=1, rewards_applied=1)
     assert books["spend_usd"] == pytest.approx(0.001)

@@ -9,7 +9,7 @@ import pytest
 from paretobandit_client.answering import names_itself
 from paretobandit_client.attempt import attempts_of
 from paretobandit_client.decision import Decision
-from paretobandit_client.sent_events import Step, decode_route
+from paretobandit_client.sent_events import Call, Step, decode_route
 from tests.client.test_attempts import Sent
 
 ROUTE = b"""{"router_id":"r","request_id":"q","model":"gpt-x-high","seq":1,"reason":"ucb",
@@ -26,7 +26,8 @@ def decision(sent: Sent | None = None) -> Decision:
 
 def test_a_variant_is_called_by_its_models_name_with_its_parameters() -> None:
     one = decision()
-    assert one.call == ("gpt-x", {"reasoning_effort": "high"})
+    high = {"reasoning_effort": "high"}
+    assert one.call == Call("gpt-x", high)
     found = {name: one.call_of(name) for name in (*one.fallbacks, "unknown")}
     assert found == {
         "gpt-x": ("gpt-x", {}),
@@ -36,8 +37,8 @@ def test_a_variant_is_called_by_its_models_name_with_its_parameters() -> None:
     }
     # What a caller changes is its own.
     one.call.params["reasoning_effort"] = "low"
-    assert one.call.params == {"reasoning_effort": "high"}
-    assert Decision("q", "m", True, None, Sent()).call == ("m", {})
+    assert one.call.params == high
+    assert Decision("q", "m", True, None, Sent()).call == Call("m", {})
 
 
 async def test_each_attempt_says_how_it_is_called_and_who_answered_is_reported() -> None:
@@ -47,7 +48,7 @@ async def test_each_attempt_says_how_it_is_called_and_who_answered_is_reported()
     steps = (Step(model="cool", verify="v", accept_at=0.5), Step(model="gpt-x-high"))
     one.route = type(one.route)(**{**as_fields(one.route), "plan": steps})
     calls = []
-    async for attempt in attempts_of(one, sent):  # type: ignore[arg-type]
+    async for attempt in attempts_of(one, sent):
         calls.append(attempt.call)
         await attempt.cost(cost_usd=0.1, answered_by="other")
         await attempt.verdict("v", False)

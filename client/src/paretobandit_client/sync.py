@@ -13,10 +13,11 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from paretobandit_client.async_router import Counts, Fields, Router
+from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt import Attempt
 from paretobandit_client.client_errors import Refused, RouterError
 from paretobandit_client.decision import Bill, Decision
+from paretobandit_client.router_reports import Fields
 from paretobandit_client.sent_events import Call, Route
 
 T = TypeVar("T")
@@ -116,6 +117,10 @@ class SyncAttempt:
     def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
         """Report what a verifier says of the answer, see `Attempt.verdict`."""
         self._router.run(self.attempt.verdict(verifier, value, revision=revision))
+
+    def check(self, answer: object) -> float | None:
+        """Have the plan's verifier look at the answer, see `Attempt.check`."""
+        return self._router.run(self.attempt.check(answer))
 
     def reward(
         self,
@@ -227,7 +232,7 @@ class SyncRouter:
         self,
         request_id: str,
         verifier: str,
-        value: float,
+        value: float | bool,
         *,
         attempt: int | None = None,
         revision: int = 0,

@@ -114,6 +114,11 @@ cdef class Candidates:
         """Return the expected reward of the k-th arm."""
         return self._values[self.row(k) + MEAN]
 
+    cpdef tuple expected(self, Index k):
+        """Return the expected reward and dollars of the k-th arm."""
+        row: Index = self.row(k)
+        return self._values[row + MEAN], self._values[row + COST]
+
     cpdef Real cost_usd(self, Index k):
         """Return the expected dollars of the k-th arm."""
         return self._values[self.row(k) + COST]

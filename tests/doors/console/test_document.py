@@ -98,5 +98,5 @@ def test_what_an_import_has_noted_is_no_fault_and_params_may_hold_anything() -> 
     model = {**MODEL, **marks, "params": {"a": {"b": [1, {"c": None}]}}}
     document = {"router_id": "r", "models": {"m": model}}
     assert faults(document) == []
-    document["models"] = {"m": {**model, "importd": 1}}  # type: ignore[assignment]
+    document["models"] = {"m": {**model, "importd": 1}}
     assert [fault.partition(":")[0] for fault in faults(document)] == ["models.m.importd"]

@@ -25,8 +25,10 @@ from click.testing import CliRunner
 from commands.cli import main
 from doors.integrations.convert import convert, finder_of
 from doors.integrations.payload_items import Defaults
+from paretobandit_client import is_json
 from router_state.engine import Engine
 from router_state.outages.outages import Outages
+from router_state.state import invariants
 from tests.integration.service import PATIENCE, RunningService, running_service
 from tests.pages import ROOT
 
@@ -240,7 +242,7 @@ async def test_the_parameters_of_a_variant_go_with_its_call(
     bandit._variants = {"mini-high": "gpt-4o-mini", "elsewhere": "claude"}
     seen: dict[str, Any] = {}
 
-    class Watching(litellm.integrations.custom_logger.CustomLogger):  # type: ignore[misc]
+    class Watching(litellm.integrations.custom_logger.CustomLogger):
         async def async_log_success_event(self, kwargs: Any, **more: Any) -> None:
             metadata = kwargs["litellm_params"]["metadata"]
             seen[metadata["pb_request_id"]] = kwargs["optional_params"].get("max_tokens")
@@ -309,6 +311,69 @@ async def test_what_another_attempt_costs_and_earns_is_its_own_model_s(
     assert {engine.records[call].model for call in calls} >= {"gpt-4o-mini"}
     assert {engine.records[call].called for call in calls} == {"gpt-4o"}
     assert bills(engine, "gpt-4o-mini") == 0.0 < bills(engine, "gpt-4o")
+
+
+async def test_plans_are_followed_and_each_attempt_is_in_the_books_once(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    from litellm.integrations.custom_logger import CustomLogger
+
+    from paretobandit_client.litellm import ParetoBandit as Plugin
+
+    paid: list[float] = []
+
+    class Till(CustomLogger):
+        async def async_log_success_event(self, kwargs: Any, *_: Any, **__: Any) -> None:
+            paid.append(kwargs["response_cost"])
+
+    name, _ = bandit._arguments
+    declared = {
+        "router_id": name,
+        "models": {
+            model: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0}
+            for model, (i, o) in {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10.0)}.items()
+        },
+        "dimensions": 2,
+        "budget_usd_per_request": 2e-4,
+        "verifiers": {"json": {"usd": 0, "exact": True}},
+    }
+    await service.until(lambda: service.lambda_of(name), "the router")
+    before = service.lambda_of(name)["config_offset"]
+    await service.send("routers", declared)
+    await service.until(lambda: service.lambda_of(name)["config_offset"] > before, "verifiers")
+    where: dict[str, Any] = {
+        "bootstrap": service.settings.bootstrap,
+        "prefix": service.settings.prefix,
+    }
+    planned = Plugin(
+        name,
+        context_of=lambda messages: CONTEXT,
+        verifiers={"json": is_json},
+        timeout=PATIENCE,
+        **where,
+    )
+    litellm.callbacks = [planned, Till()]
+    router = planned.follow(smart(planned, "openai/gpt-4o-mini", "openai/gpt-4o"))
+    second = 0
+    for n in range(30):
+        call = {"stream": n % 2 == 0, "metadata": {"pb_request_id": f"p-{n}"}}
+        answer = await router.acompletion("smart", HELLO, **call)
+        if n % 2 == 0:
+            async for _ in answer:
+                pass
+        await service.until(lambda n=n: service.route(f"p-{n}"), "the decision")
+        plan = (service.route(f"p-{n}") or {}).get("plan") or []
+        second += len(plan) > 1
+        # No mocked answer is JSON; what the large model says is right all the same.
+        right = planned.model_of(f"p-{n}") == "gpt-4o"
+        await planned.reward(f"p-{n}", float(right), source="judge")
+    assert second > 0
+    await books(service, name, settled=30, rewards_applied=30, in_flight=0)
+    await planned.close()
+    assert len(paid) == 30 + second
+    assert service.lambda_of(name)["spend_usd"] == pytest.approx(sum(paid))
+    engine = await service.engine(name)
+    invariants.check(engine.state, engine.records)
 
 
 async def test_a_fallback_of_litellm_itself_is_paid_and_judged_by_its_name_in_the_portfolio(
@@ -413,17 +478,17 @@ async def test_a_price_and_a_usage_that_are_unknown_are_no_bill(
 def test_a_cost_that_cannot_be_is_billed_in_tokens(
     litellm: Any, cost: Any, usage: Any, bill: Any
 ) -> None:
-    from paretobandit_client.litellm import _cost
+    from paretobandit_client.litellm_bills import cost_of
 
     if isinstance(bill, tuple):
         bill = dict(zip(("input_tokens", "output_tokens"), bill, strict=True))
     response = {"usage": usage}
     for one in (response, type("Response", (), response)()):
-        assert _cost({"response_cost": cost, "model": "no-such"}, one) == bill
+        assert cost_of({"response_cost": cost, "model": "no-such"}, one) == bill
 
 
 def test_a_failure_is_told_by_whose_fault_it_was(litellm: Any) -> None:
-    from paretobandit_client.litellm import _failed
+    from paretobandit_client.litellm_bills import failed_of
 
     named = {"llm_provider": "openai", "model": "gpt-4o"}
     limited = litellm.RateLimitError("no", headers={"retry-after-ms": "1500"}, **named)
@@ -443,8 +508,8 @@ def test_a_failure_is_told_by_whose_fault_it_was(litellm: Any) -> None:
     }
     for status, errors in told.items():
         for error in errors:
-            assert _failed({"exception": error})["status"] == status, error
-    assert _failed({"exception": limited})["retry_after_seconds"] == 1.5
+            assert failed_of({"exception": error})["status"] == status, error
+    assert failed_of({"exception": limited})["retry_after_seconds"] == 1.5
 
 
 async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
@@ -550,7 +615,7 @@ def where(service: RunningService) -> dict[str, str]:
     return {
         "PB_BOOTSTRAP": service.settings.bootstrap,
         "PB_PREFIX": service.settings.prefix,
-        "PB_PARTITIONS": "4",
+        "PB_PARTITIONS": str(service.settings.partitions),
         "PB_ROUTER": "the-user-s-own",
     }
 
