@@ -59,6 +59,10 @@ cdef class Candidates:
         """The expected rewards."""
         return self.column(MEAN)
 
+    @mean.setter
+    def mean(self, rewards):
+        self._set(MEAN, rewards)
+
     @property
     def bonus(self):
         """The exploration bonuses."""
