@@ -217,7 +217,9 @@ def test_what_was_labelled_elsewhere_leaves_the_page_and_is_measured_and_audited
         0,
     ]
     assert "people of human part by 1.00" in command("sources", "--router", ROUTER)
-    assert json.loads(command("audit", "--json"))["violations"] == []
+    assert json.loads(command("audit", "--json"))["violations"] == {}
+    verified = json.loads(command("replay", "--verify", "--router", ROUTER, "--json"))
+    assert verified["identical"] == len(REQUESTS), verified
     open_page(browser, address, f"#/router/{ROUTER}", ready="section.sources")
     assert "people of human part by 1.00" in text(browser, "section.sources")
 
