@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from router_state import registered
 from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
@@ -30,11 +29,10 @@ def decide(
             no model may be called. The state may have noted that a cap is reached or a budget
             spent.
     """
-    if not state.hooks.complete and _needs_more(request):
-        registered.begin(state)
     arms, policy, pacer, hooks, now = state.arms, state.policy, state.pacer, state.hooks, float(now)
     # The context is checked first, so that a wrong one changes nothing.
-    seen, at = policy.look(state, request), max(now, state.latest)
+    seen, latest = policy.look(state, request), state.latest
+    at = latest if latest > now else now
     choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [], followed)
     for expect in hooks.expect:
         expect(choice)
@@ -64,7 +62,8 @@ def decide(
             follow(choice, state.chance, pacer.budget_usd)
         choice.why = choice.reason or relaxed or "ucb"
     own = choice.k
-    _reconsider(state, choice)
+    for instead in hooks.instead:
+        instead(choice, partial(policy.chance_of, state, choice))
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
     # Whoever had a new model called, one of its first calls is made.
@@ -87,23 +86,14 @@ def decide(
     return record
 
 
-def _needs_more(request: Asked) -> bool:
-    """Tell whether a request concerns a capability that needs no declaration."""
-    return not (request.session_id is None and request.said is None and request.follows is None)
-
-
-def _reconsider(state: RouterState, choice: Choice) -> None:
-    """Let capabilities answer with another model."""
-    for instead in state.hooks.instead:
-        instead(choice, partial(state.policy.chance_of, state, choice))
-
-
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
     """Return the record of a decision."""
     request, seen, k, plan = choice.request, choice.seen, choice.k, choice.plan
-    arm = state.arms.all[k]
-    contained = request.contained
-    reward, usd = (seen.reward(k), seen.cost_usd(k)) if plan is None else choice.planned
+    arm, config, contained = state.arms.all[k], state.config, request.contained
+    reward, usd = seen.expected(k) if plan is None else choice.planned
+    call = None
+    if choice.kept is not None or plan is not None:
+        call = Call(kept=choice.kept or {}, plan=plan, unpaced=choice.unpaced)
     return RequestRecord(
         choice.seq,
         arm.name,
@@ -112,21 +102,13 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         reward,
         usd,
         state.pacer.lambda_t,
-        state.config.offset,
+        config.offset,
         choice.now,
         request.offset,
         arm.price,
         request.x,
         seen,
-        None if contained is None else Basis(*contained, state.expired, *state.config.applied),
+        None if contained is None else Basis(*contained, state.expired, *config.applied),
         request.input_tokens,
-        call=_call(choice),
+        call=call,
     )
-
-
-def _call(choice: Choice) -> Call | None:
-    """Return what is known of the call beforehand; None: nothing."""
-    kept, plan = choice.kept, choice.plan
-    if kept is None and plan is None:
-        return None
-    return Call(kept=kept or {}, plan=plan, unpaced=choice.unpaced)

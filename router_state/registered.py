@@ -69,7 +69,7 @@ def told(record: RequestRecord) -> dict[str, object]:
 
 
 def document(config: RouterConfig) -> dict[str, object]:
-    """Invert `read`."""
+    """Return the capabilities' fields of a declaration: what `read` takes."""
     found: dict[str, object] = {}
     for kind in KINDS:
         if kind.name in config.capabilities:
@@ -78,7 +78,7 @@ def document(config: RouterConfig) -> dict[str, object]:
 
 
 def document_model(config: RouterConfig, model: str) -> dict[str, object]:
-    """Invert `read` for the fields of one model."""
+    """Return the capabilities' fields of one model of a declaration."""
     found: dict[str, object] = {}
     for kind in KINDS:
         if kind.name in config.capabilities:
@@ -93,7 +93,9 @@ def pack(config: RouterConfig) -> dict[str, Json]:
 
 
 def unpack(body: Mapping[str, Json]) -> dict[str, object]:
-    """Invert `pack`. Raises DamagedState, InvalidConfig."""
+    """Return the declarations of capabilities that `pack` has packed. Raises DamagedState,
+    InvalidConfig.
+    """
     found = {kind.name: kind.unpack_declared(body.get(kind.name)) for kind in KINDS}
     return {name: declared for name, declared in found.items() if declared is not None}
 

@@ -76,6 +76,9 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     out = console()
     if decision is not None:
         out.print(explain_decision(decision))
+        if decision.label_wanted:
+            share = f"{decision.label_probability or 0.0:.3g}"
+            out.print(f"A person is asked to label it; that had a probability of {share}.")
         for line in () if state is None else standing_lines(state):
             out.print(f"Now: {line}.", soft_wrap=True)
     if read is not None:
@@ -89,8 +92,24 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
         if one.verifier is not None:
             out.print(f"Verdict of {one.verifier} on attempt {one.attempt or 0}: {one.verdict:g}.")
     labels = [one for one in found.rewards if one.verifier is None]
-    notes = superseded(labels, session.settings.source_rank)
+    notes, mean = _notes(labels, session.settings.source_rank, then)
     _outcomes(out, found.costs, list(zip(labels, notes, strict=True)), letters)
+    if mean:
+        out.print(f"{mean}.")
+
+
+def _notes(
+    labels: list[RewardObserved], rank_of: Callable[[str], int], then: Declared | None
+) -> tuple[list[str], str]:
+    """Return a note for each label, and a sentence about the mean of several people."""
+    from doors.console.labels_told import labels_told  # brings numpy along
+
+    sources = None if then is None else then.router.sources
+    return (
+        (superseded(labels, rank_of), "")
+        if sources is None
+        else labels_told(labels, rank_of, sources)
+    )
 
 
 def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float | None:
@@ -148,6 +167,7 @@ def _outcomes(
         out.print("Cost: none reported yet.")
     for label, late in rewards:
         said = "withdrawn" if label.reward is None else f"{label.reward:g}"
+        said = "can't tell" if label.cant_tell else said
         out.print(f"Reward: {said} by {label.source}{_revision(label.revision)}{late}.")
     if not rewards:
         out.print("Reward: none reported yet.")

@@ -5,6 +5,7 @@ tools.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -79,7 +80,7 @@ def list_(session: Session, everything: bool, limit: int, router_id: str, as_jso
       pbstream labels list --json | jq -r '.[].link'
     """
     found = _asked(session, router_id)
-    wanted = list(found.wanted) if everything else found.wanted.open(found.labelling)
+    wanted = list(found.wanted) if everything else _open(session, found)
     rows = [_row(one, found) for one in wanted]
     if as_json:
         print_json(rows[:limit])
@@ -213,7 +214,7 @@ def export(session: Session, tool: str, file: IO[bytes], router_id: str) -> None
         raise not_asking(router_id)
     tasks = [
         Task(router_id, one.request_id, found.labelling.link(one.request_id))
-        for one in found.wanted.open(found.labelling)
+        for one in _open(session, found)
     ]
     made = exported(tool, tasks)
     if tool == "jsonl":
@@ -371,6 +372,12 @@ def _asked(session: Session, router_id: str) -> AskedLabels:
 
     with _progress() as progress:
         return run(read(progress))
+
+
+def _open(session: Session, found: AskedLabels) -> list[Wanted]:
+    """Return what is to be labelled, as long as workers remember it."""
+    since = time.time() - session.settings.context_ttl
+    return found.wanted.open(found.labelling, since=since)
 
 
 @contextmanager

@@ -111,8 +111,9 @@ def add_model(
 ) -> None:
     """Add a model; the first one creates the router.
 
-    A projection turns the router's prompts into contexts: the one fitted beside the prior, or
-    --projection, else the workers' own (PB_PROJECTION_PATH). Workers find such a folder by its name
+    A projection turns the router's prompts into contexts. A prior brings the projection that was
+    fitted with it; --projection names another one. Without both, the workers' own projection is
+    used (PB_PROJECTION_PATH). Workers look for the folder of a prior or a projection by its name
     in PB_PRIORS_PATH.
 
     A model without a prior gets its first requests whatever its score (onboarding), so that the

@@ -62,7 +62,7 @@ from router_state.kernel.pacing.window import (
     Window,
     lots,
 )
-from router_state.kernel.pacing.window_scores import keep, options
+from router_state.kernel.pacing.window_scores import options
 
 __all__ = [
     "BELIEVED",
@@ -126,7 +126,6 @@ __all__ = [
     "exp_of",
     "expected_of",
     "further",
-    "keep",
     "learn_bill",
     "learn_reward",
     "list_price_of",

@@ -64,7 +64,7 @@ class Asked:
 
 
 class Fleet:
-    """The routers.
+    """All routers and pools of a service, as the dashboard shows them.
 
     Args:
         rank: the rank of a label's source; a label of higher rank replaces one of lower rank.

@@ -1,4 +1,5 @@
-from router_state.kernel.attempts.plans import Looks, Planning
+from router_state.kernel.attempts.planned_calls import Planning
+from router_state.kernel.attempts.plans import Looks
 from router_state.kernel.choosing.candidates import Candidates
 
 class Failures:

@@ -64,7 +64,7 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
     own = {
         "PB_BOOTSTRAP": service.settings.bootstrap,
         "PB_PREFIX": service.settings.prefix,
-        "PB_PARTITIONS": "4",
+        "PB_PARTITIONS": str(service.settings.partitions),
     }
     own |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -562,7 +562,7 @@ def where(service: RunningService) -> dict[str, str]:
     return {
         "PB_BOOTSTRAP": service.settings.bootstrap,
         "PB_PREFIX": service.settings.prefix,
-        "PB_PARTITIONS": "4",
+        "PB_PARTITIONS": str(service.settings.partitions),
         "PB_ROUTER": "the-user-s-own",
     }
 
