@@ -152,6 +152,21 @@ def _parted(alert: AlertRaised) -> str:
     )
 
 
+def _verifier(alert: AlertRaised) -> str:
+    evidence, verifier = alert.evidence, alert.evidence.get("verifier")
+    if alert.kind.value == "verifier_worthless":
+        return (
+            f"verdicts of {verifier} tell little or nothing, and cost {usd(alert.size)} a day "
+            f"with the calls that follow them{_seen(evidence, 'pairs')}"
+        )
+    moved = {"up": "more", "down": "less"}[alert.direction]
+    before, now = (_number(evidence.get(f"separation_{name}")) or 0.0 for name in ("before", "now"))
+    return (
+        f"verdicts of {verifier} tell {moved} than before: labels of answers that pass are "
+        f"{now:.2f} above those of others, and were {before:.2f}"
+    )
+
+
 def _drift(alert: AlertRaised) -> str:
     return f"{alert.model}: {_moved(alert)}"
 
@@ -196,6 +211,8 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "session_budget": _of_money,
     "goals_contradict": _of_money,
     "source_parted": _parted,
+    "verifier_worthless": _verifier,
+    "verifier_parted": _verifier,
     "model_down": _answers,
     "model_back": _answers,
     "all_models_down": _answers,

@@ -49,10 +49,28 @@ def _judge(one: SourceStanding) -> Iterator[str]:
         yield f"{one.source} agrees with gold at {said(one.agreement)}, {_count(one.pairs)}"
     for model in one.models or ():
         yield from _model(one.source, model)
+    yield from _advice(one)
     if one.since_then is not None and _is_clear(one.since_then):
         yield (
             f"{one.source} has changed what it said of {one.judged_again} answers by "
             f"{said(one.since_then)}"
+        )
+
+
+def _advice(one: SourceStanding) -> Iterator[str]:
+    """Say what the pairs recommend, and why, where it is not declared."""
+    switch = f"declare calibrate: {{{one.source}: {one.advice}}} under sources"
+    if one.advice == "on" and one.calibrate != "on":
+        yield (
+            f"{one.source} says nothing of an answer, {_count(one.pairs or 0)}: {switch}, and "
+            "its labels are not learned until it does"
+        )
+    elif one.advice == "offset" and one.calibrate not in ("offset", "on"):
+        off = [model for model in one.models or () if _is_clear(model.offset)] or one.models or ()
+        most = max(off, key=lambda model: abs(model.offset.value))
+        yield (
+            f"{one.source} is off by {said(most.offset)} on {most.model}: {switch}, and its "
+            "labels count without that"
         )
 
 

@@ -135,7 +135,7 @@ class Capability:
 
     def expect(self, choice: Choice) -> None:
         """Change the expectations of a request's calls. The hook runs again if the arms'
-        expectations change.
+        expectations change. It may refuse the request (RouterStateError), and changes no state.
         """
 
     def rule_out(self, choice: Choice) -> None:

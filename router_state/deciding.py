@@ -14,11 +14,17 @@ from router_state.record import Basis, Call, RequestRecord
 from router_state.router import RouterState
 
 
-def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
+def decide(
+    state: RouterState, request: Asked, now: float, followed: RequestRecord | None = None
+) -> RequestRecord:
     """Choose a model for a new request and commit its expected cost; see `Engine.apply`.
+
+    Args:
+        followed: the record of the request that it follows, if that one is remembered.
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
+        ChainTooLong, UnknownVerifier, VerdictOutOfRange: it can't follow the other request so.
         EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
             no model may be called. The state may have noted that a cap is reached or a budget
             spent.
@@ -27,7 +33,7 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     # The context is checked first, so that a wrong one changes nothing.
     seen, latest = policy.look(state, request), state.latest
     at = latest if latest > now else now
-    choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [])
+    choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [], followed)
     for expect in hooks.expect:
         expect(choice)
     # 1. Who may be called: by the request, by capabilities, and by money.

@@ -35,6 +35,18 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_retention_days: float | None = None
 
 
+class Follows(Struct, frozen=True, gc=False):
+    """What a request says of the one that it follows.
+
+    `verdicts` are of that one's last answer, by verifier. `signals` are by name: `tests_passed` and
+        `severity` in [0, 1], `repeats` ≥ 0.
+    """
+
+    request_id: str
+    verdicts: Mapping[str, float] = {}
+    signals: Mapping[str, float] = {}
+
+
 class Asked(Struct, frozen=True, gc=False):
     """A request wants a model.
 
@@ -46,6 +58,7 @@ class Asked(Struct, frozen=True, gc=False):
         input_tokens: number of tokens of the prompt; None: not stated.
         needs: what the model must be able to do; None: not stated.
         session_id: the conversation that the request belongs to.
+        follows: the request that it follows, and what was seen of that one's answer.
         said: fields of capabilities, by their names, see `registered.asked`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the request's record keeps them.
@@ -61,6 +74,7 @@ class Asked(Struct, frozen=True, gc=False):
     needs: Needs | None = None
     session_id: str | None = None
     said: Mapping[str, Json] | None = None
+    follows: Follows | None = None
 
     def said_of(self, name: str) -> Json:
         """Return what the request says of a capability; None: nothing."""
@@ -197,6 +211,7 @@ __all__ = [
     "Charged",
     "Crowded",
     "Event",
+    "Follows",
     "Judged",
     "Needs",
     "OfCapability",

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from router_state import registered
 from router_state.billing import Billing
-from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
+from router_state.changes import APPLIED, DUPLICATE, REVISED, Changed, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
     AttemptBeyondPlan,
@@ -27,9 +27,6 @@ from router_state.record import (
 )
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
-
-Changed = dict[str, RequestRecord]
-"""Records that changed, by request_id."""
 
 
 def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
@@ -382,14 +379,19 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
         checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
-            return _learn_shared(state, *found)
+            return _learn_shared(state, records, *found)
     record = remembered(records, event.request_id)
-    return learn(state, record, event), {event.request_id: record}
+    outcome = learn(state, record, event)
+    if outcome is not DUPLICATE:
+        records[event.request_id] = record
+    return outcome, {event.request_id: record}
 
 
 def _learn_shared(
-    state: RouterState, requests: dict[str, RequestRecord], parts: list[Judged]
+    state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
 ) -> tuple[Outcome, Changed]:
+    # The record that was found is used again: every look-up in a table unpacks a record anew.
     outcomes = {one.request_id: learn(state, requests[one.request_id], one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
-    return min(outcomes.values(), key=(APPLIED, REVISED, DUPLICATE).index), changed
+    records.update(changed)
+    return min(outcomes.values(), key=(APPLIED, REVISED, DUPLICATE).index), {**changed}

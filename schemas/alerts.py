@@ -35,6 +35,8 @@ class AlertKind(StrEnum):
     LATENCY_UNREACHABLE = "latency_unreachable"
     LATENCY_UNKNOWN = "latency_unknown"
     SOURCE_PARTED = "source_parted"
+    VERIFIER_WORTHLESS = "verifier_worthless"
+    VERIFIER_PARTED = "verifier_parted"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
     SET_ASIDE = "set_aside"
@@ -112,6 +114,8 @@ class AlertRaised(Event):
             "model_retires: days that are left; model_gone: calls that found it gone; "
             "model_redirected: answers of another model; "
             "source_parted: offset of the judge's labels; "
+            "verifier_worthless: US dollars a day that its verdicts cost, and what followed them; "
+            "verifier_parted: change of the separation; "
             "feedback_behind: seconds that the oldest bill or label has waited"
         ),
     ]

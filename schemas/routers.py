@@ -369,7 +369,7 @@ class RouterDeclared(Event):
         "What looks at answers, by name: where it pays, a cheap model answers first, and a "
         "dearer one only if the answer does not pass"
     )
-    max_attempts: Annotated[int, Field(ge=1, le=2)] | None = optional(
+    max_attempts: Annotated[int, Field(ge=1, le=3)] | None = optional(
         "Most calls of one request; absent: 2 where there are verifiers"
     )
     ramp: Ramp | None = optional(

@@ -71,6 +71,20 @@ class WouldRoute(Content):
     )
 
 
+class Chain(Content):
+    """Show the place of a request among those that follow each other."""
+
+    follows: RequestId
+    number: Annotated[int, Field(ge=1, description="Its number in the chain")]
+    known: bool | None = optional(
+        "False: the router does not remember the request that it follows, and has decided as if it "
+        "followed none; absent: it does"
+    )
+    tried: tuple[ModelName, ...] | None = optional(
+        "The models that have answered before, which are ruled out while there are others"
+    )
+
+
 class Candidate(Content):
     """Show one model as the decision saw it; score = mean + bonus - penalty."""
 
@@ -216,6 +230,7 @@ class RouteDecided(Event):
         "Of a plan: probability with which `model` was to be called first, whatever follows; "
         "`propensity` is that of the whole plan"
     )
+    chain: Chain | None = optional("Its place in the chain; absent: it follows no request")
     session_id: Label | None = optional("The session that the request named, if it did")
     session_left_usd: float | None = optional(
         "US dollars left of the session's budget, this call's expected cost taken off; below 0: "

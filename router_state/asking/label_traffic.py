@@ -92,11 +92,10 @@ class LabelTraffic(Struct, gc=False):
         passed = min(max((self.at - self.begins) / seconds * PERIOD_PARTS - k, 0.0), 1.0)
         so_far = sum(self.usual[:k]) + passed * self.usual[k]
         scale = _scale(sum(self.seen), so_far, total)
-        # A burst goes on until its part ends: the usual number says nothing about it.
-        here = max(
-            scale * usual[k] * (1.0 - passed), _later(self.seen[k] - 1, passed, 1.0 - passed)
-        )
-        return here + scale * sum(usual[k + 1 :])
+        # The usual number says nothing about a burst, which goes on for as long as it has lasted,
+        # until its part ends.
+        burst = _later(self.seen[k] - 1, passed, min(passed, 1.0 - passed))
+        return max(scale * usual[k] * (1.0 - passed), burst) + scale * sum(usual[k + 1 :])
 
     def kept_back(self, seconds: float) -> float:
         """Return the share of the period's labels that only later requests may have: in the first

@@ -76,7 +76,7 @@ class Calibration:
         if judge not in self.declared.judges or arms.find(model) is None:
             return None
         if of not in self.labels:
-            self.labels[of] = LearnedLabels.empty(arms.d, born, aside=self.is_aside(judge, arms))
+            self.labels[of] = LearnedLabels.empty(arms.d, born, aside=self.is_aside(judge))
         return self.labels[of]
 
     def count(
@@ -103,16 +103,17 @@ class Calibration:
 
     def follow(self, judge: str, arms: Arms) -> None:
         """Bring what models have learned of a judge's labels in line with its pairs."""
-        within, aside = self._within(judge, arms), self.is_aside(judge, arms)
+        within, was = self._within(judge, arms), self.is_aside(judge)
+        aside = self.declared.may_set_aside(judge) and says_nothing(within, already=was)
         self._take_off(judge, arms, self._offsets(judge, arms, within))
-        if self._differs(judge, aside):
+        if aside != was and any(True for _ in self._of(judge)):
             if aside:
                 _take_noise_of_gold(arms, within)
             self._set_aside(judge, arms, aside)
 
-    def is_aside(self, judge: str, arms: Arms) -> bool:
-        """Tell whether a judge's labels are not to be learned, as they say nothing."""
-        return self.declared.may_set_aside(judge) and says_nothing(self._within(judge, arms))
+    def is_aside(self, judge: str) -> bool:
+        """Tell whether a judge's labels are not learned, as they say nothing."""
+        return any(one.aside for _, one in self._of(judge))
 
     def _within(self, judge: str, arms: Arms) -> Within:
         # In the order of the arms: sums of floats depend on the order.
@@ -144,9 +145,6 @@ class Calibration:
             self.journal.pieces.add(piece_of(of))
             self.journal.jumped = True
 
-    def _differs(self, judge: str, aside: bool) -> bool:
-        return any(one.aside != aside for _, one in self._of(judge))
-
     def _set_aside(self, judge: str, arms: Arms, aside: bool) -> None:
         """Take all labels of a judge out of the regressions, or put them in again."""
         sums: list[Vector | None] = [None] * len(arms)
@@ -164,6 +162,11 @@ class Calibration:
     def _of(self, judge: str) -> Iterator[tuple[Of, LearnedLabels]]:
         return ((of, one) for of, one in self.labels.items() if of[0] == judge)
 
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Names of the pieces with the sums."""
+        return tuple(map(piece_of, self.labels))
+
     def faults(self, arms: Arms) -> Iterator[str]:
         """Yield the faults of sums that can't be true."""
         for (judge, model), one in self.labels.items():
@@ -171,7 +174,9 @@ class Calibration:
             is_known = arm is not None and 0.0 <= one.forgotten <= arm.rewards.forgotten
             if not (is_known and np.isfinite((*one.sums, one.offset)).all()):
                 yield "learned labels of judges"
-            if one.aside != self.is_aside(judge, arms):
+            if one.aside != self.is_aside(judge) or (
+                one.aside and not self.declared.may_set_aside(judge)
+            ):
                 yield "labels of judges that are set aside"
 
 

@@ -285,7 +285,7 @@ class MeasuredSources(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return (*map(_piece, self.cells), *map(piece_of, self.calibration.labels))
+        return (*map(_piece, self.cells), *self.calibration.pieces)
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""

@@ -20,15 +20,21 @@ LEAST = 0.2
 SURE = 0.9
 """Probability from which a judge is taken to say nothing. A judge that is set aside wrongly costs
 more than one that is kept wrongly (lab/docs/sources.md)."""
+LIKELY = 0.5
+"""Probability below which a judge that was set aside counts again."""
 STEPS = 20
 """Correlations between 0 and 1 over which is summed."""
 CLOSE = 0.999999
 """Largest correlation of which a z is taken."""
 
 
-def says_nothing(within: Within) -> bool:
-    """Tell whether a judge with these pairs says nothing of an answer."""
-    return probability(within) >= SURE
+def says_nothing(within: Within, *, already: bool = False) -> bool:
+    """Tell whether a judge with these pairs says nothing of an answer.
+
+    Args:
+        already: whether that was said before: it is taken back once it is not even likely.
+    """
+    return probability(within) >= (LIKELY if already else SURE)
 
 
 def probability(within: Within) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec import UNSET, convert
+from msgspec.structs import astuple
 
 from router_state import registered
 from router_state.errors import RouterStateError, WrongContext
@@ -240,22 +241,4 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
     ):
         return False
     rows, seen = recorded.candidates, again.candidates
-    if rows is None or seen is None:
-        return True
-    if len(rows) != len(seen.models):
-        return False
-    terms, at = seen.terms, 0
-    for row, model, penalty, excluded in zip(
-        rows, seen.models, seen.penalty, seen.excluded, strict=True
-    ):
-        if (
-            row.mean != terms[at]
-            or row.bonus != terms[at + 1]
-            or row.expected_cost_usd != terms[at + 2]
-            or row.penalty != penalty
-            or row.model != model
-            or row.excluded != excluded
-        ):
-            return False
-        at += 3
-    return True
+    return rows is None or seen is None or list(map(astuple, rows)) == seen.rows()

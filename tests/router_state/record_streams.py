@@ -373,6 +373,33 @@ WORLDS: dict[str, World] = {
         gap=20.0,
         changes=(_cheaper, _back, _with(labels={"want": 5, "per": "day"}), _with(labels=None)),
     ),
+    "calibrated": World(
+        25,
+        d=4,
+        declared=BUDGETED
+        | {
+            "sources": {
+                "gold": "human",
+                "judges": ["judge-v2", "judge"],
+                "calibrate": {"judge-v2": "on", "judge": "offset"},
+            }
+        },
+        judges=True,
+        failures=True,
+        drift=True,
+        requests=450,
+        changes=(
+            _cheaper,
+            _with(sources={"gold": "human", "judges": ["judge-v2", "judge"]}),
+            _with(
+                sources={
+                    "gold": "human",
+                    "judges": ["judge-v2"],
+                    "calibrate": {"judge-v2": "on"},
+                }
+            ),
+        ),
+    ),
     "seconds": World(
         21, d=4, declared=BUDGETED | {"usd_per_second": 0.002}, times=True, tokens=True
     ),

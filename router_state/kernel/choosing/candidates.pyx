@@ -59,6 +59,10 @@ cdef class Candidates:
         """The expected rewards."""
         return self.column(MEAN)
 
+    @mean.setter
+    def mean(self, rewards):
+        self._set(MEAN, rewards)
+
     @property
     def bonus(self):
         """The exploration bonuses."""
@@ -86,6 +90,18 @@ cdef class Candidates:
     def terms(self):
         """Mean, bonus and expected cost of the first arm, of the second, and so on."""
         return [self._values[ROW * k + i] for k in range(self.K) for i in range(3)]
+
+    def rows(self):
+        """Return of each arm its name, mean, bonus, penalty, score, expected cost, and why it could
+        not be chosen: what a decision publishes, in this order.
+        """
+        self._require_reasons()
+        found: list[tuple] = []
+        for k in range(self.K):
+            of: Floats = behind(self._values, ROW * k)
+            model, why, score = self.models[k], self.excluded[k], self.score_at(ROW * k)
+            found.append((model, of[MEAN], of[BONUS], of[PENALTY], score, of[COST], why))
+        return found
 
     @property
     def unsure(self):

@@ -163,6 +163,18 @@ def test_a_burst_does_not_take_the_labels_of_the_day() -> None:
         assert after >= 8, seed
 
 
+def test_traffic_that_comes_in_bursts_is_asked_about_as_often_as_is_wanted() -> None:
+    for seed in range(5):
+        asker, draw = Asker(seed), Random(seed)
+        for day in range(4):
+            begins = [MIDNIGHT + day * DAY + hour * 3600.0 + draw.random() for hour in (9, 14, 20)]
+            found = [[asker.ask(at + 0.01 * n)[1] for n in range(100)] for at in begins]
+            asked = [sum(one) for one in found]
+            if day > 1:
+                assert 30 <= sum(asked) <= 50, (seed, day, asked)
+                assert min(asked) >= 4, (seed, day, asked)
+
+
 def test_a_model_that_is_hardly_ever_called_is_asked_about_with_the_probability_that_is_told() -> (
     None
 ):
