@@ -49,6 +49,8 @@ REQUEST_ID = "pb_request_id"
 NEEDS = "pb_needs"
 """Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
 plugin is shown no tools and no response format."""
+SEEN = ("follows", "verdicts", "signals")
+"""Fields of `Router.route` that a call's `metadata` may have, with `pb_` before each."""
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
@@ -276,6 +278,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             input_tokens=await self._counted(messages),
             needs=_needs(messages, context.metadata),
             verifiers=self._plans.asked,
+            **{name: context.metadata.get(f"pb_{name}") for name in SEEN},
             fallback=fallback,
         )
         route = decision.route

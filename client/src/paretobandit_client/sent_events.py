@@ -48,6 +48,17 @@ class WouldRoute(Struct, frozen=True, kw_only=True):
     then: str | None = None
 
 
+class Chain(Struct, frozen=True, kw_only=True):
+    """The place of a request among those that follow each other. `tried` are the models that have
+    answered before; `known` is False if the router does not remember the request it follows.
+    """
+
+    follows: str
+    number: int
+    known: bool = True
+    tried: tuple[str, ...] = ()
+
+
 class VariantCall(Struct, frozen=True, kw_only=True):
     """How a model is called that is a variant of another one, or has parameters."""
 
@@ -81,6 +92,7 @@ class Route(Struct, frozen=True, kw_only=True):
     session_left_usd: float | None = None
     plan: tuple[Step, ...] = ()
     first_propensity: float | None = None
+    chain: Chain | None = None
     routed_by: str | None = None
     routed_share: float | None = None
     would_route: WouldRoute | None = None
@@ -131,6 +143,18 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_retention_days: float | None = None
 
 
+class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Signals, besides verdicts, about the answer to the request that another one follows.
+
+    `tests_passed` is a share, `repeats` how often the agent has done the same thing again since,
+    and `severity` how bad an error is, from 0 to 1.
+    """
+
+    tests_passed: float | None = None
+    repeats: int | None = None
+    severity: float | None = None
+
+
 class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request."""
 
@@ -146,6 +170,9 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session_budget_usd: float | None = None
     needs: Needs | None = None
     verifiers: tuple[str, ...] | None = None
+    follows: str | None = None
+    verdicts: dict[str, float] | None = None
+    signals: Signals | None = None
 
 
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -341,16 +341,13 @@ async def test_plans_are_followed_and_each_attempt_is_in_the_books_once(
     before = service.lambda_of(name)["config_offset"]
     await service.send("routers", declared)
     await service.until(lambda: service.lambda_of(name)["config_offset"] > before, "verifiers")
-    where: dict[str, Any] = {
-        "bootstrap": service.settings.bootstrap,
-        "prefix": service.settings.prefix,
-    }
     planned = Plugin(
         name,
         context_of=lambda messages: CONTEXT,
         verifiers={"json": is_json},
         timeout=PATIENCE,
-        **where,
+        bootstrap=service.settings.bootstrap,
+        prefix=service.settings.prefix,
     )
     litellm.callbacks = [planned, Till()]
     router = planned.follow(smart(planned, "openai/gpt-4o-mini", "openai/gpt-4o"))
