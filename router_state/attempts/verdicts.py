@@ -383,4 +383,4 @@ class Attempts(Capability):
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
-        return {"verifiers": standings(self.tables)}
+        return {"verifiers": standings(self.tables)} if self.tables.verifiers else {}

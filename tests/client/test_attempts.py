@@ -136,6 +136,14 @@ async def test_a_decision_without_a_plan_is_one_attempt() -> None:
     assert [(one.model, one.verify) for one in found] == [("small", None)]
 
 
+def access(gateway: Gateway, way: str) -> dict[str, Any]:
+    """Return the options of a router that goes this way."""
+    if way == "http":
+        return {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
+    settings = gateway.service.settings
+    return {"bootstrap": settings.bootstrap, "prefix": settings.prefix}
+
+
 async def even(n: int) -> bool:
     return n % 2 == 0
 
@@ -144,16 +152,8 @@ async def even(n: int) -> bool:
 async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None:
     name = f"a-{way}"
     await gateway.declare(name, verifiers=VERIFIERS, budget_usd_per_request=0.002)
-    options: dict[str, Any] = (
-        {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
-        if way == "http"
-        else {
-            "bootstrap": gateway.service.settings.bootstrap,
-            "prefix": gateway.service.settings.prefix,
-        }
-    )
     second, spent = 0, 0.0
-    async with Router(name, timeout=PATIENCE, **options) as asking:
+    async with Router(name, timeout=PATIENCE, **access(gateway, way)) as asking:
         for n in range(20):
             numbers = []
             asked: dict[str, Any] = {"context": CONTEXT, "request_id": f"{way}{n}"}
@@ -173,10 +173,31 @@ async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None
     assert books["spend_usd"] == pytest.approx(spent)
 
 
+@pytest.mark.parametrize("way", ["kafka", "http"])
+async def test_a_request_may_try_again_what_another_one_did(gateway: Gateway, way: str) -> None:
+    name = f"f-{way}"
+    await gateway.declare(name, verifiers=VERIFIERS, max_attempts=1)
+    async with Router(name, timeout=PATIENCE, **access(gateway, way)) as asking:
+        first = await asking.route(context=CONTEXT, request_id=f"{way}-1")
+        await first.cost(cost_usd=1e-4)
+        seen: dict[str, Any] = {"verdicts": {"tests": False}, "signals": {"repeats": 2}}
+        again = await asking.route(
+            context=CONTEXT, request_id=f"{way}-2", follows=first.request_id, **seen
+        )
+        with pytest.raises(ValueError, match="need follows"):
+            await asking.route(context=CONTEXT, **seen)
+        with pytest.raises(ValueError, match="tests_passed"):
+            await asking.route(context=CONTEXT, follows="x", signals={"tests_passed": 2.0})
+        with pytest.raises(ValueError, match="no such field of signals: mood"):
+            await asking.route(context=CONTEXT, follows="x", signals={"mood": 1})
+    assert again.route is not None and again.route.chain is not None
+    assert again.route.chain.follows == first.request_id and again.route.chain.known
+    assert again.route.chain.tried == (first.model,) and again.model != first.model
+
+
 async def test_threads_follow_plans_too(gateway: Gateway) -> None:
     await gateway.declare("a-sync", verifiers=VERIFIERS)
-    access = {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
-    with SyncRouter("a-sync", timeout=PATIENCE, **access) as asking:
+    with SyncRouter("a-sync", timeout=PATIENCE, **access(gateway, "http")) as asking:
         for attempt in asking.attempts(context=CONTEXT, verifiers={"tests": is_json}):
             attempt.cost(cost_usd=0.001)
             attempt.check("{}")

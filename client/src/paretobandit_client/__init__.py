@@ -13,7 +13,7 @@ from paretobandit_client.client_errors import (
 )
 from paretobandit_client.decision import Decision
 from paretobandit_client.ready_verifiers import is_json, json_schema, matches, non_empty
-from paretobandit_client.sent_events import Candidate, Needs, Refusal, Route
+from paretobandit_client.sent_events import Candidate, Needs, Refusal, Route, Signals
 from paretobandit_client.sync import SyncAttempt, SyncDecision, SyncRouter
 from paretobandit_client.verifying import Verifier
 
@@ -29,6 +29,7 @@ __all__ = [
     "Route",
     "Router",
     "RouterError",
+    "Signals",
     "SyncAttempt",
     "SyncDecision",
     "SyncRouter",

@@ -22,7 +22,7 @@ from paretobandit_client.decision import Decision
 from paretobandit_client.fallbacks import Fallbacks
 from paretobandit_client.link import link_of
 from paretobandit_client.router_reports import Fields, RouterReports
-from paretobandit_client.sent_events import Ask, Needs, Refusal
+from paretobandit_client.sent_events import Ask, Needs, Refusal, Signals
 from paretobandit_client.verifying import Verifier, Verify, verifiers_of
 
 log = logging.getLogger(__name__)
@@ -136,6 +136,9 @@ class Router(RouterReports):
         input_tokens: int | None = None,
         needs: Needs | Fields | None = None,
         verifiers: Iterable[str] | None = None,
+        follows: str | None = None,
+        verdicts: Fields | None = None,
+        signals: Signals | Fields | None = None,
         metadata: Fields | None = None,
         fallback: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - not how long to try, but when to fall back
@@ -153,6 +156,10 @@ class Router(RouterReports):
             needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
             verifiers: those of the router that can look at this answer; None: all, empty: none. A
                 decision may then have a plan, which `attempts` follows; empty asks for one model.
+            follows: id of the request that this one tries again: models that have answered it are
+                ruled out while there are others.
+            verdicts, signals: what was seen of that one's answer: verdicts by verifier, and see
+                `Signals`.
             fallback, timeout: replace the router's for this request.
 
         Raises:
@@ -175,6 +182,9 @@ class Router(RouterReports):
                 session_budget_usd=session_budget_usd,
                 needs=needs,  # type: ignore[arg-type]
                 verifiers=verifiers,  # type: ignore[arg-type]
+                follows=follows,
+                verdicts=verdicts,  # type: ignore[arg-type]
+                signals=signals,  # type: ignore[arg-type]
             )
         )
         allowed = event.allowed_models
