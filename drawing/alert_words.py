@@ -105,6 +105,22 @@ def _answers(alert: AlertRaised) -> str:
     }[alert.kind.value]
 
 
+def _ends(alert: AlertRaised) -> str:
+    """Tell of a model that retires, is gone, or is answered for."""
+    model, evidence = alert.model, alert.evidence
+    then = f"; try its successor: {advice}" if (advice := evidence.get("advice")) else ""
+    if alert.kind.value == "model_gone":
+        return f"{model} is gone, and not called until it is declared again{then}"
+    if alert.kind.value == "model_redirected":
+        name = evidence.get("answered_by")
+        return (
+            f"{name} answers for {model}: bills count, labels count for no model{then}; or declare "
+            f"that {model} answers_as {name}"
+        )
+    day = str(evidence.get("retires_at"))[:10]
+    return f"{model} retires on {day}, in {alert.size:.0f} days{then}"
+
+
 def _late(alert: AlertRaised) -> str:
     evidence = alert.evidence
     if alert.kind.value == "latency_unknown":
@@ -200,6 +216,9 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "model_down": _answers,
     "model_back": _answers,
     "all_models_down": _answers,
+    "model_retires": _ends,
+    "model_gone": _ends,
+    "model_redirected": _ends,
     "latency_unreachable": _late,
     "latency_unknown": _late,
     "feedback_behind": _behind,

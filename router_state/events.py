@@ -13,7 +13,7 @@ AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
 FAILED = frozenset({"error", "timeout"})
 """Statuses of a model that did not answer."""
-UNANSWERED = FAILED | {"rate_limited", "cancelled"}
+UNANSWERED = FAILED | {"rate_limited", "cancelled", "gone"}
 """Statuses of calls whose bill does not tell the cost of an answer."""
 
 
@@ -92,6 +92,7 @@ class Charged(Struct, frozen=True, gc=False):
         is the number of seconds for which the model asks for no calls. `cached` is the number of
         input tokens billed as cached. `latency` and `first_token` are seconds from the call to the
         answer and to its first token. `attempt` numbers the calls of the request's plan.
+        `answered_by` is the model that answered, as its provider says; None: not stated.
     """
 
     request_id: str
@@ -108,6 +109,7 @@ class Charged(Struct, frozen=True, gc=False):
     latency: float | None = None
     first_token: float | None = None
     attempt: int = 0
+    answered_by: str | None = None
 
 
 class Judged(Struct, frozen=True, gc=False):

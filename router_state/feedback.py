@@ -16,7 +16,15 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import Arm, check, exp_of, list_price_of
-from router_state.record import Label, Records, RequestRecord, Settlement, Weighed, remembered
+from router_state.record import (
+    NOT_LEARNED,
+    Label,
+    Records,
+    RequestRecord,
+    Settlement,
+    Weighed,
+    remembered,
+)
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
 
@@ -51,7 +59,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     if call is None or not call.unpaced:
         state.pacer.settle(cost_usd, charged_usd, first)
     state.bill(event.request_id, record, cost_usd)
-    if not state.hooks.complete and (unanswered or call is not None):
+    named = event.answered_by is not None
+    if not state.hooks.complete and (unanswered or named or call is not None):
         registered.begin(state)
     for billed in state.hooks.billed:
         billed(billing)
@@ -59,8 +68,10 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         learn_failure(state, billing, billing.reward)
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
     # of an answer has come yet.
+    if billing.redirected:
+        _disown(state, billing)
     if not answered:
-        if not unanswered:
+        if not (unanswered or billing.redirected):
             _learn_bill(state, billing)
         if unanswered or record.call is not None:
             billing.keep_attempt()
@@ -109,6 +120,11 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
         list_price = list_price_of(price)
     if call is not None:
         cost_usd = max(cost_usd - call.lost_usd, 0.0)
+    if price.above:
+        # What a long input cost more is known, and nothing to learn.
+        said = billing.event.tokens
+        length = billing.record.input_tokens if said is None else said[0]
+        cost_usd = cost_usd if length is None else price.listed_usd(cost_usd, length)
     if tokens.in_use:
         counted = billing.input_tokens
         counted = tokens.of(billing.record.input_tokens) if counted is None else counted
@@ -137,8 +153,10 @@ def tokens_usd(
     usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
     if not state.hooks.complete and record.call is not None:
         registered.begin(state)
+    dearer = price.input_factor(tokens[0])
     for one in state.capabilities:
-        usd -= one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
+        off = one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
+        usd -= dearer * off
     return usd
 
 
@@ -228,7 +246,9 @@ def _weighed(before: Label | None, event: Judged) -> Weighed:
 
 def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
     """Let the model that was called learn a label of a request of which it holds none."""
-    arm = state.arms.find(record.answered_by or record.model)
+    # A label of an answer by a model that nobody called is learned by none.
+    called = record.answered_by or record.model
+    arm = None if record.is_redirected else state.arms.find(called)
     worth: float | None = label.reward
     for hook in state.hooks.worth:
         worth = hook(record, label, False)
@@ -311,6 +331,21 @@ def _unlabelled(record: RequestRecord) -> None:
     if record.plan is not None and record.call is not None:
         plan = structs.replace(record.plan, labelled=-1)
         record.call = structs.replace(record.call, plan=plan)
+
+
+def _disown(state: RouterState, billing: Billing) -> None:
+    """Let the called model forget a label that came before the bill which says that another model
+    answered."""
+    record, label = billing.record, billing.record.label
+    arm = state.arms.find(record.called)
+    if label is None or arm is None or billing.x is None or label.forgotten == NOT_LEARNED:
+        return
+    worth: float | None = label.reward
+    for hook in state.hooks.worth:
+        worth = hook(record, label, True)
+    if worth is not None:
+        _withdraw(record, arm, billing.x, label, worth)
+    label.forgotten = NOT_LEARNED
 
 
 def _left(arm: Arm, label: Label) -> float:

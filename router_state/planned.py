@@ -60,7 +60,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         state.latest,
     )
     state.pacer.settle(before + moved_usd, before, first)
-    if not state.hooks.complete and (unanswered or record.call != Call(plan=later)):
+    named = event.answered_by is not None
+    if not state.hooks.complete and (unanswered or named or record.call != Call(plan=later)):
         registered.begin(state)
     settled, record.bill = record.bill, billed  # hooks see the bill before
     for hook in state.hooks.billed:
@@ -68,7 +69,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     record.bill = settled
     if billing.reward is not None:
         feedback.learn_failure(state, billing, billing.reward)
-    if not billing.answered and not unanswered and price is not None:
+    skipped = unanswered or billing.redirected
+    if not billing.answered and not skipped and price is not None:
         feedback.learn_cost(state, billing, price)
     if record.label is None and event.attempt == later.last:
         record.answered_by = None if called == record.model else called
@@ -189,8 +191,9 @@ def _priced(
             "tokens of a model that is not in the portfolio have no price: report dollars"
         )
     found = price.cost_usd(input_tokens=event.tokens[0], output_tokens=event.tokens[1])
+    dearer = price.input_factor(event.tokens[0])
     for one in state.capabilities:
-        found -= one.discount_usd(
+        found -= dearer * one.discount_usd(
             record, price, called=called, tokens=event.tokens[0], cached=event.cached
         )
     return found

@@ -10,8 +10,10 @@ from router_state.attempts.verdicts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
+from router_state.endings.endings import Endings
 from router_state.incumbents.incumbents import Incumbents
 from router_state.latency.latency_target import Latency
+from router_state.long_inputs.long_inputs import LongInputs
 from router_state.needs.needs import Needed
 from router_state.outages.outages import Outages
 from router_state.packing.framing import Json
@@ -21,6 +23,7 @@ from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
 from router_state.sources.measured_sources import MeasuredSources
+from router_state.variants.variants import Variants
 
 KINDS: tuple[type[Capability], ...] = (
     Needed,
@@ -28,11 +31,14 @@ KINDS: tuple[type[Capability], ...] = (
     Periods,
     Latency,
     Outages,
+    Endings,
+    LongInputs,
     Sessions,
     Runs,
     Incumbents,
     Attempts,
     MeasuredSources,
+    Variants,
     Asking,
 )
 """The classes of capabilities. If two change the same thing, the later one overrides the

@@ -253,6 +253,9 @@ class LambdaUpdated(Event):
     sources: tuple[SourceStanding, ...] | None = optional(
         "How declared sources of labels stand, gold first"
     )
+    gone: tuple[ModelName, ...] | None = optional(
+        "Models that their providers have no more; they are not called until declared again"
+    )
     verifiers: tuple[VerifierStanding, ...] | None = optional(
         "What is known of declared verifiers, by their names"
     )

@@ -21,6 +21,7 @@ from schemas.fields import (
     UtcTime,
 )
 from schemas.reasons import Reason
+from schemas.variants import Params, VariantCall
 from schemas.verifiers import PlanStep
 
 TOPIC: Final = "routes"
@@ -245,6 +246,13 @@ class RouteDecided(Event):
     )
     would_route: WouldRoute | None = optional(
         "What the router would have answered; absent: it did answer"
+    )
+    variant_of: ModelName | None = optional(
+        "The model that the decided one is a variant of: what is called where there are params"
+    )
+    params: Params | None = optional("What goes with the call of the decided model")
+    variants: dict[ModelName, VariantCall] | None = optional(
+        "How the other models that the decision names are called, where they are variants"
     )
     label_wanted: bool | None = optional(
         "True: a person is asked to label the answer; absent: nobody is"

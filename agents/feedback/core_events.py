@@ -70,6 +70,7 @@ def charged(event: Bill, *, offset: int, x: Vector | None = None, waited: bool =
         seconds(event.latency_ms),
         seconds(event.first_token_ms),
         event.attempt or 0,
+        event.answered_by,
     )
 
 

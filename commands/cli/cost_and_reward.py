@@ -77,6 +77,11 @@ revision_option = click.option(
     help="How the call ended; default: with an answer.",
 )
 @click.option(
+    "--answered-by",
+    metavar="MODEL",
+    help="Which model answered, as the provider says; default: the called one.",
+)
+@click.option(
     "--latency",
     "latency_ms",
     type=click.FloatRange(0, MAX_MILLISECONDS),
@@ -94,6 +99,7 @@ def cost(
     output_tokens: int | None,
     cached_tokens: int | None,
     status: Status | None,
+    answered_by: str | None,
     latency_ms: float | None,
     attempt: int | None,
     revision: int,
@@ -108,6 +114,7 @@ def cost(
       pbstream cost 4f1c22a90b13 --input-tokens 68 --output-tokens 412
       pbstream cost 4f1c22a90b13 0.00029 --revision 1
       pbstream cost 4f1c22a90b13 0 --status timeout --latency 30000
+      pbstream cost 4f1c22a90b13 0.0004 --answered-by gpt-x-2
       pbstream cost 4f1c22a90b13 0.004 --attempt 1
     """
     if cost_usd is None and (input_tokens is None or output_tokens is None):
@@ -123,6 +130,7 @@ def cost(
         output_tokens=output_tokens,
         cached_input_tokens=cached_tokens,
         status=status,
+        answered_by=answered_by,
         latency_ms=latency_ms,
         attempt=attempt,
         revision=revision,

@@ -121,14 +121,14 @@ def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float |
     if bill.cost_usd is not None or found.decision is None or then is None:
         return bill.cost_usd
     from router_state.cache_price import usd_of
-    from router_state.config import Price
+    from router_state.long_inputs.declared_prices import price_of
     from router_state.sessions.cache_prices import cache_of
 
     model = then.router.models.get(bill.model or found.decision.model)
     if model is None or bill.input_tokens is None or bill.output_tokens is None:
         return None
     return usd_of(
-        Price(model.input_price_per_m, model.output_price_per_m),
+        price_of(model),
         input_tokens=bill.input_tokens,
         output_tokens=bill.output_tokens,
         cached=bill.cached_input_tokens,
@@ -152,6 +152,7 @@ def _call(bill: CostReported) -> str:
     first, whole = bill.first_token_ms, bill.latency_ms
     said = (
         bill.model and f"of {bill.model}",
+        bill.answered_by and f"answered by {bill.answered_by}",
         bill.status and f"status {bill.status}",
         None if first is None else f"first token after {seconds(first)}",
         None if whole is None else f"ended after {seconds(whole)}",

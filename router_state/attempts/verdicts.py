@@ -15,7 +15,7 @@ from router_state.attempts.following import Chain
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
-from router_state.attempts.verifier_standing import standings
+from router_state.attempts.verifier_standing import Told, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
@@ -73,14 +73,14 @@ class Attempts(Capability):
         said: by slot of the window, the verifiers that the request named, where it named any.
     """
 
-    __slots__ = ("declared", "pairs", "said", "tables")
+    __slots__ = ("declared", "pairs", "said", "shown", "tables")
     name = "attempts"
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
-        self.pairs = dict[str, Pairs]()
+        self.pairs, self.shown = dict[str, Pairs](), Told()
         self.tables.keep(arms.names)
 
     @classmethod
@@ -405,4 +405,4 @@ class Attempts(Capability):
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
-        return {"verifiers": standings(self.tables)} if self.tables.verifiers else {}
+        return {"verifiers": standings(self.tables, self.shown)} if self.tables.verifiers else {}

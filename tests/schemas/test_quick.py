@@ -60,6 +60,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "session_id": TEXTS,
     "session_budget_usd": NUMBERS,
     "model": TEXTS,
+    "answered_by": TEXTS,
     "cost_usd": NUMBERS,
     "input_tokens": NUMBERS,
     "output_tokens": NUMBERS,

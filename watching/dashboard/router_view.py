@@ -291,16 +291,18 @@ class RouterView:
             # dollars are not known without prices.
             told = self.declared or event.cost_usd > 0.0 or event.status in (None, "ok")
             return event.cost_usd if told else None
-        prices = self.declared.prices.get(model) if self.declared else None
-        if prices is None or event.input_tokens is None or event.output_tokens is None:
+        declared = self.declared
+        prices = None if declared is None else declared.prices.get(model)
+        if declared is None or prices is None or event.tokens is None:
             return None
+        into, out = event.tokens
         # Tokens written to a cache count as normal input, as a decision does not tell them.
         return usd_of(
-            Price(*prices),
-            input_tokens=event.input_tokens,
-            output_tokens=event.output_tokens,
+            declared.long_inputs.get(model, Price(*prices)),
+            input_tokens=into,
+            output_tokens=out,
             cached=event.cached_input_tokens,
-            cache=self.declared.caches.get(model) if self.declared else None,
+            cache=declared.caches.get(model),
         )
 
     @property

@@ -10,7 +10,7 @@ from typing import Protocol, Unpack
 
 from paretobandit_client import checks
 from paretobandit_client.decision import Bill, Decision, Reports
-from paretobandit_client.sent_events import Step
+from paretobandit_client.sent_events import Call, Step
 from paretobandit_client.verifying import Verifier, verdict_of
 
 
@@ -54,6 +54,11 @@ class Attempt:
     def request_id(self) -> str:
         """Return the request's id, for reports from elsewhere."""
         return self.decision.request_id
+
+    @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.decision.call_of(self.model)
 
     async def cost(self, *, status: str | None = None, **bill: Unpack[Bill]) -> None:
         """Report what the call cost, see `Decision.cost`. A call that failed is followed by the

@@ -54,6 +54,7 @@ NUMBERS: Mapping[str, Span] = {
 """Bounds of each numeric field, whatever event it is in."""
 NAMES: Mapping[str, int] = {
     "follows": 128,
+    "answered_by": 200,
     "model": 200,
     "region": 128,
     "request_id": 128,

@@ -23,7 +23,7 @@ MAX_METADATA_BYTES = 65_536
 """Largest metadata, in bytes of JSON (the wire contract)."""
 MAX_AHEAD = timedelta(minutes=5)
 """Longest time that `observed_at` may be ahead of the clock (the wire contract)."""
-STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled"})
+STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled", "gone"})
 """Outcomes of a call (the wire contract)."""
 UNANSWERED = STATUSES - {"ok", "refused"}
 """Outcomes after which another model may be called."""

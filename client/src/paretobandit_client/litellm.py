@@ -30,6 +30,7 @@ from paretobandit_client.client_errors import NoDecision, RouterError, Unreachab
 from paretobandit_client.litellm_bills import (
     Theirs,
     Told,
+    answered_by_of,
     cached_of,
     cost_of,
     failed_of,
@@ -63,6 +64,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             message.
         context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
             prompt: then none leaves the process.
+        variants: names of variants in the portfolio that are called with parameters, each with the
+            name of the candidate that is called; its parameters come with the decision.
         count: how many tokens a call's messages are; by default as LiteLLM counts them for models
             that it has no tokenizer of.
         verifiers: callables that look at answers, by the router's names of verifiers; see
@@ -78,6 +81,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         *,
         prompt_of: Callable[[Sequence[Message]], str] | None = None,
         context_of: Callable[[Sequence[Message]], Sequence[float]] | None = None,
+        variants: Mapping[str, str] | None = None,
         count: Callable[[Sequence[Message]], int] | None = None,
         verifiers: Mapping[str, Verify | Verifier] | None = None,
         answer_of: Callable[[Theirs, Sequence[Message]], object] | None = None,
@@ -91,6 +95,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._signal = f"paretobandit.{router_id}"
         self._prompt_of = prompt_of or last_user_message
         self._context_of = context_of
+        self._variants = dict(variants or {})
         self._count = count or all_tokens
         self._plans = Plans(verifiers_of(verifiers or {}), answer_of or text_of, self._judge)
         self._opening: asyncio.Task[Router] | None = None
@@ -177,21 +182,24 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._opening = None
 
     async def async_pre_call_deployment_hook(self, kwargs: Theirs, call_type: Theirs) -> Theirs:
-        """Note which model an attempt of a call goes to, and collect an answer that has to pass;
-        LiteLLM calls this before each.
+        """Note which model an attempt of a call goes to, add the parameters of the chosen variant,
+        and collect an answer that has to pass; LiteLLM calls this before each.
         """
         metadata = metadata_of(kwargs)
         signal = self._signal_of(metadata)
         if signal is None:
             return None
         called = metadata.get("deployment") or signal["candidate"]
-        self._answered.note(self.router_id, signal["request_id"], called)
-        if kwargs.get("stream") and is_checked(signal):
-            whole = {name: one for name, one in kwargs.items() if name != "stream_options"}
+        name = _named_in(signal, called)
+        self._answered.note(self.router_id, signal["request_id"], name)
+        params = (signal.get("params") or {}).get(name) or {}
+        call = {**kwargs, **params}
+        if call.get("stream") and is_checked(signal):
+            whole = {name: one for name, one in call.items() if name != "stream_options"}
             return {**whole, "stream": False}
-        if kwargs.get("stream"):
-            self._streams.begin(signal["request_id"], kwargs)
-        return None
+        if call.get("stream"):
+            self._streams.begin(signal["request_id"], call)
+        return call if params else None
 
     async def async_post_call_streaming_deployment_hook(
         self, request_data: Theirs, response_chunk: Theirs, call_type: Theirs
@@ -247,12 +255,14 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         left = [candidate for candidate in candidates if candidate not in failed] or candidates
         next_best = [candidate for candidate in signal["fallbacks"] if candidate in left]
         candidate = (*next_best, self._fallback(left), left[0])[0] or left[0]
-        return {**signal, "failed": sorted(failed), "candidate": candidate}
+        model = (signal.get("names") or {}).get(candidate, candidate)
+        return {**signal, "failed": sorted(failed), "candidate": candidate, "model": model}
 
     async def _decide(self, context: Theirs, candidates: Sequence[str]) -> Told:
         forms = {
             form: candidate for candidate in reversed(candidates) for form in _forms(candidate)
         }
+        forms |= {name: forms[base] for name, base in self._variants.items() if base in forms}
         fallback = named if (named := self._arguments[1].get("fallback")) in forms else None
         if fallback is not None:
             context.candidate_models = [forms[fallback]]  # unless a decision comes
@@ -279,15 +289,22 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         if plan and self._plans.followed is None:
             self._plans.not_followed(self.router_id)
             plan = ()
+        names = [model for model in (decision.model, *decision.fallbacks) if model in forms]
+        called = dict.fromkeys([*names, *(step.model for step in plan)])
         return {
             "request_id": decision.request_id,
             "candidate": forms[decision.model],
-            "fallbacks": [forms[model] for model in decision.fallbacks if model in forms],
+            "model": decision.model,
+            "fallbacks": [forms[model] for model in names[1:]],
             "failed": [],
+            # Variants share a candidate: the best of them stands for it.
+            "names": {forms[model]: model for model in reversed(names)},
+            "params": {model: decision.call_of(model).params for model in called},
             "attempt": 0,
             "plan": [
                 {
                     "candidate": forms[step.model],
+                    "model": step.model,
                     "verify": step.verify,
                     "accept_at": step.accept_at,
                 }
@@ -337,7 +354,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
                 "request %s: neither price nor usage is known: no bill", signal["request_id"]
             )
             return
-        bill = {**(money or {"cost_usd": 0.0}), **cached_of(response), **more}
+        named = answered_by_of(kwargs, response) if revision > 0 else {}
+        bill = {**(money or {"cost_usd": 0.0}), **cached_of(response), **named, **more}
         attempt = kwargs.get("litellm_call_id"), started, metadata.get("deployment"), revision
         self._bill(signal, metadata, bill, attempt=attempt, revision=revision)
 
@@ -375,7 +393,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         for note in notes:
             log.warning("request %s: %s", request_id, note)
         planned = {"attempt": number} if number else {}
-        self._keep(asyncio.create_task(self._deliver(request_id, called, {**total, **planned})))
+        name = _named_in(signal, called)
+        self._keep(asyncio.create_task(self._deliver(request_id, name, {**total, **planned})))
 
     def _keep(self, report: asyncio.Task[object]) -> None:
         self._reports.add(report)
@@ -408,6 +427,13 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """
         known = (self._portfolio, (self._arguments[1].get("fallback"),))
         return next((form for some in known for form in _forms(called) if form in some), called)
+
+
+def _named_in(signal: Told, called: str) -> str:
+    """Return the portfolio's name of a candidate, as the decision chose it."""
+    own = signal.get("model") if called == signal["candidate"] else None
+    name: str = own or (signal.get("names") or {}).get(called, called)
+    return name
 
 
 def _needs(messages: Sequence[Message], metadata: Told) -> Told | None:

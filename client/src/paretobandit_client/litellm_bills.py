@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import litellm
 
+from paretobandit_client.answering import names_itself
 from paretobandit_client.outcomes import retry_after_of, status_of
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,14 @@ def cached_of(response: object) -> dict[str, int]:
         log.warning("cached tokens are more than all input tokens, and were left out of the bill")
         return {}
     return {"cached_input_tokens": cached}
+
+
+def answered_by_of(kwargs: Told, response: object) -> dict[str, str]:
+    """Return which model answered, if the provider says so."""
+    parameters, name = kwargs.get("litellm_params") or {}, held_in(response, "model")
+    provider = kwargs.get("custom_llm_provider") or parameters.get("custom_llm_provider")
+    told = names_itself(provider, parameters.get("api_base"))
+    return {"answered_by": name} if told and isinstance(name, str) and name else {}
 
 
 def took_of(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:

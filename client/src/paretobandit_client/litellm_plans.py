@@ -177,8 +177,9 @@ def following_of(signal: Told) -> Told | None:
     if number >= len(plan):
         return None
     failed = sorted({*signal["failed"], signal["candidate"]})
-    model = plan[number]["candidate"]
-    return {**signal, "attempt": number, "candidate": model, "failed": failed}
+    step = plan[number]
+    called = {"candidate": step["candidate"], "model": step.get("model")}
+    return {**signal, **called, "attempt": number, "failed": failed}
 
 
 def _after(signal: Told | None, error: Exception) -> Told | None:

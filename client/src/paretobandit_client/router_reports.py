@@ -39,6 +39,7 @@ class RouterReports:
         first_token_ms: float | None = None,
         cached_input_tokens: int | None = None,
         attempt: int | None = None,
+        answered_by: str | None = None,
     ) -> None:
         """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
         was called; to be named where it is not the decided one. `attempt`: which call of its plan.
@@ -60,6 +61,7 @@ class RouterReports:
                 first_token_ms=first_token_ms,
                 cached_input_tokens=cached_input_tokens,
                 attempt=attempt,
+                answered_by=answered_by,
             )
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
@@ -58,6 +59,20 @@ class Chain(Struct, frozen=True, kw_only=True):
     tried: tuple[str, ...] = ()
 
 
+class VariantCall(Struct, frozen=True, kw_only=True):
+    """How a model is called that is a variant of another one, or has parameters."""
+
+    variant_of: str | None = None
+    params: dict[str, Any] | None = None
+
+
+class Call(NamedTuple):
+    """What to call: a model's name for its provider, and what goes with the call."""
+
+    model: str
+    params: dict[str, Any]
+
+
 class Route(Struct, frozen=True, kw_only=True):
     """A decision, as it stands on `pb.routes`."""
 
@@ -81,8 +96,21 @@ class Route(Struct, frozen=True, kw_only=True):
     routed_by: str | None = None
     routed_share: float | None = None
     would_route: WouldRoute | None = None
+    variant_of: str | None = None
+    params: dict[str, Any] | None = None
+    variants: dict[str, VariantCall] = {}
     label_wanted: bool = False
     label_probability: float | None = None
+
+    def call_of(self, model: str) -> Call:
+        """Return how to call the decided model, or another one that the decision names. One with
+        parameters is called by the name of the model that it is a variant of.
+        """
+        own = VariantCall(variant_of=self.variant_of, params=self.params)
+        found = own if model == self.model else self.variants.get(model, VariantCall())
+        if found.params is None:
+            return Call(model, {})
+        return Call(found.variant_of or model, dict(found.params))
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
@@ -150,7 +178,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A bill, in dollars or in tokens; `model` is the called model, which differs from the decided
     one after a fallback. `status` says how the call ended, None: with an answer. `attempt` numbers
-    the calls of the request's plan.
+    the calls of the request's plan. `answered_by` is the model that answered, as its provider says.
     """
 
     router_id: str
@@ -166,6 +194,7 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     latency_ms: float | None = None
     first_token_ms: float | None = None
     attempt: int | None = None
+    answered_by: str | None = None
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):

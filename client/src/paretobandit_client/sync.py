@@ -18,7 +18,7 @@ from paretobandit_client.attempt import Attempt
 from paretobandit_client.client_errors import Refused, RouterError
 from paretobandit_client.decision import Bill, Decision
 from paretobandit_client.router_reports import Fields
-from paretobandit_client.sent_events import Route
+from paretobandit_client.sent_events import Call, Route
 
 T = TypeVar("T")
 NOT_OPEN = "the router is not open: use it in a with block"
@@ -46,6 +46,15 @@ class SyncDecision:
     def fallbacks(self) -> tuple[str, ...]:
         """Return the models to go on with, see `Decision.fallbacks`."""
         return self.decision.fallbacks
+
+    @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.decision.call
+
+    def call_of(self, model: str) -> Call:
+        """Return how to call one of `fallbacks`, see `Decision.call_of`."""
+        return self.decision.call_of(model)
 
     @property
     def fallback(self) -> bool:
@@ -85,6 +94,11 @@ class SyncAttempt:
     def model(self) -> str:
         """Return the model to call."""
         return self.attempt.model
+
+    @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.attempt.call
 
     @property
     def verify(self) -> str | None:

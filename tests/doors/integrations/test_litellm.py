@@ -228,6 +228,56 @@ async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
     assert record.called != record.model
 
 
+async def test_the_parameters_of_a_variant_go_with_its_call(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    """Two variants share one deployment; the bill and the label are of the one that was chosen."""
+    name, price = bandit.router_id, {"input_price_per_m": 0.15, "output_price_per_m": 0.6}
+    high = {**price, "variant_of": "gpt-4o-mini", "params": {"user": "high", "max_tokens": 77}}
+    await service.until(lambda: service.lambda_of(name), "the router")
+    before = service.lambda_of(name)["config_offset"]
+    models = {"gpt-4o-mini": price, "mini-high": high}
+    await service.send("routers", {"router_id": name, "models": models, "dimensions": 2})
+    await service.until(lambda: service.lambda_of(name)["config_offset"] > before, "the models")
+    bandit._variants = {"mini-high": "gpt-4o-mini", "elsewhere": "claude"}
+    seen: dict[str, Any] = {}
+
+    class Watching(litellm.integrations.custom_logger.CustomLogger):
+        async def async_log_success_event(self, kwargs: Any, **more: Any) -> None:
+            metadata = kwargs["litellm_params"]["metadata"]
+            seen[metadata["pb_request_id"]] = kwargs["optional_params"].get("max_tokens")
+
+    litellm.callbacks = [bandit, Watching()]
+    router = smart(bandit, "openai/gpt-4o-mini")
+    calls = [f"r-{number}" for number in range(12)]
+    for call in calls:
+        await judged(bandit, router, call)
+    await books(service, name, settled=12, rewards_applied=12)
+    await service.until(lambda: len(seen) == 12, "what was called")
+    records = (await service.engine(name)).records
+    chosen = {call: records[call].model for call in calls}
+    assert set(chosen.values()) == {"gpt-4o-mini", "mini-high"}
+    assert {call: records[call].called for call in calls} == chosen
+    assert {call: bandit.model_of(call) for call in calls} == chosen
+    assert not any(records[call].is_redirected for call in calls)
+    assert seen == {call: 77 if chosen[call] == "mini-high" else None for call in calls}
+
+
+async def test_an_answer_of_another_model_is_told(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    for one in router.model_list:
+        one["litellm_params"]["mock_response"] = litellm.ModelResponse(
+            model="gpt-5-2026-01-01",
+            choices=[{"message": {"role": "assistant", "content": "hi"}}],
+            usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        )
+    await router.acompletion("smart", HELLO, metadata={"pb_request_id": "other"})
+    await books(service, bandit.router_id, settled=1)
+    assert (await service.engine(bandit.router_id)).records["other"].is_redirected
+
+
 BOOM = "litellm.InternalServerError"
 """A mocked response that LiteLLM raises in its place."""
 
