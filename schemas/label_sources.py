@@ -47,7 +47,7 @@ class Sources(Content):
         if any(name == self.gold or name.startswith(self.gold + PERSON) for name in self.judges):
             raise refuse(Reason.INVALID_FIELD, "names gold as a judge, too")
         if unknown := sorted(set(self.calibrate or {}) - set(self.judges)):
-            raise refuse(Reason.INVALID_FIELD, f"calibrates {unknown[0]!r}, which is not one of the judges")
+            raise refuse(Reason.INVALID_FIELD, f"calibrates {unknown[0]!r}, which is not a judge")
         return self
 
 

@@ -1,8 +1,8 @@
 """Estimate by how much a judge's labels of each model are above gold, from pairs of all models.
 
-The pairs of a model say of its offset ȳ − r̄, with r̄ = mean gold − ω·(mean judge's − ȳ). ȳ is the
-mean of all labels of the judge that the model has learned, ω the slope of gold on the judge's label
-within models. Of a judge that says much of an answer ω takes the noise out that a pair's two
+The pairs of a model say of its offset ȳ − r̄, with r̄ = mean gold − ω·(mean judge's − ȳ). Here ȳ is
+the mean of all labels of the judge that the model has learned, and ω the slope of gold on the
+judge's label within models. Of a judge that says much of an answer ω takes the noise out that a pair's two
 labels share; of one that says little it takes the judge's noise out (Angelopoulos et al. 2023,
 arXiv:2311.01453).
 
