@@ -76,12 +76,12 @@ class Capability:
 
     @classmethod
     def document(cls, declared: Any) -> dict[str, object]:
-        """Invert `read`: the fields of a declaration on the wire."""
+        """Return the capability's fields of a declaration on the wire: what `read` takes."""
         return {}
 
     @classmethod
     def document_model(cls, declared: Any, model: str) -> dict[str, object]:
-        """Invert `read`: the fields of one of its models."""
+        """Return the capability's fields of one model of a declaration."""
         return {}
 
     @classmethod
@@ -93,7 +93,9 @@ class Capability:
 
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> object | None:
-        """Invert `pack_declared`. Raises DamagedState, and InvalidConfig as `read`."""
+        """Return the declaration that `pack_declared` has packed. Raises DamagedState, and
+        InvalidConfig as `read`.
+        """
         return None
 
     @classmethod
@@ -133,7 +135,7 @@ class Capability:
 
     def expect(self, choice: Choice) -> None:
         """Change the expectations of a request's calls. The hook runs again if the arms'
-        expectations change.
+        expectations change. It may refuse the request (RouterStateError), and changes no state.
         """
 
     def rule_out(self, choice: Choice) -> None:

@@ -113,6 +113,13 @@ def _of(declared: object) -> Counterpart:
     if origin is tuple and parts[1:] == (...,):
         one = _of(parts[0])
         return Counterpart(GenericAlias(tuple, (one.type, ...)), tuple(map(_of_each, one.steps)))
+    if origin is dict and parts != (str, object):
+        key, value = map(_of, parts)
+        if value.steps:
+            raise TypeError(f"no struct can hold {declared}")
+        return Counterpart(
+            GenericAlias(dict, (key.type, value.type)), tuple(map(_of_keys, key.steps))
+        )
     return _plain(declared)
 
 
@@ -178,6 +185,14 @@ def _of_each(step: Step) -> Step:
     return of_each
 
 
+def _of_keys(step: Step) -> Step:
+    def of_keys(values: dict[str, object]) -> dict[str, object]:
+        kept = {step(key): value for key, value in values.items()}
+        return values if kept == values else kept
+
+    return of_keys
+
+
 def _check(steps: Mapping[str, list[Step]], wholes: list[Step]) -> Step:
     """Return the function that passes a struct's values through their steps, and returns the
     struct.
@@ -193,8 +208,10 @@ def _check(steps: Mapping[str, list[Step]], wholes: list[Step]) -> Step:
 
     for name, some in steps.items():
         if some:
-            lines += [f" value = kept = event.{name}", " if value is not None:"]
-            lines += [f"  kept = {call(step, 'kept')}" for step in some]
+            kept = "value"
+            for step in some:
+                kept = call(step, kept)
+            lines += [f" if (value := event.{name}) is not None:", f"  kept = {kept}"]
             lines += [f"  if kept is not value: set_(event, {name!r}, kept)"]
     lines += [f" {call(whole, 'event')}" for whole in wholes]
     exec("\n".join([*lines, " return event"]), named)

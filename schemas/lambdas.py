@@ -16,6 +16,7 @@ from schemas.latency import LatencyStanding
 from schemas.modes import IncumbentStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
+from schemas.verifiers import VerifierStanding
 
 TOPIC: Final = "lambda"
 KEY: Final = "router_id"
@@ -251,6 +252,12 @@ class LambdaUpdated(Event):
     incumbent: IncumbentStanding | None = optional("What the incumbent has answered")
     sources: tuple[SourceStanding, ...] | None = optional(
         "How declared sources of labels stand, gold first"
+    )
+    gone: tuple[ModelName, ...] | None = optional(
+        "Models that their providers have no more; they are not called until declared again"
+    )
+    verifiers: tuple[VerifierStanding, ...] | None = optional(
+        "What is known of declared verifiers, by their names"
     )
     labels: LabelsStanding | None = optional("How a budget of labels stands")
     books_age_ms: NonNegative | None = optional(

@@ -21,6 +21,7 @@ from schemas.fields import (
     UtcTime,
 )
 from schemas.reasons import Reason
+from schemas.variants import Params, VariantCall
 from schemas.verifiers import PlanStep
 
 TOPIC: Final = "routes"
@@ -67,6 +68,20 @@ class WouldRoute(Content):
     ]
     then: ModelName | None = optional(
         "The model that would have followed if the first answer had not passed; absent: none"
+    )
+
+
+class Chain(Content):
+    """Show the place of a request among those that follow each other."""
+
+    follows: RequestId
+    number: Annotated[int, Field(ge=1, description="Its number in the chain")]
+    known: bool | None = optional(
+        "False: the router does not remember the request that it follows, and has decided as if it "
+        "followed none; absent: it does"
+    )
+    tried: tuple[ModelName, ...] | None = optional(
+        "The models that have answered before, which are ruled out while there are others"
     )
 
 
@@ -215,6 +230,7 @@ class RouteDecided(Event):
         "Of a plan: probability with which `model` was to be called first, whatever follows; "
         "`propensity` is that of the whole plan"
     )
+    chain: Chain | None = optional("Its place in the chain; absent: it follows no request")
     session_id: Label | None = optional("The session that the request named, if it did")
     session_left_usd: float | None = optional(
         "US dollars left of the session's budget, this call's expected cost taken off; below 0: "
@@ -230,6 +246,13 @@ class RouteDecided(Event):
     )
     would_route: WouldRoute | None = optional(
         "What the router would have answered; absent: it did answer"
+    )
+    variant_of: ModelName | None = optional(
+        "The model that the decided one is a variant of: what is called where there are params"
+    )
+    params: Params | None = optional("What goes with the call of the decided model")
+    variants: dict[ModelName, VariantCall] | None = optional(
+        "How the other models that the decision names are called, where they are variants"
     )
     label_wanted: bool | None = optional(
         "True: a person is asked to label the answer; absent: nobody is"

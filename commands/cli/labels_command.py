@@ -5,6 +5,7 @@ tools.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import click
 import orjson
 
+from commands.cli.row_options import low_and_high
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -79,7 +81,7 @@ def list_(session: Session, everything: bool, limit: int, router_id: str, as_jso
       pbstream labels list --json | jq -r '.[].link'
     """
     found = _asked(session, router_id)
-    wanted = list(found.wanted) if everything else found.wanted.open(found.labelling)
+    wanted = list(found.wanted) if everything else _open(session, found)
     rows = [_row(one, found) for one in wanted]
     if as_json:
         print_json(rows[:limit])
@@ -213,7 +215,7 @@ def export(session: Session, tool: str, file: IO[bytes], router_id: str) -> None
         raise not_asking(router_id)
     tasks = [
         Task(router_id, one.request_id, found.labelling.link(one.request_id))
-        for one in found.wanted.open(found.labelling)
+        for one in _open(session, found)
     ]
     made = exported(tool, tasks)
     if tool == "jsonl":
@@ -223,21 +225,6 @@ def export(session: Session, tool: str, file: IO[bytes], router_id: str) -> None
     click.echo(f"{len(tasks)} to label.", err=True)
 
 
-def _scale(
-    ctx: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    low, _, high = value.partition(":")
-    try:
-        found = float(low), float(high)
-    except ValueError:
-        found = 0.0, 0.0
-    if not float("-inf") < found[0] < found[1] < float("inf"):
-        raise click.BadParameter(f"{value!r} is not a scale, low to high, such as 1:5")
-    return found
-
-
 @labels.command("import")
 @click.argument("tool", type=click.Choice(TOOLS))
 @click.argument("file", type=click.File("rb"), default="-")
@@ -245,7 +232,7 @@ def _scale(
 @click.option(
     "--scale",
     metavar="LOW:HIGH",
-    callback=_scale,
+    callback=low_and_high,
     help="Scale of numbers, such as 0:10; default: 1 to the router's steps (5), of Langfuse 0:1.",
 )
 @by_option
@@ -371,6 +358,12 @@ def _asked(session: Session, router_id: str) -> AskedLabels:
 
     with _progress() as progress:
         return run(read(progress))
+
+
+def _open(session: Session, found: AskedLabels) -> list[Wanted]:
+    """Return what is to be labelled, as long as workers remember it."""
+    since = time.time() - session.settings.context_ttl
+    return found.wanted.open(found.labelling, since=since)
 
 
 @contextmanager

@@ -171,6 +171,11 @@ class WantedLabels:
         """Yield them, the newest first."""
         return iter(sorted(self._known.values(), key=lambda one: one.at, reverse=True))
 
-    def open(self, labelling: Labelling) -> list[Wanted]:
-        """Return those without a label, the newest first."""
-        return [one for one in self if one.is_open(labelling)]
+    def open(self, labelling: Labelling, *, since: float) -> list[Wanted]:
+        """Return those without a label, the newest first.
+
+        Args:
+            since: seconds since the epoch; what a label of an earlier request would teach, workers
+                have forgotten.
+        """
+        return [one for one in self if one.at >= since and one.is_open(labelling)]

@@ -31,7 +31,7 @@ so no estimate over all requests has more than 1 ÷ (1 − 0.25) of its variance
 """
 DEFAULT_PEOPLE = "human"
 """The source of people's labels, where the router declares no gold."""
-MOST_MODELS_SHOWN = 64
+MOST_ASKED_SHOWN = 64
 """Most models that are published: those that were asked about most."""
 
 
@@ -285,7 +285,7 @@ class Asking(Capability):
                         "answered": one.answered,
                         "unasked": one.unasked,
                     }
-                    for name, one in models[:MOST_MODELS_SHOWN]
+                    for name, one in models[:MOST_ASKED_SHOWN]
                 ],
             }
         return {self.name: found}

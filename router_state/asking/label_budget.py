@@ -7,11 +7,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-HOUR = 3_600.0
+HOUR_SECONDS = 3_600.0
 """Seconds of an hour."""
-SECONDS = {"hour": HOUR, "day": 24.0 * HOUR, "week": 168.0 * HOUR}
+SECONDS = {"hour": HOUR_SECONDS, "day": 24.0 * HOUR_SECONDS, "week": 168.0 * HOUR_SECONDS}
 """Length of the periods."""
-FIRST = {"hour": 0.0, "day": 0.0, "week": 96.0 * HOUR}
+FIRST = {"hour": 0.0, "day": 0.0, "week": 96.0 * HOUR_SECONDS}
 """Seconds from the epoch, a Thursday, to the begin of a period: weeks begin on Monday."""
 DRAW = b"label wanted"
 """Makes these draws independent of others by the same request (`person` of BLAKE2, RFC 7693)."""

@@ -7,11 +7,11 @@ period compares with that so far.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 
 from msgspec import Struct
 
-PARTS = 24
+PERIOD_PARTS = 24
 """Parts of a period that are counted apart: a day's are its hours."""
 LATEST_WEIGHT = 0.5
 """Weight of the latest period among all that were counted."""
@@ -23,7 +23,7 @@ EVEN = 0.1
 """Share of a usual period's requests that may come at any time, also when none has come before."""
 KEPT_BACK = 0.5
 """Share of the first period's labels that is spread over its time, not over its requests."""
-DEVIATIONS = 2.0
+SURE_DEVIATIONS = 2.0
 """Deviations of a Poisson count by which a rate may be below what was seen. Three requests in the
 first minute of a day need not be four thousand a day: while so few are known, all are asked about.
 """
@@ -49,7 +49,7 @@ class LabelTraffic(Struct, gc=False):
     @classmethod
     def start(cls, begins: float, at: float) -> LabelTraffic:
         """Return the traffic before its first request, which comes now."""
-        return cls(begins, at, at, [0] * PARTS, [])
+        return cls(begins, at, at, [0] * PERIOD_PARTS, [])
 
     def turn(self, begins: float, seconds: float) -> None:
         """Begin another period, and learn from the one that has ended.
@@ -59,10 +59,10 @@ class LabelTraffic(Struct, gc=False):
         """
         self._learn(seconds)
         self.begins = self.since = begins
-        self.seen = [0] * PARTS
+        self.seen = [0] * PERIOD_PARTS
 
     def _learn(self, seconds: float) -> None:
-        part = seconds / PARTS
+        part = seconds / PERIOD_PARTS
         first = 0 if self.since <= self.begins else int((self.since - self.begins) / part) + 1
         whole = self.seen[first:]
         if not whole or not sum(self.seen):
@@ -79,7 +79,7 @@ class LabelTraffic(Struct, gc=False):
         self.seen[self._part(seconds)] += 1
 
     def _part(self, seconds: float) -> int:
-        return min(max(int((self.at - self.begins) / seconds * PARTS), 0), PARTS - 1)
+        return min(max(int((self.at - self.begins) / seconds * PERIOD_PARTS), 0), PERIOD_PARTS - 1)
 
     def left(self, seconds: float) -> float:
         """Return the expected number of requests between the last one and the period's end."""
@@ -87,19 +87,15 @@ class LabelTraffic(Struct, gc=False):
             passed = self.at - self.since
             return _later(sum(self.seen) - 1, passed, seconds - (self.at - self.begins))
         k, total = self._part(seconds), sum(self.usual)
-        even = EVEN * total / PARTS
+        even = EVEN * total / PERIOD_PARTS
         usual = [(1.0 - EVEN) * n + even for n in self.usual]
-        passed = min(max((self.at - self.begins) / seconds * PARTS - k, 0.0), 1.0)
-        so_far = sum(usual[:k]) + passed * usual[k]
-        doubt, seen = SURE_AFTER * total, float(sum(self.seen))
-        if seen > so_far:
-            seen = max(so_far, seen - DEVIATIONS * sqrt(seen))
-        scale = (seen + doubt) / (so_far + doubt)
-        # A burst goes on until its part ends: the usual number says nothing about it.
-        here = max(
-            scale * usual[k] * (1.0 - passed), _later(self.seen[k] - 1, passed, 1.0 - passed)
-        )
-        return here + scale * sum(usual[k + 1 :])
+        passed = min(max((self.at - self.begins) / seconds * PERIOD_PARTS - k, 0.0), 1.0)
+        so_far = sum(self.usual[:k]) + passed * self.usual[k]
+        scale = _scale(sum(self.seen), so_far, total)
+        # The usual number says nothing about a burst, which goes on for as long as it has lasted,
+        # until its part ends.
+        burst = _later(self.seen[k] - 1, passed, min(passed, 1.0 - passed))
+        return max(scale * usual[k] * (1.0 - passed), burst) + scale * sum(usual[k + 1 :])
 
     def kept_back(self, seconds: float) -> float:
         """Return the share of the period's labels that only later requests may have: in the first
@@ -112,13 +108,30 @@ class LabelTraffic(Struct, gc=False):
     @property
     def is_sound(self) -> bool:
         """Tell whether such numbers can be."""
-        lengths = len(self.seen) == PARTS and len(self.usual) in (0, PARTS)
+        lengths = len(self.seen) == PERIOD_PARTS and len(self.usual) in (0, PERIOD_PARTS)
         return lengths and min(self.seen) >= 0 and min(self.usual, default=0.0) >= 0.0
+
+
+def _scale(seen: int, so_far: float, total: float) -> float:
+    """Return how many times the usual requests a period has.
+
+    Args:
+        seen: requests so far; so_far: usual ones by then; total: those of a whole usual period.
+    """
+    doubt = max(SURE_AFTER * total, SURE_DEVIATIONS**2)
+    low = (seen - SURE_DEVIATIONS * sqrt(seen)) / _most(so_far)
+    high = _most(seen) / so_far if so_far > 0.0 else inf
+    return min(max((seen + doubt) / (so_far + doubt), low), high)
+
+
+def _most(count: float) -> float:
+    """Return the largest mean of which this Poisson count is no surprise."""
+    return count + SURE_DEVIATIONS * sqrt(count) + SURE_DEVIATIONS**2
 
 
 def _later(seen: int, passed: float, left: float) -> float:
     """Return how many requests the time that is left has at least, by those that were seen."""
-    sure = seen - DEVIATIONS * sqrt(seen) if seen > 0 else 0.0
+    sure = seen - SURE_DEVIATIONS * sqrt(seen) if seen > 0 else 0.0
     if sure <= 0.0 or left <= 0.0:
         return 0.0
     return sure * left / passed if passed > 0.0 else float("inf")

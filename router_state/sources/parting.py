@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from router_state.sources.intervals import Interval, of_mean
+from router_state.learning.intervals import Interval, of_mean
 from router_state.sources.pair_sums import PARTS, Moments
 
 FALSE = 0.01

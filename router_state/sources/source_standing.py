@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from router_state.learning.intervals import Interval
 from router_state.sources.declared_sources import OFFSET, ON, DeclaredSources
-from router_state.sources.intervals import Interval
 from router_state.sources.label_pairs import ITSELF
 from router_state.sources.pair_sums import PARTS, Moments, Within
 from router_state.sources.parting import Cell

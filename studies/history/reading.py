@@ -19,7 +19,9 @@ from studies.history.records import NO_JSON
 
 
 class RecordedCandidate(Struct, frozen=True, gc=False):
-    """One model as a decision saw it; a number that the decision does not name is not compared."""
+    """One model as a decision saw it, in the order of `Candidates.rows`; a number that the decision
+    does not name is not compared.
+    """
 
     model: str
     mean: float | UnsetType = UNSET

@@ -25,11 +25,9 @@ import numpy as np
 import pytest
 import uvicorn
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from click.testing import CliRunner
 
 from commands.broker.child import spawn
 from commands.broker.wire import free_ports
-from commands.cli import main
 from commands.demo.demo_clients import Traffic
 from commands.demo.demo_play import Scenario
 from commands.demo.player import Player
@@ -57,6 +55,7 @@ from tests.integration.browsing import (
     load,
     violations,
 )
+from tests.integration.commands import done, new_service
 from tests.watching.dashboard.test_dashboard_folds import (
     NOW,
     Record,
@@ -115,9 +114,7 @@ def played() -> Scenario:
 
 @pytest.fixture(scope="module")
 def settings(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    name = f"dash-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
+    made = new_service(kafka, "dash")
     log = tmp_path_factory.mktemp("dash") / "worker.log"
     with running_worker(made, environment={"PB_ENCODER_BACKEND": "none"}, log=log):
         asyncio.run(Player(made, Traffic(played(), in_flight=20)).play())
@@ -173,6 +170,7 @@ def address(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
         "--admin",
         PB_DASHBOARD_ADMIN_KEYS=LINE,
         PB_APP_ID=settings.app_id,
+        PB_PARTITIONS=str(settings.partitions),
     ) as found:
         until(lambda: reached(found + "readyz"), "the past to be read")
         yield found
@@ -855,12 +853,8 @@ def test_without_routers_the_page_says_what_to_do(kafka: str, browser: Chrome) -
 def test_a_router_without_a_decision_says_what_to_type_and_draws_nothing(
     settings: Settings, address: str, browser: Chrome
 ) -> None:
-    environment = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix}
     words = "models add small --input-price 1 --output-price 2 --dimensions 3 --router quiet"
-    added = CliRunner().invoke(
-        main, words.split(), env={**environment, "PB_APP_ID": settings.app_id}
-    )
-    assert added.exit_code == 0, added.output
+    done(settings, *words.split())
     open_page(browser, address, "#/router/quiet", ready=".empty pre")
     until(lambda: not browser.find_elements(CSS, ".empty[hidden] pre"), "what to type")
     assert "pbstream request" in text(browser, ".empty pre")

@@ -9,15 +9,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import httpx
 import pytest
-from click.testing import CliRunner
 from selenium.webdriver.common.keys import Keys as Key
 
-from commands.broker.wire import free_ports
-from commands.cli import main
 from commands.demo.stage import running_worker
 from doors.console.bus import open_bus
 from doors.gateway.api_keys import Keys, new_key
@@ -25,9 +21,9 @@ from schemas import RewardObserved, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
-from streams.log.service_topics import create_topics
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from tests.integration.browsing import chromium, faults, violations
+from tests.integration.commands import done, new_service
 from tests.integration.test_dashboard import (
     CSS,
     NETWORK_CHANGED,
@@ -52,9 +48,7 @@ BO, BOS = new_key("bo", routers="other.*")
 @pytest.fixture(scope="module")
 def served(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Run a worker with a router that has asked for five labels; a judge has judged each answer."""
-    name = f"inbox-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
+    made = new_service(kafka, "inbox", partitions=8)
     log = tmp_path_factory.mktemp("inbox") / "worker.log"
     with running_worker(made, environment={"PB_ENCODER_BACKEND": "none"}, log=log):
         asyncio.run(_asked(made))
@@ -194,13 +188,9 @@ def test_what_was_labelled_elsewhere_leaves_the_page_and_is_measured_and_audited
     telephone(browser)
     open_page(browser, address, f"#/inbox/{ROUTER}", ready=".steps-of button")
     until(lambda: text(browser, "h1") == "2 to label", "two requests")
-    environment = {"PB_BOOTSTRAP": served.bootstrap, "PB_PREFIX": served.prefix}
-    environment |= {"PB_APP_ID": served.app_id}
 
     def command(*words: str) -> str:
-        found = CliRunner().invoke(main, words, env=environment)
-        assert found.exit_code == 0, found.output
-        return found.output
+        return done(served, *words)
 
     listed = json.loads(command("labels", "list", "--router", ROUTER, "--json"))
     assert [one["request_id"] for one in listed] == ["r1", "r0"]
@@ -227,7 +217,9 @@ def test_what_was_labelled_elsewhere_leaves_the_page_and_is_measured_and_audited
         0,
     ]
     assert "people of human part by 1.00" in command("sources", "--router", ROUTER)
-    assert json.loads(command("audit", "--json"))["violations"] == []
+    assert json.loads(command("audit", "--json"))["violations"] == {}
+    verified = json.loads(command("replay", "--verify", "--router", ROUTER, "--json"))
+    assert verified["identical"] == len(REQUESTS), verified
     open_page(browser, address, f"#/router/{ROUTER}", ready="section.sources")
     assert "people of human part by 1.00" in text(browser, "section.sources")
 

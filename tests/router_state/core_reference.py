@@ -50,6 +50,7 @@ def declaration(
     latency: LatencyGoal | None = None,
     error_reward: float | None = None,
     incumbent: Incumbent | None = None,
+    others: Mapping[str, Any] | None = None,
     labels: LabelBudget | None = None,
     **knobs: Any,
 ) -> RouterConfig:
@@ -61,6 +62,7 @@ def declaration(
         "error_reward": error_reward,
         "latency": latency,
         "incumbent": incumbent,
+        **(others or {}),
         "labels": labels,
     }
     return RouterConfig(

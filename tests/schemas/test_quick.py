@@ -60,6 +60,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "session_id": TEXTS,
     "session_budget_usd": NUMBERS,
     "model": TEXTS,
+    "answered_by": TEXTS,
     "cost_usd": NUMBERS,
     "input_tokens": NUMBERS,
     "output_tokens": NUMBERS,
@@ -74,6 +75,16 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "cant_tell": st.booleans(),
     "verdict": st.floats(0, 1) | NUMBERS,
     "verifiers": st.lists(TEXTS, max_size=3),
+    "follows": TEXTS,
+    "verdicts": st.dictionaries(TEXTS, st.floats(0, 1) | NUMBERS, max_size=9),
+    "signals": st.fixed_dictionaries(
+        {},
+        optional={
+            "tests_passed": st.floats(0, 1),
+            "repeats": NUMBERS,
+            "severity": NUMBERS,
+        },
+    ),
     "needs": st.fixed_dictionaries(
         {},
         optional={

@@ -295,7 +295,9 @@ def _add_inbox(app: FastAPI, board: Dashboard) -> None:
     async def inbox(request: Request, router: RouterId | None = None) -> Response:
         """Follow what people are asked to label, of one router or of all."""
         key, takes = board.sessions.reader(request, router).key, board.sessions.takes_labels
-        return _streamed(board, Inbox(board.fleet, key, router, takes=takes))
+        remembered = board.settings.context_ttl
+        view = Inbox(board.fleet, key, router, takes=takes, remembered=remembered)
+        return _streamed(board, view)
 
     @app.post("/api/routers/{router_id}/labels")
     async def label(request: Request, router_id: RouterId) -> Response:

@@ -64,7 +64,7 @@ class Asked:
 
 
 class Fleet:
-    """The routers.
+    """All routers and pools of a service, as the dashboard shows them.
 
     Args:
         rank: the rank of a label's source; a label of higher rank replaces one of lower rank.
@@ -227,7 +227,8 @@ class Fleet:
             take(router, early, then, now)
 
     def _label(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
-        if event.source is None:  # a verdict is no label
+        if event.source is None:
+            self._verdict(router, event, at, now)
             return
         if event.request_id is None:
             source, rank = WHOLE + event.source, self._rank(event.source) - BELOW_OWN
@@ -241,6 +242,14 @@ class Fleet:
         else:
             rank = self._rank(event.source)
             router.take_label(event, request, source=event.source, rank=rank, at=at)
+
+    def _verdict(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
+        request_id = event.request_id or ""  # a verdict is of a request
+        request = self._joined.get(router.router_id, request_id)
+        if request is None:
+            self._joined.wait(router.router_id, request_id, (self._verdict, event, at))
+        else:
+            router.take_verdict(event, request)
 
     def _bill(self, router: RouterView, event: CostReported, at: float, now: float) -> None:
         request = self._joined.get(router.router_id, event.request_id)

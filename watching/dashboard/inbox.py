@@ -33,10 +33,14 @@ class Inbox:
         key: the visitor's, whose name stands in the source of each label.
         router_id: the only router that is shown; None: all.
         takes: whether labels may be given here.
+        remembered: seconds for which workers remember a request.
     """
 
-    def __init__(self, fleet: Fleet, key: Key, router_id: str | None, *, takes: bool) -> None:
-        self._fleet, self._key, self._router_id, self._takes = fleet, key, router_id, takes
+    def __init__(
+        self, fleet: Fleet, key: Key, router_id: str | None, *, takes: bool, remembered: float
+    ) -> None:
+        self._fleet, self._key, self._router_id = fleet, key, router_id
+        self._takes, self._remembered = takes, remembered
         self._shown: Document | None = None
         self._version, self._looked_at = -1, float("-inf")
 
@@ -51,7 +55,11 @@ class Inbox:
             for one in self._fleet.routers.values()
             if self._key.allows(one.router_id) and self._router_id in (None, one.router_id)
         ]
-        found = [(one, router.labelling) for router in routers for one in _open(router)]
+        found = [
+            (one, router.labelling)
+            for router in routers
+            for one in _open(router, now - self._remembered)
+        ]
         found.sort(key=lambda pair: pair[0].at, reverse=True)
         shown = {
             "count": len(found),
@@ -66,8 +74,8 @@ class Inbox:
         return {"inbox": shown}
 
 
-def _open(router: RouterView) -> list[Wanted]:
-    return router.wanted.open(router.labelling)
+def _open(router: RouterView, since: float) -> list[Wanted]:
+    return router.wanted.open(router.labelling, since=since)
 
 
 def _shown(one: Wanted, labelling: Labelling) -> Document:

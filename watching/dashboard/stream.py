@@ -17,6 +17,7 @@ from schemas import LambdaUpdated
 from watching.dashboard.bins import Bins
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.router_view import RouterView
+from watching.dashboard.verifiers_view import verifiers_of
 
 EVERY = 0.25
 """Seconds between two updates of a page."""
@@ -141,7 +142,9 @@ def details(router: RouterView) -> Document:
         "models": models,
         "picture": drawn(router),
         "news": [one._asdict() for one in router.news],
-        "state": state and state.model_dump(mode="json", exclude={"applied", "unbooked"}),
+        "state": state
+        and state.model_dump(mode="json", exclude={"applied", "unbooked", "verifiers"}),
+        "verifiers": verifiers_of(router),
         # Budgets of a period have a picture.
         "standings": [] if state is None else standing_lines(_without_periods(state)),
         "labelling": _labelling(router),

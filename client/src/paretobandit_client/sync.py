@@ -13,11 +13,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from paretobandit_client.async_router import Counts, Fields, Router
+from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt import Attempt
 from paretobandit_client.client_errors import Refused, RouterError
 from paretobandit_client.decision import Bill, Decision
-from paretobandit_client.sent_events import Route
+from paretobandit_client.router_reports import Fields
+from paretobandit_client.sent_events import Call, Route
 
 T = TypeVar("T")
 NOT_OPEN = "the router is not open: use it in a with block"
@@ -45,6 +46,15 @@ class SyncDecision:
     def fallbacks(self) -> tuple[str, ...]:
         """Return the models to go on with, see `Decision.fallbacks`."""
         return self.decision.fallbacks
+
+    @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.decision.call
+
+    def call_of(self, model: str) -> Call:
+        """Return how to call one of `fallbacks`, see `Decision.call_of`."""
+        return self.decision.call_of(model)
 
     @property
     def fallback(self) -> bool:
@@ -86,6 +96,11 @@ class SyncAttempt:
         return self.attempt.model
 
     @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.attempt.call
+
+    @property
     def verify(self) -> str | None:
         """Return the verifier that the plan asks for, see `Attempt`."""
         return self.attempt.verify
@@ -102,6 +117,10 @@ class SyncAttempt:
     def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
         """Report what a verifier says of the answer, see `Attempt.verdict`."""
         self._router.run(self.attempt.verdict(verifier, value, revision=revision))
+
+    def check(self, answer: object) -> float | None:
+        """Have the plan's verifier look at the answer, see `Attempt.check`."""
+        return self._router.run(self.attempt.check(answer))
 
     def reward(
         self,
@@ -213,7 +232,7 @@ class SyncRouter:
         self,
         request_id: str,
         verifier: str,
-        value: float,
+        value: float | bool,
         *,
         attempt: int | None = None,
         revision: int = 0,

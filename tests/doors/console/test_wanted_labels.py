@@ -94,6 +94,7 @@ def test_the_newest_requests_that_are_asked_about_are_kept() -> None:
     for number in range(3):
         assert known.add(asked(f"r{number}", at=float(number)))
     assert not known.add(asked("r2"))
-    assert [one.request_id for one in known.open(HUMAN)] == ["r2", "r1"]
+    assert [one.request_id for one in known.open(HUMAN, since=0.0)] == ["r2", "r1"]
+    assert [one.request_id for one in known.open(HUMAN, since=2.0)] == ["r2"]
     assert not known.take(said("human", 0.5))
     assert known.get("r0") is None

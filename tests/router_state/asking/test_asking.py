@@ -17,7 +17,7 @@ from agents.publishing.published_values import lambda_value, route_value
 from benchmarks.played import Played
 from router_state.asking.asking import Asking
 from router_state.asking.label_budget import SECONDS, LabelBudget
-from router_state.asking.label_traffic import PARTS, LabelTraffic
+from router_state.asking.label_traffic import PERIOD_PARTS, LabelTraffic
 from router_state.config import RouterConfig
 from router_state.errors import DamagedState
 from router_state.events import Asked, Judged, Redeclared
@@ -29,6 +29,8 @@ from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.routers import RouterDeclared
 from schemas.routes import RouteDecided
+from studies.history.reading import READERS
+from studies.history.verify import compare
 from tests.router_state.core_reference import context, freeze, having, thaw
 
 MODELS = {
@@ -135,6 +137,19 @@ def test_a_day_of_ten_times_the_usual_traffic_leaves_labels_for_its_evening() ->
     assert evening > 5 * 5
 
 
+@pytest.mark.parametrize("usual", [500, 5_000])
+def test_on_a_day_of_hardly_any_traffic_most_of_it_is_asked_about(usual: int) -> None:
+    asked = 0
+    for seed in range(5):
+        asker, draw = Asker(seed), Random(seed)
+        for day in range(2):
+            for at in times(draw, usual, day, OFFICE):
+                asker.ask(at)
+        asked += sum(asker.ask(at)[1] for at in times(draw, 40, 2, OFFICE))
+    # Some of 200 come before it is known what kind of day it is.
+    assert asked > 150
+
+
 def test_a_burst_does_not_take_the_labels_of_the_day() -> None:
     for seed in range(5):
         asker, draw = Asker(seed), Random(seed)
@@ -146,6 +161,18 @@ def test_a_burst_does_not_take_the_labels_of_the_day() -> None:
         asked = [(at, asker.ask(at)[1]) for at in sorted(quiet + burst)]
         after = sum(drawn for at, drawn in asked if at > MIDNIGHT + 2 * DAY + 10 * 3600)
         assert after >= 8, seed
+
+
+def test_traffic_that_comes_in_bursts_is_asked_about_as_often_as_is_wanted() -> None:
+    for seed in range(5):
+        asker, draw = Asker(seed), Random(seed)
+        for day in range(4):
+            begins = [MIDNIGHT + day * DAY + hour * 3600.0 + draw.random() for hour in (9, 14, 20)]
+            found = [[asker.ask(at + 0.01 * n)[1] for n in range(100)] for at in begins]
+            asked = [sum(one) for one in found]
+            if day > 1:
+                assert 30 <= sum(asked) <= 50, (seed, day, asked)
+                assert min(asked) >= 4, (seed, day, asked)
 
 
 def test_a_model_that_is_hardly_ever_called_is_asked_about_with_the_probability_that_is_told() -> (
@@ -361,4 +388,22 @@ def test_the_traffic_of_a_first_day_that_began_in_the_evening_is_not_that_of_who
         traffic.count(0.75 * DAY + 60.0 * minute, DAY)
     traffic.turn(DAY, DAY)
     # Ten an hour, as in the hours that were seen.
-    assert sum(traffic.usual) == pytest.approx(10.0 * PARTS)
+    assert sum(traffic.usual) == pytest.approx(10.0 * PERIOD_PARTS)
+
+
+def test_a_verification_compares_who_was_asked_about_and_with_which_probability() -> None:
+    one = engine()
+    ask(one, "a")
+    record = one.records["a"]
+    said = orjson.loads(route_value("r", "a", record, repeat=False))
+    changes: list[dict[str, Any]] = [
+        {},
+        {"label_wanted": None},
+        {"label_probability": 0.5},
+    ]
+    found = [
+        compare(READERS["routes"](orjson.dumps({**said, **change})), record)  # type: ignore[arg-type]
+        for change in changes
+    ]
+    assert found[0] == ((), True)
+    assert [fields for fields, _ in found[1:3]] == [("label_wanted",), ("label_probability",)]

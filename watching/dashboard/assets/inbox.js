@@ -48,7 +48,7 @@ export function showInbox(view, only) {
       el("p.answer", {}, one.link ? el("a", { href: one.link, target: "_blank", rel: "noopener noreferrer", "data-key": "o" }, one.request_id) : one.request_id),
       el("p.note", {}, el("a", { href: page("router", one.router_id) }, one.router_id), `, ${moment(one.at)}. `, one.link ? "The link opens the answer (o)." : "The router declares no label_url: look the answer up by this id."),
       el("div.steps-of", { role: "group", "aria-label": "How good is it? From 0 to 1" }, ...one.rewards.map((reward, step) => give(String(reward), { reward }, String((step + 1) % 10)))),
-      el("div.actions", { role: "group", "aria-label": "In a word" }, give("👎 bad", { reward: 0 }, "d"), give("👍 good", { reward: 1 }, "u"), give("Can't tell", { cant_tell: true }, "x"))];
+      el("div.actions", { role: "group", "aria-label": "In a word" }, give("Thumbs down", { reward: 0 }, "d"), give("Thumbs up", { reward: 1 }, "u"), give("Can't tell", { cant_tell: true }, "x"))];
   }
 
   function empty() {
@@ -104,5 +104,5 @@ export function showInbox(view, only) {
 }
 
 /** Which keys do what. */
-const KEYS = (steps) => ["Keys: ", el("kbd", {}, "1"), " to ", el("kbd", {}, String(steps % 10)), " from bad to good, ", el("kbd", {}, "d"), " bad, ", el("kbd", {}, "u"), " good, ", el("kbd", {}, "x"), " can't tell, ",
+const KEYS = (steps) => ["Keys: ", el("kbd", {}, "1"), " to ", el("kbd", {}, String(steps % 10)), " from bad to good, ", el("kbd", {}, "d"), " thumbs down, ", el("kbd", {}, "u"), " thumbs up, ", el("kbd", {}, "x"), " can't tell, ",
   el("kbd", {}, "o"), " open the answer, ", el("kbd", {}, "j"), " and ", el("kbd", {}, "k"), " next and back, ", el("kbd", {}, "z"), " undo."];
