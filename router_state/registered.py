@@ -9,6 +9,7 @@ from router_state.attempts.verdicts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
+from router_state.families.family_member import Family
 from router_state.incumbents.incumbents import Incumbents
 from router_state.latency.latency_target import Latency
 from router_state.needs.needs import Needed
@@ -32,6 +33,7 @@ KINDS: tuple[type[Capability], ...] = (
     Incumbents,
     Attempts,
     MeasuredSources,
+    Family,
 )
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.

@@ -35,6 +35,8 @@ class AlertKind(StrEnum):
     LATENCY_UNREACHABLE = "latency_unreachable"
     LATENCY_UNKNOWN = "latency_unknown"
     SOURCE_PARTED = "source_parted"
+    FAMILY_PARTED = "family_parted"
+    FAMILY_REFUSED = "family_refused"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
     SET_ASIDE = "set_aside"
@@ -107,6 +109,8 @@ class AlertRaised(Event):
             "latency_unknown: answers in a row that told no time; "
             "ramped, fell_back: share that is routed from now on; "
             "source_parted: offset of the judge's labels; "
+            "family_parted: 1 − slope of the router's coefficients on those of its family; "
+            "family_refused: 1; "
             "feedback_behind: seconds that the oldest bill or label has waited"
         ),
     ]

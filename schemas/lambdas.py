@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
+from schemas.families import FamilyStanding
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
@@ -251,6 +252,7 @@ class LambdaUpdated(Event):
     sources: tuple[SourceStanding, ...] | None = optional(
         "How declared sources of labels stand, gold first"
     )
+    family: FamilyStanding | None = optional("How the router stands in its family")
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

@@ -56,7 +56,8 @@ def rights(settings: Settings, role: Role) -> list[Right]:
     topics = [spec.name for spec in topic_specs(settings)]
     sources = [settings.topic(name) for name in SOURCES]
     events = [settings.topic(name) for name in ("requests", "costs", "rewards")]
-    answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "refusals", "dlq")]
+    told = ("routes", "lambda", "families", "alerts", "refusals", "dlq")
+    answers = [settings.topic(name) for name in told]
     state = settings.changelog
     match role:
         case "worker":
