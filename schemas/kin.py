@@ -1,5 +1,6 @@
-"""Topic `kin`: what members tell their family (`report`), and what a family tells a member
-(`prior`). Workers write and read it, nobody else but `pbstream families import`.
+"""Topic `kin`: what members tell their family (`report`), what a family tells a member (`prior`),
+and what another family brings (`brought`). Workers write and read it, and `pbstream families
+import` writes it.
 
 Key: whom it is for: the family of a report, the router of a prior. Version 1. Compatible: new
 optional fields.
@@ -10,7 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from schemas.event import Event, documented, optional
-from schemas.families import MAX_MODELS, ModelSums, Number
+from schemas.families import MAX_MODELS, FamilyEstimated, ModelSums, Number
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS
@@ -55,9 +56,9 @@ class KinNoted(Event):
         invalid={Reason.MISSING_FIELD: {"kind": "report", "router_id": "support"}},
     )
 
-    kind: Literal["report", "prior"]
+    kind: Literal["report", "prior", "brought"]
     router_id: Annotated[
-        RouterId, Field(description="Whom it is for: the family of a report, the router of a prior")
+        RouterId, Field(description="Whom it is for: the family, or the router of a prior")
     ]
     family: RouterId
     member_id: RouterId
@@ -81,4 +82,5 @@ class KinNoted(Event):
     aside: bool = False
     slope: float = 1.0
     refused: str | None = optional("Why the family does not take the member")
+    brought: FamilyEstimated | None = optional("What another family knows, or histories tell")
     observed_at: UtcTime

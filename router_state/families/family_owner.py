@@ -15,15 +15,16 @@ import numpy as np
 from msgspec import Struct, structs
 
 from router_state.errors import WrongFamily
-from router_state.families.family_kin import ROUNDS, Kin
+from router_state.families.family_kin import ROUNDS, Kin, Scatter
 from router_state.families.family_reports import Model, Report, Told
 from router_state.families.family_sums import Sums, bytes_of, require_usable, size_of, sums_of
 from router_state.kernel import GROWTH, MEMORY
 from router_state.learning.guess import COSTS, REWARDS
 from router_state.packing.framing import Whole
 
-HEAD = "\x1fhead"
-"""Name of the piece with the estimates; the others are a member's, and a member's and model's."""
+HEAD = ""
+"""Name of the piece with the estimates; the others are a member's, a member's and model's, and
+those of another family's knowledge."""
 BETWEEN = "\x1f"
 """Stands between a member and a model in the name of a piece."""
 MOST_MEMBERS = 5_000
@@ -58,6 +59,24 @@ class MemberSeen(Struct, array_like=True):
     models: tuple[str, ...] = ()
 
 
+class Brought(Struct, frozen=True):
+    """What another family knows, or histories tell: by model what all say of it, and the scatter
+    of rewards and of bills (`Kin.knows`, `Scatter`).
+    """
+
+    d: int
+    projection: str
+    noise: tuple[float, float]
+    models: dict[str, Model]
+    scatter: dict[str, tuple[tuple[float, float], tuple[float, float]]]
+
+    def knows(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the sums."""
+        for name, model in self.models.items():
+            for data in filter(None, model.sides):
+                yield name, data
+
+
 @dataclass(slots=True, eq=False)
 class Estimating:
     """A copy of a family's estimates, to be moved by another thread.
@@ -90,7 +109,7 @@ class FamilyOwner:
     Attributes:
         name: of the family; read: returns the sums of a member's model (`models_piece`).
         d, projection: dimensions of contexts, and what makes them; d 0: nobody has joined yet.
-        members: by router_id.
+        members: by router_id; brought: models of which another family's knowledge was brought.
         sides: the regressions of rewards and of bills.
         changed: pieces to be written; fresh: sums that are not written yet.
         waiting: members to be told, in order.
@@ -103,6 +122,7 @@ class FamilyOwner:
     d: int = 0
     projection: str = ""
     members: dict[str, MemberSeen] = field(default_factory=dict)
+    brought: tuple[str, ...] = ()
     sides: tuple[Kin, Kin] = (Kin(0, REWARDS), Kin(0, COSTS))
     changed: set[str] = field(default_factory=set)
     fresh: dict[str, Model | None] = field(default_factory=dict)
@@ -115,7 +135,7 @@ class FamilyOwner:
     @property
     def is_done(self) -> bool:
         """Tell whether nothing is left to be known of the family."""
-        return not self.members and not any(kin.brought for kin in self.sides)
+        return not self.members and not self.brought
 
     # What members say.
 
@@ -159,19 +179,26 @@ class FamilyOwner:
             self.waiting[report.member] = None
 
     def _admit(self, report: Report, known: MemberSeen | None) -> None:
-        if self.is_done:
-            self.d, self.projection = report.d, report.projection
-            self.sides = Kin(self.d, REWARDS), Kin(self.d, COSTS)
-            self.changed.add(HEAD)
-        if (report.d, report.projection) != (self.d, self.projection):
-            raise WrongFamily(
-                f"family {self.name} has contexts of {self.d} dimensions of "
-                f"{_said(self.projection)}; the router has {report.d} of "
-                f"{_said(report.projection)}: declare another family"
-            )
+        self._found(report.d, report.projection)
+        self._require_same(report.d, report.projection, "the router")
         if known is None and len(self.members) >= MOST_MEMBERS:
             raise WrongFamily(
                 f"family {self.name} has {MOST_MEMBERS:,} members, and no room for more"
+            )
+
+    def _found(self, d: int, projection: str) -> None:
+        """Begin a family that nobody has joined yet."""
+        if self.is_done:
+            self.d, self.projection = d, projection
+            self.sides = Kin(d, REWARDS), Kin(d, COSTS)
+            self.changed.add(HEAD)
+
+    def _require_same(self, d: int, projection: str, what: str) -> None:
+        if (d, projection) != (self.d, self.projection):
+            raise WrongFamily(
+                f"family {self.name} has contexts of {self.d} dimensions of "
+                f"{_said(self.projection)}; {what} has {d} of {_said(projection)}: declare "
+                "another family"
             )
 
     def _hear(self, member: str, name: str, model: Model) -> None:
@@ -205,6 +232,39 @@ class FamilyOwner:
             self.fresh[piece] = None
             self.changed.add(piece)
         seen.models = ()
+
+    def bring(self, brought: Brought) -> None:
+        """Take in what another family knows, in place of what was brought before.
+
+        Raises:
+            WrongFamily: its contexts are other ones.
+            UnusablePrior: the sums can't be any.
+        """
+        for _, data in brought.knows():
+            require_usable(sums_of(data, brought.d))
+        self._found(brought.d, brought.projection)
+        self._require_same(brought.d, brought.projection, "what was brought")
+        for name, model in brought.models.items():
+            self.fresh[BETWEEN + name] = model
+            self.changed.add(BETWEEN + name)
+        self.brought = (*self.brought, *(one for one in brought.models if one not in self.brought))
+        for side, kin in enumerate(self.sides):
+            if brought.noise[side]:
+                kin.noise = brought.noise[side]
+            known = {name: one.sides[side] for name, one in brought.models.items()}
+            kin.brought |= {name: sums_of(data, self.d) for name, data in known.items() if data}
+            kin.scatter |= {
+                name: Scatter(*one[side]) for name, one in brought.scatter.items() if known[name]
+            }
+            if kin.brought:
+                scatters = [kin.scatter_of(name) for name in kin.brought]
+                ridge, bias = (
+                    float(np.exp(np.mean(np.log([getattr(one, part) for one in scatters]))))
+                    for part in ("ridge", "bias")
+                )
+                kin.common = Scatter(ridge, bias)
+        self.changed.add(HEAD)
+        self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 
     def _forget(self, member: str) -> None:
         """Forget a member, and what it said."""

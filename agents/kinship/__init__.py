@@ -1,0 +1,1 @@
+"""What is said between families and their members."""
